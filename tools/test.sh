@@ -1,0 +1,113 @@
+#!/usr/bin/env bash
+# Builds the tests and runs them under the validation layers: all on lavapipe, then those labelled `device` on
+# SwiftShader and on lavapipe at 4 and 16 lanes (the default is 8). Last line: "N passed, N failed, N skipped".
+# usage: tools/test.sh [--thorough]
+#   --thorough  also the tests labelled `thorough`, and RONDO_TEST_THOROUGH=1 for those that can do more
+# RONDO_TEST_DATA=FOLDER gives the tests more models and cases. With CI=true, no SwiftShader is a failure.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+# The most tests that one run may skip: a suite that skips itself away must not look green.
+max_skipped=12
+max_skipped_without_data=40
+timeout_s=900
+
+thorough=no
+for argument in "$@"; do
+  case $argument in
+    --thorough) thorough=yes ;;
+    *) echo "usage: tools/test.sh [--thorough]" >&2; exit 2 ;;
+  esac
+done
+[[ -n ${RONDO_TEST_DATA-} ]] || max_skipped=$max_skipped_without_data
+
+tools/setup.sh --test
+if [[ ! -e build/dev/build.ninja || CMakePresets.json -nt build/dev/build.ninja ]]; then
+  cmake --preset dev
+fi
+cmake --build --preset dev
+
+export RONDO_TEST_VALIDATE=1
+export VK_LAYER_ENABLES=VALIDATION_CHECK_ENABLE_SYNCHRONIZATION_VALIDATION_QUEUE_SUBMIT
+select_tests=(--parallel "$(nproc)" --timeout "$timeout_s" --no-tests=error
+  --test-output-size-passed 100000000 --test-output-size-failed 100000000)
+if [[ $thorough == yes ]]; then
+  export RONDO_TEST_THOROUGH=1
+else
+  select_tests+=(-LE '^thorough$')
+fi
+
+reports=$PWD/build/dev/reports
+rm -rf "$reports"
+mkdir -p "$reports"
+failed_runs=()
+
+# run_tests NAME ICD_MANIFEST [ctest arguments]
+run_tests() {
+  local name=$1 manifest=$2
+  shift 2
+  printf '\n== %s\n' "$name"
+  VK_DRIVER_FILES=$manifest VK_ICD_FILENAMES=$manifest ctest --test-dir build/dev --output-on-failure \
+    --output-junit "$reports/$name.xml" "${select_tests[@]}" "$@" ||
+    failed_runs+=("$name")
+}
+
+lavapipe=
+for manifest in /usr/share/vulkan/icd.d/lvp_icd*.json /usr/local/share/vulkan/icd.d/lvp_icd*.json; do
+  if [[ -z $lavapipe && -e $manifest ]]; then lavapipe=$manifest; fi
+done
+[[ -n $lavapipe ]] || { echo "test: error: lavapipe's ICD manifest (lvp_icd*.json) not found" >&2; exit 1; }
+
+run_tests lavapipe "$lavapipe"
+LP_NATIVE_VECTOR_WIDTH=128 run_tests lavapipe-4-lanes "$lavapipe" -L '^device$'
+LP_NATIVE_VECTOR_WIDTH=512 run_tests lavapipe-16-lanes "$lavapipe" -L '^device$'
+if swiftshader=$(tools/fetch_swiftshader.sh); then
+  run_tests swiftshader "$swiftshader" -L '^device$'
+else
+  echo "test: no SwiftShader, so its run is left out"
+  if [[ ${CI-} == true ]]; then failed_runs+=(swiftshader); fi
+fi
+
+status=0
+for name in "${failed_runs[@]}"; do
+  echo "test: run $name failed"
+  status=1
+done
+
+# A CTest test may be one case or a whole GoogleTest program: where the output has GoogleTest's lines, they are counted.
+/usr/bin/python3 - "$max_skipped" "$reports"/*.xml <<'PYTHON' || status=1
+import collections, re, sys, xml.etree.ElementTree as xml
+
+max_skipped, ok = int(sys.argv[1]), True
+total = collections.Counter()
+for path in sys.argv[2:]:
+    name = re.sub(r".*/|\.xml$", "", path)
+    run, reasons = collections.Counter(), collections.Counter()
+    for case in xml.parse(path).getroot().iter("testcase"):
+        output = case.findtext("system-out") or ""
+        counts = {kind: len(re.findall(rf"\[ +{word} +\] .*\(\d+ ms\)", output))
+                  for kind, word in (("passed", "OK"), ("failed", "FAILED"), ("skipped", "SKIPPED"))}
+        skip = case.find("skipped")
+        if skip is not None and not skip.get("message", "").startswith("SKIP_"):
+            counts = {"failed": 1}  # not run at all: no executable, a missing file, a failed fixture
+        elif not any(counts.values()):
+            kind = "skipped" if skip is not None else "passed" if case.get("status") == "run" else "failed"
+            counts = {kind: 1}
+        elif case.get("status") == "fail" and not counts["failed"]:
+            counts["failed"] = 1  # died on the way
+        run.update(counts)
+        texts = re.findall(r": Skipped\n(.*)", output) or (output.strip() or "?").splitlines()[-1:]
+        reasons.update(texts if counts.get("skipped") else [])
+        if counts.get("failed"):
+            print(f"test: {name}: failed: {case.get('name')}")
+    for reason, count in reasons.most_common():
+        print(f"test: {name}: skipped {count} x: {reason}")
+    if run["skipped"] > max_skipped:
+        print(f"test: {name}: {run['skipped']} skipped, but max_skipped in tools/test.sh is {max_skipped}")
+        ok = False
+    ok = ok and not run["failed"]
+    total.update(run)
+print(f"{total['passed']} passed, {total['failed']} failed, {total['skipped']} skipped")
+sys.exit(0 if ok and total["passed"] else 1)
+PYTHON
+exit "$status"
