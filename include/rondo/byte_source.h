@@ -1,0 +1,33 @@
+// Where model files come from: a file, memory, or the caller's own archive.
+//
+// A ByteSource is a size, a name and a read callback; copying it shares what the callback refers to. Rondo reads from
+// one thread at a time per Model and maps nothing into memory, so a file that shrinks while it is read is a Status and
+// not a signal.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string>
+
+#include <rondo/status.h>
+
+namespace rondo {
+
+/// Random access to bytes.
+struct ByteSource {
+  std::string name;              ///< for messages: usually the path
+  std::uint64_t size_bytes = 0;  ///< total size, fixed when the source was made
+  /// Fills all of `out` from byte `offset`, or says why not (kIo, kCorruptData for a source that has become shorter).
+  std::function<Status(std::uint64_t offset, std::span<std::byte> out)> read;
+};
+
+/// Opens a regular file for reading; it is closed when the last copy of the source goes.
+/// Errors: kNotFound (no such file), kInvalidArgument (a directory or device), kIo. The message names the path.
+Result<ByteSource> open_file(const std::string& path);
+
+/// Reads from memory that outlives the source. Nothing is copied.
+ByteSource memory_source(std::span<const std::byte> bytes, std::string name);
+
+}  // namespace rondo

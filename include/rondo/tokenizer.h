@@ -1,0 +1,59 @@
+// Text to token ids and back, as the checkpoint's own tokenizer defines it. Pure CPU code: no Vulkan is touched.
+//
+// A Tokenizer is immutable after creation and may be used from several threads at once.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <rondo/byte_source.h>
+#include <rondo/status.h>
+
+namespace rondo {
+
+namespace models {
+class SpmTokenizer;
+}
+
+/// How `encode` treats the text.
+struct EncodeOptions {
+  bool add_bos = true;         ///< put BOS first if the file asks for it (`tokenizer.ggml.add_bos_token`; absent: yes for `llama`)
+  bool parse_special = false;  ///< true: "</s>" and the like become their control token; false: they are text
+};
+
+class Tokenizer {
+ public:
+  /// Reads the tokenizer of a GGUF file; files that hold nothing else are fine.
+  /// Errors: kCorruptData and kUnsupported (a tokenizer kind that isn't there yet), naming file and field.
+  static Result<Tokenizer> create(const ByteSource& source);
+  explicit Tokenizer(std::shared_ptr<const models::SpmTokenizer> impl);
+
+  /// Token ids of UTF-8 `text`; bytes that are not UTF-8 are encoded by byte fallback. The empty text gives BOS or nothing.
+  std::vector<std::int32_t> encode(std::string_view text, const EncodeOptions& options = {}) const;
+
+  /// Text of `tokens`; control tokens give nothing; the one leading space that `encode` adds is removed again.
+  /// Ids outside the vocabulary give nothing. May end inside a UTF-8 sequence if the tokens do.
+  std::string decode(std::span<const std::int32_t> tokens) const;
+
+  /// The bytes that `token` contributes to a text in the middle ("" for control tokens and ids outside the vocabulary).
+  std::string piece(std::int32_t token) const;
+  /// The token as the vocabulary spells it ("▁the", "<0x0A>", "</s>"); "" outside the vocabulary.
+  std::string_view spelling(std::int32_t token) const;
+
+  std::int32_t n_vocab() const;
+  std::int32_t bos() const;  ///< -1 where there is none
+  std::int32_t eos() const;  ///< -1 where there is none
+  /// Ids that end a generation: EOS and, where present, EOT and EOM.
+  std::span<const std::int32_t> stop_ids() const;
+  /// Whether `encode` puts a space before a text that is not empty, which `decode` takes away again.
+  bool add_space_prefix() const;
+
+ private:
+  std::shared_ptr<const models::SpmTokenizer> impl_;
+};
+
+}  // namespace rondo
