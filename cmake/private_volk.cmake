@@ -1,0 +1,15 @@
+# volk, renamed: every vk* and volk* symbol gets a prefix, so that a host's own libvulkan or volk is never touched.
+file(STRINGS ${RONDO_VOLK_DIR}/volk.h declarations REGEX "^extern PFN_vk[A-Za-z0-9]+ vk[A-Za-z0-9]+;")
+set(renames "")
+foreach(line IN LISTS declarations)
+  string(REGEX REPLACE "^extern PFN_vk[A-Za-z0-9]+ (vk[A-Za-z0-9]+);.*" "\\1" symbol "${line}")
+  string(APPEND renames "#define ${symbol} rondo_private_${symbol}\n")
+endforeach()
+foreach(symbol volkInitialize volkInitializeCustom volkGetInstanceVersion volkLoadInstance volkLoadInstanceOnly volkLoadDevice
+               volkGetLoadedInstance volkGetLoadedDevice volkLoadDeviceTable volkFinalize volkGetInstanceVersion)
+  string(APPEND renames "#define ${symbol} rondo_private_${symbol}\n")
+endforeach()
+file(CONFIGURE OUTPUT ${RONDO_GENERATED_DIR}/private_volk_names.h CONTENT "// Generated from volk.h.\n#pragma once\n${renames}" @ONLY)
+file(CONFIGURE OUTPUT ${RONDO_GENERATED_DIR}/private_volk.c CONTENT "#include \"private_volk_names.h\"\n#include <volk.c>\n" @ONLY)
+set(RONDO_VOLK_SOURCE ${RONDO_GENERATED_DIR}/private_volk.c)
+set_source_files_properties(${RONDO_VOLK_SOURCE} PROPERTIES COMPILE_OPTIONS "-w" INCLUDE_DIRECTORIES "${RONDO_VOLK_DIR};${RONDO_GENERATED_DIR}")

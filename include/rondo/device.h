@@ -1,0 +1,92 @@
+// Vulkan devices: which there are, whether they can be used and why not, and the one that models run on.
+//
+// Lifetime: an Instance outlives its Devices; a Device outlives the Models and Sessions made on it. Instance and Device may
+// be used from several threads at once. The Vulkan loader is opened at the first Instance, privately: a host's own
+// libvulkan or volk is not touched. Devices that belong to the caller are imported through <rondo/vulkan.h>.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <rondo/log.h>
+#include <rondo/status.h>
+
+namespace rondo {
+
+namespace runtime {
+class Instance;
+class Device;
+}  // namespace runtime
+
+/// What a Vulkan device is and whether Rondo can use it.
+struct DeviceInfo {
+  std::uint32_t index = 0;
+  std::string name;
+  std::string driver;          ///< name and version as the driver tells them
+  std::string type;            ///< "discrete", "integrated", "virtual", "cpu" or "other"
+  std::string api_version;     ///< of Vulkan, "1.3.230"
+  std::uint64_t memory_bytes = 0;  ///< size of the largest device-local heap
+  std::uint32_t min_subgroup_size = 0;
+  std::uint32_t max_subgroup_size = 0;
+  std::vector<std::string> features;  ///< optional features that the device has and Rondo may use
+  bool usable = false;
+  std::string reason;          ///< why it can't be used, naming the limit; "" if it can
+};
+
+struct InstanceOptions {
+  bool validate = false;  ///< load VK_LAYER_KHRONOS_validation with synchronization validation; kNotFound if it isn't installed
+  LogCallback log;        ///< may be empty
+};
+
+/// A connection to the Vulkan loader.
+class Instance {
+ public:
+  /// Opens the loader and lists the devices. Errors: kNotFound (no Vulkan loader, no validation layer), kUnsupported.
+  static Result<Instance> create(const InstanceOptions& options = {});
+  Instance(Instance&&) noexcept;
+  Instance& operator=(Instance&&) noexcept;
+  ~Instance();
+
+  /// Every Vulkan device, usable or not, in the loader's order.
+  std::span<const DeviceInfo> devices() const;
+  /// The index of the device that `selector` names: "" the best usable one (discrete before integrated before virtual
+  /// before CPU), a number its index, anything else a part of the name, upper and lower case alike.
+  /// Errors: kNotFound (nothing matches, or no usable device), kInvalidArgument (two match), kUnsupported (it can't be used).
+  Result<std::uint32_t> find_device(std::string_view selector) const;
+  /// Messages of the validation layers so far, 0 without validation.
+  std::uint64_t n_validation_messages() const;
+
+  /// For Rondo's own use.
+  runtime::Instance& internal() const { return *impl_; }
+
+ private:
+  explicit Instance(std::unique_ptr<runtime::Instance> impl);
+  std::unique_ptr<runtime::Instance> impl_;
+};
+
+/// A device with one queue, ready for models.
+class Device {
+ public:
+  /// Creates a logical device. `selector` as in Instance::find_device. Measures the device for a millisecond or so.
+  /// Errors: those of find_device, kOutOfMemory, kDeviceLost.
+  static Result<Device> create(const Instance& instance, std::string_view selector = {});
+  Device(Device&&) noexcept;
+  Device& operator=(Device&&) noexcept;
+  /// Waits for what was submitted through it.
+  ~Device();
+
+  const DeviceInfo& info() const;
+
+  /// For Rondo's own use.
+  runtime::Device& internal() const { return *impl_; }
+  explicit Device(std::unique_ptr<runtime::Device> impl);
+
+ private:
+  std::unique_ptr<runtime::Device> impl_;
+};
+
+}  // namespace rondo

@@ -1,0 +1,77 @@
+// A model: a checkpoint's weights in device memory, its tokenizer and its pipelines.
+//
+// Nothing here blocks unless its name says so. A Model may be shared by Sessions on several threads once it is loaded;
+// until then one thread at a time. Its Device outlives it; its weights live until the last Session on it is gone.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+
+#include <rondo/byte_source.h>
+#include <rondo/device.h>
+#include <rondo/status.h>
+#include <rondo/tokenizer.h>
+
+namespace rondo {
+
+namespace models {
+struct LoadedModel;
+}
+
+/// Type of the keys and values kept for attention.
+enum class KvType : std::uint8_t { kF16, kF32 };
+
+struct ModelOptions {
+  KvType kv_type = KvType::kF16;
+  bool fusion = true;  ///< false: one dispatch per operator, for tests and hunting bugs
+  /// Operator name -> kernel name, to force a kernel where several could run ("linear" -> "tiled").
+  std::map<std::string, std::string, std::less<>> kernels;
+};
+
+/// How far loading is.
+struct LoadProgress {
+  std::uint64_t bytes_done = 0;
+  std::uint64_t bytes_total = 0;
+  bool finished = false;
+};
+
+/// What a checkpoint says of itself.
+struct ModelInfo {
+  std::string architecture;
+  std::string name;
+  std::uint32_t n_layers = 0, width = 0, n_heads = 0, n_kv_heads = 0, n_vocab = 0;
+  std::uint32_t context = 0;          ///< tokens it was trained for
+  std::uint64_t n_parameters = 0;
+  std::uint64_t weight_bytes = 0;     ///< in device memory
+};
+
+class Model {
+ public:
+  /// Reads the header of a GGUF file, checks it, plans and allocates its memory, and returns; weights come with load_some.
+  /// `device` outlives the model. Errors, each naming file and field: kCorruptData, kUnsupported (architecture, tokenizer or
+  /// weight type that isn't there yet, a tensor beyond the device's limits), kOutOfMemory (with what is needed), kIo.
+  static Result<Model> create(Device& device, ByteSource source, const ModelOptions& options = {});
+  Model(Model&&) noexcept;
+  Model& operator=(Model&&) noexcept;
+  ~Model();
+
+  /// Uploads weights and builds pipelines for about `budget`; at least one piece of work is done. Call until `finished`.
+  Result<LoadProgress> load_some(std::chrono::microseconds budget);
+  /// Loads all that is left.
+  Status wait_loaded();
+
+  const ModelInfo& info() const;
+  const Tokenizer& tokenizer() const;
+
+  /// For Rondo's own use.
+  const std::shared_ptr<models::LoadedModel>& internal() const { return impl_; }
+
+ private:
+  explicit Model(std::shared_ptr<models::LoadedModel> impl);
+  std::shared_ptr<models::LoadedModel> impl_;
+};
+
+}  // namespace rondo

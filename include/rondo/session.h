@@ -1,0 +1,118 @@
+// A session: one sequence of tokens on a model, its KV cache, and the recordings that extend it.
+//
+// One thread at a time, except cancel(), which any thread may call. Nothing blocks unless its name says wait; generate() is
+// the one exception. A loop looks like this:
+//   session.append(tokens, 100);
+//   while (!session.idle()) { session.advance(); session.wait(16ms); n = session.take_tokens(buffer); ... }
+// Results are bit-identical for the same device, driver, model and chunks, whatever the burst and the cuts.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <rondo/model.h>
+#include <rondo/status.h>
+
+namespace rondo {
+
+namespace models {
+class SessionState;
+}
+
+struct SessionOptions {
+  std::uint32_t n_ctx = 0;    ///< tokens that fit; 0: the smaller of the model's context and 4096
+  std::uint32_t burst = 0;    ///< most decode steps per submission, up to 64; 0: as many as fit 25 ms
+  std::uint64_t seed = 0;     ///< kept for sampling; greedy decoding draws nothing
+  std::vector<std::int32_t> stop_ids;  ///< at most 16; the model's own with `use_model_stop_ids`
+  bool use_model_stop_ids = true;
+  double max_segment_us = 100'000;     ///< predicted time above which a step is cut into several command buffers
+};
+
+/// Why a session stopped making tokens.
+enum class StopReason : std::uint8_t { kNone, kLength, kStopId, kContext, kCancelled };
+
+/// Counters since the session was made.
+struct SessionStatistics {
+  std::uint64_t n_submissions = 0;  ///< calls of vkQueueSubmit for steps
+  std::uint64_t n_steps = 0;        ///< steps submitted
+  std::uint64_t n_dispatches = 0;   ///< of those steps
+  std::uint32_t dispatches_per_decode_step = 0;
+  std::uint32_t segments_per_decode_step = 0;
+  std::uint64_t kv_bytes = 0;
+  std::uint64_t activation_bytes = 0;
+};
+
+/// What generate() did.
+struct Generation {
+  std::vector<std::int32_t> prompt_tokens;
+  std::vector<std::int32_t> tokens;  ///< without the stop id
+  std::string text;
+  StopReason stop = StopReason::kNone;
+};
+
+class Session {
+ public:
+  /// Unlimited generation, until a stop id or a full context.
+  static constexpr std::uint32_t kUnlimited = 0xffffffffu;
+
+  /// Plans and allocates KV cache and activations, records the steps. The model must be loaded.
+  /// Errors: kOutOfMemory or kUnsupported (the context does not fit the device, with the plan), kFailedPrecondition.
+  static Result<Session> create(const Model& model, const SessionOptions& options = {});
+  Session(Session&&) noexcept;
+  Session& operator=(Session&&) noexcept;
+  /// Returns at once; device memory is freed when the device is done with it.
+  ~Session();
+
+  /// Adds input after the last token kept, and asks for up to `max_new_tokens` after it (0: only fill the cache). Nothing is
+  /// submitted yet. Empty `tokens` continue from the last generated one. A pending cancel is forgotten.
+  /// Errors: kInvalidArgument (ids outside the vocabulary, more than the context holds, nothing to continue from),
+  /// kFailedPrecondition (steps whose tokens are not yet known are in flight).
+  Status append(std::span<const std::int32_t> tokens, std::uint32_t max_new_tokens = kUnlimited);
+
+  /// Submits as much of the pending work as the bounds allow (two calls in flight, 100 ms of predicted time each).
+  /// Allocates nothing while decoding. Errors: kDeviceLost, kOutOfMemory.
+  Status advance();
+
+  /// Moves new tokens into `out`, in order; how many. Stop ids are not among them.
+  Result<std::size_t> take_tokens(std::span<std::int32_t> out);
+
+  /// Sleeps until there may be something to take or to submit, at most `timeout`. kTimeout if not; kCancelled after cancel()
+  /// once nothing is in flight any more.
+  Status wait(std::chrono::nanoseconds timeout);
+
+  /// Stops after what is in flight (at most some 200 ms). Any thread.
+  void cancel();
+
+  /// Nothing is pending, in flight or untaken.
+  bool idle() const;
+  /// Why the last generation ended; kNone while it goes on.
+  StopReason stop_reason() const;
+
+  /// Forgets all tokens from `position` on; they may be appended anew. At most the number of tokens in the cache.
+  Status rewind(std::uint32_t position);
+  /// All tokens so far, input and output.
+  std::span<const std::int32_t> tokens() const;
+  std::uint32_t n_ctx() const;
+  const SessionStatistics& statistics() const;
+
+  /// Encodes `prompt` (with BOS only at position 0), appends it, and calls `on_text` with valid UTF-8 as it comes, until
+  /// `max_new_tokens`, a stop or a `false` from `on_text` (which cancels). Blocks. `on_text` may be empty.
+  Result<Generation> generate(std::string_view prompt, std::uint32_t max_new_tokens, const std::function<bool(std::string_view)>& on_text = {});
+  /// The same for tokens, to which nothing is added.
+  Result<Generation> generate(std::span<const std::int32_t> prompt, std::uint32_t max_new_tokens, const std::function<bool(std::string_view)>& on_text = {});
+
+  /// Appends `tokens` and waits for the logits of every one of them: (tokens, n_vocab), f32. Makes its recording first.
+  Result<std::vector<float>> wait_logits(std::span<const std::int32_t> tokens);
+
+ private:
+  explicit Session(std::unique_ptr<models::SessionState> impl);
+  std::unique_ptr<models::SessionState> impl_;
+};
+
+}  // namespace rondo

@@ -1,0 +1,40 @@
+// For hosts that have a VkDevice already: run Rondo on it. The only public header that includes Vulkan's.
+//
+// Rondo uses the queue given, and nothing else of the host's. All of the host's objects outlive the Device.
+#pragma once
+
+#include <functional>
+#include <span>
+
+#include <vulkan/vulkan_core.h>
+
+#include <rondo/device.h>
+
+namespace rondo {
+
+/// A device of the caller's. Everything is borrowed.
+struct ImportedDevice {
+  /// How to find entry points; null: Rondo opens the system's Vulkan loader.
+  PFN_vkGetInstanceProcAddr get_instance_proc_addr = nullptr;
+  VkInstance instance = VK_NULL_HANDLE;
+  VkPhysicalDevice physical_device = VK_NULL_HANDLE;
+  VkDevice device = VK_NULL_HANDLE;
+  std::uint32_t queue_family = 0;
+  VkQueue queue = VK_NULL_HANDLE;
+  /// VkApplicationInfo::apiVersion that the instance was made with; at least VK_API_VERSION_1_2.
+  std::uint32_t api_version = VK_API_VERSION_1_2;
+  /// The pNext chain of the VkDeviceCreateInfo, for the features that are *enabled*. timelineSemaphore must be.
+  const void* enabled_features = nullptr;
+  /// Names of the device extensions that are enabled.
+  std::span<const char* const> enabled_extensions;
+  /// Called around every use of the queue, from the thread that calls Rondo; both or neither.
+  std::function<void()> lock_queue;
+  std::function<void()> unlock_queue;
+  LogCallback log;
+};
+
+/// Makes a Device of the caller's. Submits a short measurement to the queue.
+/// Errors: kInvalidArgument (a handle is null), kUnsupported (naming the limit or the feature that is not enabled), kOutOfMemory.
+Result<Device> import_device(const ImportedDevice& imported);
+
+}  // namespace rondo

@@ -1,0 +1,109 @@
+// A VkDevice with one queue, its timeline, its pipelines, and what waits to be destroyed.
+//
+// Owned by the public Device (include/rondo/device.h), created or imported. Thread-safe: submissions, kernels and retirement
+// take one lock each. Objects made from it hand their Vulkan handles to `retire` when they go, which destroys them once the
+// timeline has passed every submission that could use them.
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <vector>
+
+#include <rondo/device.h>
+#include <rondo/status.h>
+
+#include "runtime/device_plan.h"
+#include "runtime/program.h"
+#include "runtime/vulkan_api.h"
+
+namespace rondo::runtime {
+
+class KernelCache;
+
+/// Vulkan handles that go together.
+struct Garbage {
+  std::vector<VkBuffer> buffers;
+  std::vector<VkDeviceMemory> memories;
+  std::vector<VkCommandPool> command_pools;
+  std::vector<VkDescriptorPool> descriptor_pools;
+};
+
+/// One vkQueueSubmit's worth of command buffers that signal a timeline value together.
+struct Batch {
+  std::span<const VkCommandBuffer> command_buffers;
+};
+
+class Device {
+ public:
+  /// `instance` outlives the device.
+  static Result<std::unique_ptr<Device>> create(Instance& instance, std::uint32_t index);
+
+  /// Everything a Device is made of, created by Rondo or the caller.
+  struct Parts {
+    VolkDeviceTable vk{};
+    VkDevice handle = VK_NULL_HANDLE;
+    VkQueue queue = VK_NULL_HANDLE;
+    bool owned = false;
+    DevicePlan plan;
+    DeviceInfo info;
+    std::vector<MemoryType> memory_types;
+    LogCallback log;
+    std::function<void()> lock_queue, unlock_queue;
+  };
+  static Result<std::unique_ptr<Device>> adopt(Parts parts);
+  ~Device();
+  Device(const Device&) = delete;
+  Device& operator=(const Device&) = delete;
+
+  const VolkDeviceTable& vk() const { return parts_.vk; }
+  /// For tests that inject faults: the table every call goes through.
+  VolkDeviceTable& table_for_tests() { return parts_.vk; }
+  VkDevice handle() const { return parts_.handle; }
+  const DeviceCaps& caps() const { return parts_.plan.caps; }
+  std::uint32_t queue_family() const { return parts_.plan.queue_family; }
+  const DeviceInfo& info() const { return parts_.info; }
+  const std::vector<MemoryType>& memory_types() const { return parts_.memory_types; }
+  KernelCache& kernels() { return *kernels_; }
+  void log(LogLevel level, std::string_view message) const;
+
+  /// Submits `batches` in order by one vkQueueSubmit; batch i signals timeline value `first value + i`. At most
+  /// kMaxBatches. Returns the last value. No allocation. Errors: kDeviceLost, kOutOfMemory.
+  static constexpr std::size_t kMaxBatches = 64;
+  Result<std::uint64_t> submit(std::span<const Batch> batches);
+
+  /// The timeline's value: everything up to it is done. Errors: kDeviceLost.
+  Result<std::uint64_t> completed_value();
+  /// Sleeps until the timeline reaches `value`; kTimeout after `timeout_ns` (0 polls). Does not spin.
+  Status wait(std::uint64_t value, std::uint64_t timeout_ns);
+  /// The value of the last submission.
+  std::uint64_t last_submitted() const { return last_submitted_; }
+
+  /// Destroys `garbage` once everything submitted so far is done. Never blocks.
+  void retire(Garbage garbage);
+
+  /// A Status for a failed call; remembers a lost device.
+  Status fail(VkResult result, std::string message);
+  /// kDeviceLost once the device was lost.
+  Status check_lost() const;
+
+ private:
+  explicit Device(Parts parts);
+  Status start();
+  Status measure();
+  void destroy(Garbage& garbage);
+  void collect();
+
+  Parts parts_;
+  VkSemaphore timeline_ = VK_NULL_HANDLE;
+  std::mutex queue_mutex_;
+  std::atomic<std::uint64_t> last_submitted_{0};
+  std::atomic<bool> lost_{false};
+  std::unique_ptr<KernelCache> kernels_;
+  std::mutex garbage_mutex_;
+  std::vector<std::pair<std::uint64_t, Garbage>> garbage_;
+};
+
+}  // namespace rondo::runtime

@@ -1,0 +1,43 @@
+// What decisions may depend on: the limits and features of a device, as plain data.
+//
+// For a device made by Rondo these are what it enabled; for an imported one what its owner enabled. Profiles clamp them,
+// so that choices made for another device run here. No Vulkan header, no threads, copyable.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+
+namespace rondo::runtime {
+
+enum class DeviceType : std::uint8_t { kDiscrete, kIntegrated, kVirtual, kCpu, kOther };
+
+struct DeviceCaps {
+  std::string name;
+  std::string driver;
+  DeviceType type = DeviceType::kOther;
+  std::uint32_t vendor_id = 0;
+
+  std::uint64_t max_storage_range_bytes = 128u << 20;
+  std::uint64_t max_allocation_bytes = 1u << 30;
+  std::uint64_t memory_budget_bytes = 0;  ///< size of the device-local heap
+  std::uint32_t storage_offset_alignment = 256;
+  std::uint32_t non_coherent_atom_bytes = 256;
+
+  std::uint32_t max_storage_buffers = 8;
+  std::uint32_t max_invocations = 128;
+  std::uint32_t max_shared_bytes = 16384;
+  std::uint32_t max_push_bytes = 128;
+  std::array<std::uint32_t, 3> max_grid{65535, 65535, 65535};
+
+  std::uint32_t min_subgroup_size = 1;
+  std::uint32_t max_subgroup_size = 128;
+  bool timestamps = false;
+
+  /// Predictions only: what the device moves and computes per second, and what a dependent dispatch costs.
+  double bytes_per_s = 50e9;
+  double flops_per_s = 1e12;
+  double dispatch_ns = 5000;
+};
+
+}  // namespace rondo::runtime

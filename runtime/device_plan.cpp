@@ -1,0 +1,136 @@
+#include "runtime/device_plan.h"
+
+#include <algorithm>
+#include <array>
+
+#include <fmt/format.h>
+
+#include "runtime/quirks.h"
+
+namespace rondo::runtime {
+
+namespace {
+
+constexpr std::uint32_t kVulkan12 = (1u << 22) | (2u << 12);
+
+/// Why the device is below the baseline profile, or "".
+std::string find_refusal(const DeviceSnapshot& snapshot) {
+  const DeviceCaps& caps = snapshot.reported;
+  if (snapshot.api_version < kVulkan12) {
+    return fmt::format("Vulkan {}.{} but 1.2 is needed", snapshot.api_version >> 22, (snapshot.api_version >> 12) & 0x3ff);
+  }
+  if (!snapshot.timeline_semaphore) return "feature timelineSemaphore is missing";
+  struct Limit {
+    const char* name;
+    std::uint64_t found, needed;
+  };
+  const Limit limits[] = {
+      {"maxPerStageDescriptorStorageBuffers", caps.max_storage_buffers, 8},
+      {"maxComputeWorkGroupInvocations", caps.max_invocations, 128},
+      {"maxComputeSharedMemorySize", caps.max_shared_bytes, 16384},
+      {"maxPushConstantsSize", caps.max_push_bytes, 128},
+      {"maxComputeWorkGroupCount[0]", caps.max_grid[0], 65535},
+      {"maxComputeWorkGroupCount[1]", caps.max_grid[1], 65535},
+      {"maxComputeWorkGroupCount[2]", caps.max_grid[2], 65535},
+      {"maxStorageBufferRange", caps.max_storage_range_bytes, 1u << 20},
+  };
+  for (const Limit& limit : limits) {
+    if (limit.found < limit.needed) return fmt::format("{} is {} but {} is needed", limit.name, limit.found, limit.needed);
+  }
+  if (caps.storage_offset_alignment > 256) {
+    return fmt::format("minStorageBufferOffsetAlignment is {} but at most 256 is needed", caps.storage_offset_alignment);
+  }
+  return "";
+}
+
+int find_compute_queue(const std::vector<QueueFamily>& queues) {
+  int found = -1;
+  for (std::size_t i = 0; i < queues.size(); ++i) {
+    if (!(queues[i].flags & kQueueCompute) || queues[i].count == 0) continue;
+    // A family without graphics leaves the host's rendering alone.
+    if (found < 0 || !(queues[i].flags & kQueueGraphics)) found = static_cast<int>(i);
+    if (!(queues[i].flags & kQueueGraphics)) break;
+  }
+  return found;
+}
+
+/// Orders of magnitude by device type; a measurement scales them at device creation.
+void set_predictions(DeviceCaps& caps) {
+  switch (caps.type) {
+    case DeviceType::kDiscrete: caps.bytes_per_s = 300e9, caps.flops_per_s = 3e12, caps.dispatch_ns = 3000; break;
+    case DeviceType::kCpu: caps.bytes_per_s = 4e9, caps.flops_per_s = 4e9, caps.dispatch_ns = 10000; break;
+    default: caps.bytes_per_s = 30e9, caps.flops_per_s = 0.3e12, caps.dispatch_ns = 6000; break;
+  }
+}
+
+}  // namespace
+
+const char* device_type_name(DeviceType type) {
+  constexpr std::array<const char*, 5> kNames = {"discrete", "integrated", "virtual", "cpu", "other"};
+  return kNames[static_cast<std::size_t>(type)];
+}
+
+DevicePlan plan_device(const DeviceSnapshot& snapshot) {
+  DevicePlan plan;
+  plan.caps = snapshot.reported;
+  plan.caps.storage_offset_alignment = std::max(plan.caps.storage_offset_alignment, 16u);  // kernels read 16 bytes at a time
+  for (const MemoryHeap& heap : snapshot.heaps) {
+    if (heap.device_local) plan.caps.memory_budget_bytes = std::max(plan.caps.memory_budget_bytes, heap.size_bytes);
+  }
+  set_predictions(plan.caps);
+  apply_quirks(plan.caps);
+  plan.reason = find_refusal(snapshot);
+  const int queue = find_compute_queue(snapshot.queues);
+  if (plan.reason.empty() && queue < 0) plan.reason = "it has no compute queue";
+  if (plan.reason.empty() && snapshot.memory_types.empty()) plan.reason = "it has no memory (a driver without hardware)";
+  plan.usable = plan.reason.empty();
+  if (queue >= 0) {
+    plan.queue_family = static_cast<std::uint32_t>(queue);
+    plan.caps.timestamps = snapshot.queues[plan.queue_family].timestamp_bits > 0;
+  }
+  const char* portability = "VK_KHR_portability_subset";
+  if (std::find(snapshot.extensions.begin(), snapshot.extensions.end(), portability) != snapshot.extensions.end()) {
+    plan.extensions.push_back(portability);  // must be enabled where it exists
+  }
+  return plan;
+}
+
+int choose_memory_type(const std::vector<MemoryType>& types, std::uint32_t allowed_bits, MemoryIntent intent, DeviceType device) {
+  const bool shared_memory = device == DeviceType::kCpu || device == DeviceType::kIntegrated;
+  int best = -1, best_score = -1;
+  for (std::size_t i = 0; i < types.size() && i < 32; ++i) {
+    if (!(allowed_bits & (1u << i))) continue;
+    const auto has = [&](std::uint32_t flag) { return (types[i].flags & flag) != 0; };
+    int score = 0;
+    switch (intent) {
+      case MemoryIntent::kDevice:
+        score = (has(kMemoryDeviceLocal) ? 8 : 0) + (has(kMemoryHostVisible) == shared_memory ? 4 : 0) +
+                (shared_memory && has(kMemoryHostCoherent) ? 2 : 0);
+        break;
+      case MemoryIntent::kUpload:
+        if (!has(kMemoryHostVisible)) continue;
+        score = (has(kMemoryHostCoherent) ? 4 : 0) + (has(kMemoryDeviceLocal) ? 0 : 2);
+        break;
+      case MemoryIntent::kReadback:
+        if (!has(kMemoryHostVisible)) continue;
+        score = (has(kMemoryHostCached) ? 8 : 0) + (has(kMemoryHostCoherent) ? 4 : 0) + (has(kMemoryDeviceLocal) ? 0 : 2);
+        break;
+    }
+    if (score > best_score) {
+      best = static_cast<int>(i);
+      best_score = score;
+    }
+  }
+  return best;
+}
+
+int choose_device(const std::vector<DevicePlan>& plans) {
+  int best = -1;
+  for (std::size_t i = 0; i < plans.size(); ++i) {
+    if (!plans[i].usable) continue;
+    if (best < 0 || plans[i].caps.type < plans[static_cast<std::size_t>(best)].caps.type) best = static_cast<int>(i);
+  }
+  return best;
+}
+
+}  // namespace rondo::runtime

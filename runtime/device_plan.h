@@ -1,0 +1,74 @@
+// Whether and how to use a physical device: a pure function from a snapshot of what it reports to a plan.
+//
+// No Vulkan header: flags have Vulkan's values. Tested with made-up devices.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "runtime/device_caps.h"
+
+namespace rondo::runtime {
+
+/// Bits as in VkMemoryPropertyFlagBits and VkQueueFlagBits.
+constexpr std::uint32_t kMemoryDeviceLocal = 1, kMemoryHostVisible = 2, kMemoryHostCoherent = 4, kMemoryHostCached = 8;
+constexpr std::uint32_t kQueueGraphics = 1, kQueueCompute = 2;
+
+struct MemoryType {
+  std::uint32_t flags = 0;
+  std::uint32_t heap = 0;
+};
+
+struct MemoryHeap {
+  std::uint64_t size_bytes = 0;
+  bool device_local = false;
+};
+
+struct QueueFamily {
+  std::uint32_t flags = 0;
+  std::uint32_t count = 0;
+  std::uint32_t timestamp_bits = 0;
+};
+
+/// What a physical device reports.
+struct DeviceSnapshot {
+  DeviceCaps reported;  ///< names, type and limits as reported; predictions unset
+  std::uint32_t api_version = 0;  ///< VK_MAKE_API_VERSION
+  std::string driver_version;
+  bool timeline_semaphore = false;
+  bool float16 = false, int8 = false, storage16 = false, storage8 = false, subgroup_size_control = false, integer_dot = false;
+  std::vector<QueueFamily> queues;
+  std::vector<MemoryType> memory_types;
+  std::vector<MemoryHeap> heaps;
+  std::vector<std::string> extensions;
+};
+
+/// How to use it, or why not.
+struct DevicePlan {
+  bool usable = false;
+  std::string reason;
+  DeviceCaps caps;
+  std::uint32_t queue_family = 0;
+  std::vector<std::string> extensions;  ///< to enable
+};
+DevicePlan plan_device(const DeviceSnapshot& snapshot);
+
+/// What memory is for.
+enum class MemoryIntent : std::uint8_t {
+  kDevice,    ///< read and written by kernels; host-visible only where that costs nothing
+  kUpload,    ///< written by the host, read by copies
+  kReadback,  ///< written by kernels or copies, read by the host
+};
+
+/// The memory type for a buffer that allows the types in `allowed_bits`, or -1.
+int choose_memory_type(const std::vector<MemoryType>& types, std::uint32_t allowed_bits, MemoryIntent intent, DeviceType device);
+
+/// "discrete", "integrated", "virtual", "cpu" or "other".
+const char* device_type_name(DeviceType type);
+
+/// Index into `plans` of the device to use when none is named, or -1 if none is usable.
+int choose_device(const std::vector<DevicePlan>& plans);
+
+}  // namespace rondo::runtime

@@ -1,0 +1,87 @@
+#include "runtime/kernel.h"
+
+#include <array>
+#include <iterator>
+
+#include <fmt/format.h>
+
+#include "runtime/device.h"
+#include "shader_code.inc"
+
+namespace rondo::runtime {
+
+const char* shader_name(Shader shader) { return kShaderCode[static_cast<std::size_t>(shader)].name; }
+
+KernelCache::~KernelCache() {
+  const VolkDeviceTable& vk = device_.vk();
+  for (const auto& pipeline : pipelines_) vk.vkDestroyPipeline(device_.handle(), pipeline->handle, nullptr);
+  for (const Layout& layout : layouts_) {
+    vk.vkDestroyPipelineLayout(device_.handle(), layout.layout, nullptr);
+    vk.vkDestroyDescriptorSetLayout(device_.handle(), layout.set_layout, nullptr);
+  }
+  for (VkShaderModule shader_module : modules_) vk.vkDestroyShaderModule(device_.handle(), shader_module, nullptr);
+}
+
+std::size_t KernelCache::n_pipelines() const {
+  const std::lock_guard lock(mutex_);
+  return pipelines_.size();
+}
+
+Result<KernelCache::Layout> KernelCache::find_or_create_layout(std::uint32_t n_bindings, std::uint32_t push_bytes) {
+  for (const Layout& layout : layouts_) {
+    if (layout.n_bindings == n_bindings && layout.push_bytes == push_bytes) return layout;
+  }
+  const VolkDeviceTable& vk = device_.vk();
+  std::array<VkDescriptorSetLayoutBinding, kMaxBindings> bindings{};
+  for (std::uint32_t i = 0; i < n_bindings; ++i) bindings[i] = {i, VK_DESCRIPTOR_TYPE_STORAGE_BUFFER, 1, VK_SHADER_STAGE_COMPUTE_BIT, nullptr};
+  const VkDescriptorSetLayoutCreateInfo set_info{VK_STRUCTURE_TYPE_DESCRIPTOR_SET_LAYOUT_CREATE_INFO, nullptr, 0, n_bindings, bindings.data()};
+  Layout layout{n_bindings, push_bytes, VK_NULL_HANDLE, VK_NULL_HANDLE};
+  VkResult result = vk.vkCreateDescriptorSetLayout(device_.handle(), &set_info, nullptr, &layout.set_layout);
+  if (result != VK_SUCCESS) return device_.fail(result, "kernel: the descriptor set layout can't be created");
+  const VkPushConstantRange range{VK_SHADER_STAGE_COMPUTE_BIT, 0, push_bytes};
+  const VkPipelineLayoutCreateInfo info{VK_STRUCTURE_TYPE_PIPELINE_LAYOUT_CREATE_INFO, nullptr, 0, 1, &layout.set_layout, push_bytes ? 1u : 0u, &range};
+  result = vk.vkCreatePipelineLayout(device_.handle(), &info, nullptr, &layout.layout);
+  layouts_.push_back(layout);  // kept in either case, so that it is destroyed
+  if (result != VK_SUCCESS) return device_.fail(result, "kernel: the pipeline layout can't be created");
+  return layout;
+}
+
+Result<VkShaderModule> KernelCache::find_or_create_module(Shader shader) {
+  modules_.resize(std::size(kShaderCode));
+  VkShaderModule& shader_module = modules_[static_cast<std::size_t>(shader)];
+  if (shader_module) return shader_module;
+  const ShaderCode& code = kShaderCode[static_cast<std::size_t>(shader)];
+  const VkShaderModuleCreateInfo info{VK_STRUCTURE_TYPE_SHADER_MODULE_CREATE_INFO, nullptr, 0, code.size_bytes, code.words};
+  const VkResult result = device_.vk().vkCreateShaderModule(device_.handle(), &info, nullptr, &shader_module);
+  if (result != VK_SUCCESS) return device_.fail(result, fmt::format("kernel {}: the shader module can't be created", code.name));
+  return shader_module;
+}
+
+Result<const Pipeline*> KernelCache::find_or_create(const Kernel& kernel) {
+  RONDO_TRY(device_.check_lost());
+  const std::lock_guard lock(mutex_);
+  for (const auto& pipeline : pipelines_) {
+    if (pipeline->kernel == kernel) return pipeline.get();
+  }
+  RONDO_ASSIGN(const Layout layout, find_or_create_layout(kernel.n_bindings, kernel.push_bytes));
+  RONDO_ASSIGN(const VkShaderModule shader_module, find_or_create_module(kernel.shader));
+
+  std::array<VkSpecializationMapEntry, kMaxSpecialization> entries{};
+  for (std::uint32_t i = 0; i < kernel.n_constants; ++i) entries[i] = {i, i * 4, 4};
+  const VkSpecializationInfo specialization{kernel.n_constants, entries.data(), kernel.n_constants * std::size_t{4}, kernel.constants.data()};
+  VkComputePipelineCreateInfo info{};
+  info.sType = VK_STRUCTURE_TYPE_COMPUTE_PIPELINE_CREATE_INFO;
+  info.stage.sType = VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_CREATE_INFO;
+  info.stage.stage = VK_SHADER_STAGE_COMPUTE_BIT;
+  info.stage.module = shader_module;
+  info.stage.pName = "main";
+  info.stage.pSpecializationInfo = &specialization;
+  info.layout = layout.layout;
+  auto pipeline = std::make_unique<Pipeline>(Pipeline{kernel, layout.set_layout, layout.layout, VK_NULL_HANDLE});
+  const VkResult result = device_.vk().vkCreateComputePipelines(device_.handle(), VK_NULL_HANDLE, 1, &info, nullptr, &pipeline->handle);
+  if (result != VK_SUCCESS) return device_.fail(result, fmt::format("kernel {}: the pipeline can't be created", shader_name(kernel.shader)));
+  pipelines_.push_back(std::move(pipeline));
+  return pipelines_.back().get();
+}
+
+}  // namespace rondo::runtime

@@ -1,0 +1,13 @@
+#include "runtime/quirks.h"
+
+#include <algorithm>
+
+namespace rondo::runtime {
+
+void apply_quirks(DeviceCaps& caps) {
+  // turnip (Mesa 22.3) reports more shared memory than a workgroup can have and ends the process beyond 32 KiB.
+  // Test again: compile a kernel with 40 KiB of shared memory under FD_GPU_ID=660.
+  if (caps.driver.find("turnip") != std::string::npos) caps.max_shared_bytes = std::min(caps.max_shared_bytes, 32768u);
+}
+
+}  // namespace rondo::runtime

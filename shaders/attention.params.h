@@ -1,0 +1,26 @@
+#include "lib/params.h"
+RONDO_PARAMS(AttentionParams) {
+  uint queries;     // Q: rows per sequence
+  uint heads;       // H
+  uint group;       // H / G: query heads of one KV head
+  uint head_dim;    // D
+  uint value_dim;   // E
+  uint keys;        // S
+  uint query_offset;  // elements, as are the strides of query, key and value that follow
+  uint query_sequence;
+  uint query_head;
+  uint query_row;
+  uint key_offset;
+  uint key_sequence;
+  uint key_head;
+  uint key_row;
+  uint value_offset;
+  uint value_sequence;
+  uint value_head;
+  uint value_row;
+  float scale;
+  uint causal;
+  uint has_offset;   // positions of query 0 in a buffer; else keys - queries
+  uint has_lengths;  // valid keys in a buffer; else keys
+  uint n_splits;
+} RONDO_PARAMS_END

@@ -1,0 +1,40 @@
+// output[r, :] = weight[ids[r], :]; an id outside [0, V) gives zeros. One invocation per row and 32 columns; grid
+// (ceil(groups / width), rows). Weights of any type; f32 out.
+#version 450
+#extension GL_GOOGLE_include_directive : require
+#include "embedding.params.h"
+#include "lib/step_state.glsl"
+
+layout(local_size_x_id = 0) in;
+layout(constant_id = 1) const uint kWeightType = 0u;
+layout(std430, set = 0, binding = 1) readonly buffer Ids { int ids[]; };
+#define RONDO_WEIGHT_BINDING 2
+#define weight_layout p
+#include "lib/weight.glsl"
+layout(std430, set = 0, binding = 3) writeonly buffer Output { float values[]; };
+
+void main() {
+  const uint row = gl_WorkGroupID.y;
+  const uint group = gl_GlobalInvocationID.x;
+  if (!row_valid(row, p.rows_per_sequence) || group >= p.groups) return;
+  const int id = ids[p.ids_offset + row];
+  const bool known = id >= 0 && uint(id) < p.vocabulary;
+  const uint first = group * 32u;
+  const uint last = min(first + 32u, p.columns);
+  const uint to = row * p.columns;
+  if (!known) {
+    for (uint i = first; i < last; ++i) values[to + i] = 0.0;
+  } else if (p.dense != 0u) {
+    const uint from = p.dense_offset + uint(id) * p.row_words;
+    for (uint i = first; i < last; ++i) values[to + i] = uintBitsToFloat(weight_words[from + i]);
+  } else {
+    vec4 w[8];
+    const float scale = weight_group(uint(id) + p.weight_offset_rows, group, w);
+    for (uint i = 0u; i < 8u; ++i) {
+      for (uint c = 0u; c < 4u; ++c) {
+        const uint column = first + 4u * i + c;
+        if (column < last) values[to + column] = w[i][c] * scale;
+      }
+    }
+  }
+}

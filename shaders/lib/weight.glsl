@@ -1,0 +1,26 @@
+// Weights of any type, in groups of 32 elements. Before including: kWeightType (specialization constant), the binding
+// RONDO_WEIGHT_BINDING and a macro weight_layout with members row_words, scale_row_words, scale_offset_words.
+#define RONDO_TYPE_F32 0u
+#define RONDO_TYPE_F16 1u
+#define RONDO_TYPE_Q8_0 2u
+#define RONDO_TYPE_Q4_0 3u
+
+layout(std430, set = 0, binding = RONDO_WEIGHT_BINDING) readonly buffer WeightWords { uint weight_words[]; };
+layout(std430, set = 0, binding = RONDO_WEIGHT_BINDING) readonly buffer WeightWords4 { uvec4 weight_words4[]; };
+
+#include "lib/block_f16.glsl"
+#include "lib/block_f32.glsl"
+#include "lib/block_q4_0.glsl"
+#include "lib/block_q8_0.glsl"
+
+// The unscaled values of 32 elements, and what to multiply their sum of products (or each of them) by.
+float weight_group(uint row, uint group, out vec4 w[8]) {
+  switch (kWeightType) {
+    case RONDO_TYPE_F32: weight_group_f32(row, group, w); return 1.0;
+    case RONDO_TYPE_F16: weight_group_f16(row, group, w); return 1.0;
+    case RONDO_TYPE_Q8_0: weight_group_q8_0(row, group, w); break;
+    default: weight_group_q4_0(row, group, w); break;
+  }
+  const vec2 scales = unpackHalf2x16(weight_words[weight_layout.scale_offset_words + row * weight_layout.scale_row_words + (group >> 1)]);
+  return (group & 1u) == 0u ? scales.x : scales.y;
+}

@@ -1,0 +1,20 @@
+#include "lib/params.h"
+// Shared by linear_vector and linear_tiled.
+RONDO_PARAMS(LinearParams) {
+  uint rows;               // M: rows of the input
+  uint rows_per_sequence;
+  uint columns;            // K
+  uint groups;             // ceil(K / 32)
+  uint outputs;            // N of the output; with GLU the weight has 2 N rows, gates first
+  uint input_offset;       // elements
+  uint input_stride;       // elements from row to row
+  uint input_vec4;         // 1: offset, stride and K are multiples of 4
+  uint output_stride;
+  uint weight_offset_rows;
+  uint row_words;
+  uint scale_row_words;
+  uint scale_offset_words;
+  uint has_residual;
+  uint residual_offset;
+  uint residual_stride;
+} RONDO_PARAMS_END

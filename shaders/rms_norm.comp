@@ -1,0 +1,33 @@
+// output[r, :] = input[r, :] / sqrt(mean(input[r, :]^2) + epsilon) * (weight + weight_bias). Zhang and Sennrich 2019.
+// One workgroup per row; grid (rows). f32 accumulation in fixed order, tree in shared memory.
+#version 450
+#extension GL_GOOGLE_include_directive : require
+#include "rms_norm.params.h"
+#include "lib/step_state.glsl"
+
+layout(local_size_x_id = 0) in;
+layout(constant_id = 0) const uint kWidth = 64u;
+layout(std430, set = 0, binding = 1) readonly buffer Input { float input_values[]; };
+layout(std430, set = 0, binding = 2) readonly buffer Weight { float weight[]; };
+layout(std430, set = 0, binding = 3) writeonly buffer Output { float values[]; };
+shared float partial[kWidth];
+
+void main() {
+  const uint row = gl_WorkGroupID.x;
+  if (!row_valid(row, p.rows_per_sequence)) return;
+  const uint self = gl_LocalInvocationID.x;
+  const uint at = p.input_offset + row * p.input_stride;
+  float sum = 0.0;
+  for (uint i = self; i < p.columns; i += kWidth) sum += input_values[at + i] * input_values[at + i];
+  partial[self] = sum;
+  barrier();
+  for (uint step = kWidth / 2u; step > 0u; step /= 2u) {
+    if (self < step) partial[self] += partial[self + step];
+    barrier();
+  }
+  const float scale = 1.0 / sqrt(partial[0] / float(p.columns) + p.epsilon);
+  for (uint i = self; i < p.columns; i += kWidth) {
+    const float factor = p.has_weight != 0u ? weight[p.weight_offset + i] + p.weight_bias : 1.0;
+    values[row * p.columns + i] = input_values[at + i] * scale * factor;
+  }
+}

@@ -1,0 +1,20 @@
+#include "lib/params.h"
+RONDO_PARAMS(RopeKvWriteParams) {
+  uint rows_per_sequence;   // T
+  uint heads;
+  uint kv_heads;
+  uint head_dim;
+  uint cache_rows;
+  uint cache_row_elements;
+  uint query_offset;        // of q, k and v in their common storage; equal strides
+  uint key_offset;
+  uint value_offset;
+  uint stride_sequence;
+  uint stride_head;
+  uint stride_row;
+  uint positions_stride;
+  uint frequencies;
+  uint high_lines;
+  uint interleaved;
+  float attention_factor;
+} RONDO_PARAMS_END
