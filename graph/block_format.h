@@ -1,0 +1,55 @@
+// Weight types: how GGUF stores a row, how a row is repacked into planes of 32-bit words, and what its values are.
+//
+// On the device a weight of N rows and K columns is one block: a plane of quants (row after row, each `row_words` words),
+// then, at `scale_offset_words`, a plane of scales (each row `scale_row_words` words, two f16 a word). K is padded with
+// zeros to whole groups of 32; every row of quants is a multiple of 16 bytes. The kernels' side is shaders/lib/block_<type>.glsl.
+// Pure functions, no state. Format: the GGUF specification (ggml-org/ggml, docs/gguf.md) and the types' published layouts.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "graph/graph.h"
+
+namespace rondo::graph {
+
+constexpr std::uint32_t kGroupElements = 32;
+
+/// One weight type.
+struct BlockFormat {
+  Type type;
+  std::uint32_t block_elements;  ///< K must be a multiple
+  std::uint32_t block_bytes;     ///< in a file
+  std::uint32_t group_words;     ///< words of quants per 32 elements
+  bool has_scales;               ///< one f16 per 32 elements
+  /// Writes one row of `k` elements: `quants` has row_words words, `scales` scale_row_words. `row` is in file order.
+  void (*repack_row)(std::span<const std::byte> row, std::uint32_t k, std::uint32_t* quants, std::uint32_t* scales);
+  /// Values of one row of `k` elements.
+  void (*dequantize_row)(std::span<const std::byte> row, std::uint32_t k, float* values);
+};
+
+/// The format of a weight type; null for types that weights can't have (i32).
+const BlockFormat* find_block_format(Type type);
+
+/// Bytes of a row of `k` elements in a file.
+std::uint64_t file_row_bytes(const BlockFormat& format, std::uint64_t k);
+
+/// Where the parts of an (n, k) weight lie inside its block, in 32-bit words.
+struct PlaneLayout {
+  std::uint32_t groups = 0;  ///< per row, ceil(k / 32)
+  std::uint32_t row_words = 0;
+  std::uint32_t scale_row_words = 0;
+  std::uint64_t scale_offset_words = 0;
+  std::uint64_t size_bytes = 0;  ///< a multiple of 256
+};
+PlaneLayout plane_layout(const BlockFormat& format, std::int64_t n, std::int64_t k);
+
+/// What a kernel needs to read a weight tensor: the layout of its storage and the row that the tensor starts at.
+struct WeightPlanes {
+  PlaneLayout layout;
+  std::uint32_t first_row = 0;
+};
+WeightPlanes planes_of(const Graph& graph, const Tensor& weight);
+
+}  // namespace rondo::graph

@@ -1,0 +1,168 @@
+// The fusion passes. Each looks for one shape of nodes and replaces it; all work on storages, because views share them.
+#include <algorithm>
+#include <optional>
+
+#include "graph/block_format.h"
+#include "graph/lowering.h"
+#include "graph/operator.h"
+
+namespace rondo::graph {
+
+namespace {
+
+/// How many nodes read the storage of `id`.
+int count_readers(const Graph& graph, TensorId id) {
+  const StorageId storage = graph.tensor(id).storage;
+  int readers = 0;
+  for (const Node& node : graph.nodes()) {
+    for (TensorId input : node.inputs) readers += input != kNone && graph.tensor(input).storage == storage ? 1 : 0;
+  }
+  return readers;
+}
+
+/// The index of the node whose output is exactly tensor `id`, or nothing for a view or an input.
+std::optional<std::size_t> find_producer(const Graph& graph, TensorId id) {
+  for (std::size_t i = 0; i < graph.nodes().size(); ++i) {
+    const std::vector<TensorId>& outputs = graph.nodes()[i].outputs;
+    if (std::find(outputs.begin(), outputs.end(), id) != outputs.end()) return i;
+  }
+  return std::nullopt;
+}
+
+bool is_plain_linear(const Node& node) { return node.op == Op::linear && node.inputs[2] == kNone; }
+
+/// Rows of `b` follow those of `a` in one weight block.
+bool weights_adjoin(const Graph& graph, TensorId a_id, TensorId b_id) {
+  const Tensor& a = graph.tensor(a_id);
+  const Tensor& b = graph.tensor(b_id);
+  return a.storage == b.storage && b.offset_elements == a.offset_elements + a.shape[0] * a.shape[1];
+}
+
+/// Makes every view of `old` (rows of `old_width`) a view of columns [column, column + old_width) of `merged`.
+void move_views(Graph& graph, StorageId old, std::int64_t old_width, const Tensor merged, std::int64_t column) {
+  const std::int64_t width = merged.shape.last();
+  for (std::size_t i = 0; i < graph.n_tensors(); ++i) {
+    Tensor& view = graph.tensor(static_cast<TensorId>(i));
+    if (view.storage != old) continue;
+    view.storage = merged.storage;
+    view.offset_elements = view.offset_elements / old_width * width + view.offset_elements % old_width + column;
+    for (int axis = 0; axis < view.shape.rank; ++axis) {
+      std::int64_t& stride = view.strides[static_cast<std::size_t>(axis)];
+      if (stride >= old_width) stride = stride / old_width * width;
+    }
+  }
+}
+
+/// The weight tensor made of the rows of nodes [first, last), which adjoin.
+TensorId joined_weight(Graph& graph, std::size_t first, std::size_t last) {
+  Tensor weight = graph.tensor(graph.nodes()[first].inputs[1]);
+  weight.shape[0] = 0;
+  for (std::size_t i = first; i < last; ++i) weight.shape[0] += graph.tensor(graph.nodes()[i].inputs[1]).shape[0];
+  return graph.add_view(std::move(weight));
+}
+
+/// glu(linear(x, gate), linear(x, up)) -> linear_glu(x, gate and up).
+void fuse_glu(Graph& graph) {
+  std::vector<Node>& nodes = graph.nodes();
+  for (std::size_t i = 2; i < nodes.size(); ++i) {
+    if (nodes[i].op != Op::glu) continue;
+    const Node &gate = nodes[i - 2], &up = nodes[i - 1];
+    const bool match = is_plain_linear(gate) && is_plain_linear(up) && nodes[i].inputs[0] == gate.outputs[0] && nodes[i].inputs[1] == up.outputs[0] &&
+                       gate.inputs[0] == up.inputs[0] && weights_adjoin(graph, gate.inputs[1], up.inputs[1]) &&
+                       graph.tensor(gate.inputs[1]).shape == graph.tensor(up.inputs[1]).shape && count_readers(graph, gate.outputs[0]) == 1 &&
+                       count_readers(graph, up.outputs[0]) == 1;
+    if (!match) continue;
+    Node fused{Op::linear_glu, {gate.inputs[0], joined_weight(graph, i - 2, i)}, nodes[i].outputs, {}};
+    nodes[i] = std::move(fused);
+    nodes.erase(nodes.begin() + static_cast<std::ptrdiff_t>(i) - 2, nodes.begin() + static_cast<std::ptrdiff_t>(i));
+    i -= 2;
+  }
+}
+
+/// Linears in a row that share their input and whose weights adjoin -> one linear; the old outputs become views of it.
+Status merge_linears(Graph& graph) {
+  std::vector<Node>& nodes = graph.nodes();
+  for (std::size_t first = 0; first < nodes.size(); ++first) {
+    std::size_t last = first + 1;
+    while (last < nodes.size() && is_plain_linear(nodes[first]) && is_plain_linear(nodes[last]) && nodes[last].inputs[0] == nodes[first].inputs[0] &&
+           weights_adjoin(graph, nodes[last - 1].inputs[1], nodes[last].inputs[1])) {
+      ++last;
+    }
+    if (last - first < 2) continue;
+    const TensorId weight = joined_weight(graph, first, last);
+    Shape shape = graph.tensor(nodes[first].outputs[0]).shape;
+    shape[shape.rank - 1] = graph.tensor(weight).shape[0];
+    const TensorId output = graph.add_tensor("merged linear", StorageKind::kActivation, Type::kF32, shape);
+    RONDO_TRY(graph.status());
+    std::int64_t column = 0;
+    for (std::size_t i = first; i < last; ++i) {
+      const Tensor& old = graph.tensor(nodes[i].outputs[0]);
+      const std::int64_t width = old.shape.last();
+      move_views(graph, old.storage, width, graph.tensor(output), column);
+      column += width;
+    }
+    nodes[first] = {Op::linear, {nodes[first].inputs[0], weight, kNone}, {output}, {}};
+    nodes.erase(nodes.begin() + static_cast<std::ptrdiff_t>(first) + 1, nodes.begin() + static_cast<std::ptrdiff_t>(last));
+  }
+  return {};
+}
+
+/// add(linear(x, w), residual), either way round -> linear(x, w, residual).
+void fuse_residual(Graph& graph) {
+  std::vector<Node>& nodes = graph.nodes();
+  for (std::size_t i = 0; i < nodes.size(); ++i) {
+    if (nodes[i].op != Op::add) continue;
+    for (std::size_t side : {0u, 1u}) {
+      const TensorId linear_output = nodes[i].inputs[side], residual = nodes[i].inputs[1 - side];
+      const std::optional<std::size_t> producer = find_producer(graph, linear_output);
+      if (!producer || !is_plain_linear(nodes[*producer]) || count_readers(graph, linear_output) != 1) continue;
+      if (!(graph.tensor(residual).shape == graph.tensor(linear_output).shape) || row_stride(graph.tensor(residual)) < 0) continue;
+      nodes[i] = {Op::linear, {nodes[*producer].inputs[0], nodes[*producer].inputs[1], residual}, nodes[i].outputs, {}};
+      nodes.erase(nodes.begin() + static_cast<std::ptrdiff_t>(*producer));
+      --i;
+      break;
+    }
+  }
+}
+
+/// rope(q), rope(k), kv_write(k), kv_write(v) in a row, q, k and v views of one storage -> rope_kv_write.
+Status fuse_rope_and_cache(Graph& graph) {
+  std::vector<Node>& nodes = graph.nodes();
+  for (std::size_t i = 0; i + 3 < nodes.size(); ++i) {
+    const Node rope_q = nodes[i], rope_k = nodes[i + 1], write_k = nodes[i + 2], write_v = nodes[i + 3];
+    if (rope_q.op != Op::rope || rope_k.op != Op::rope || write_k.op != Op::kv_write || write_v.op != Op::kv_write) continue;
+    const Tensor &q = graph.tensor(rope_q.inputs[0]), &k = graph.tensor(rope_k.inputs[0]), &v = graph.tensor(write_v.inputs[1]);
+    const bool same_rope = attributes_of<RopeAttributes>(rope_q) == attributes_of<RopeAttributes>(rope_k) && rope_q.inputs[1] == rope_k.inputs[1] &&
+                           rope_q.inputs[2] == rope_k.inputs[2];
+    const bool same_rows = write_k.inputs[1] == rope_k.outputs[0] && write_k.inputs[2] == write_v.inputs[2] && write_k.inputs[3] == write_v.inputs[3] &&
+                           count_readers(graph, rope_k.outputs[0]) == 1;
+    const bool one_storage = q.storage == k.storage && k.storage == v.storage && q.strides == k.strides && k.strides == v.strides;
+    const bool same_cache = graph.tensor(write_k.inputs[0]).shape == graph.tensor(write_v.inputs[0]).shape &&
+                            graph.tensor(write_k.inputs[0]).type == graph.tensor(write_v.inputs[0]).type;
+    if (!same_rope || !same_rows || !one_storage || !same_cache) continue;
+    const std::size_t end = nodes.size();
+    graph.add(Op::rope_kv_write,
+              {rope_q.inputs[0], rope_k.inputs[0], write_v.inputs[1], rope_q.inputs[1], write_k.inputs[2], write_k.inputs[3],
+               write_k.inputs[0], write_v.inputs[0], rope_q.inputs[2]},
+              rope_q.attributes);
+    RONDO_TRY(graph.status());
+    Node fused = std::move(nodes[end]);
+    nodes.resize(end);
+    fused.outputs = rope_q.outputs;
+    nodes[i] = std::move(fused);
+    nodes.erase(nodes.begin() + static_cast<std::ptrdiff_t>(i) + 1, nodes.begin() + static_cast<std::ptrdiff_t>(i) + 4);
+  }
+  return {};
+}
+
+}  // namespace
+
+Status fuse(Graph& graph) {
+  fuse_glu(graph);
+  RONDO_TRY(merge_linears(graph));
+  RONDO_TRY(fuse_rope_and_cache(graph));
+  fuse_residual(graph);
+  return graph.status();
+}
+
+}  // namespace rondo::graph

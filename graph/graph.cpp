@@ -1,0 +1,192 @@
+#include "graph/graph.h"
+
+#include <cstring>
+#include <limits>
+
+#include <fmt/format.h>
+
+#include "graph/operator.h"
+
+namespace rondo::graph {
+
+namespace {
+
+/// One past the last element a view touches, or -1 where an index is negative or does not fit.
+std::int64_t view_end(const Tensor& tensor) {
+  std::int64_t last = tensor.offset_elements;
+  for (int i = 0; i < tensor.shape.rank; ++i) last += (tensor.shape[i] - 1) * tensor.strides[static_cast<std::size_t>(i)];
+  return tensor.offset_elements < 0 ? -1 : last + 1;
+}
+
+std::uint64_t dense_bytes(Type type, std::int64_t n) {
+  return static_cast<std::uint64_t>(n) * (type == Type::kF16 ? 2u : 4u);
+}
+
+}  // namespace
+
+void Graph::fail(std::string message) {
+  if (status_.ok()) status_ = Status(StatusCode::kInvalidArgument, std::move(message));
+}
+
+StorageId Graph::add_storage(Storage storage) {
+  storages_.push_back(std::move(storage));
+  return static_cast<StorageId>(storages_.size() - 1);
+}
+
+TensorId Graph::add_tensor(std::string tensor_name, StorageKind kind, Type type, const Shape& shape) {
+  std::int64_t n = 1;
+  for (int i = 0; i < shape.rank; ++i) {
+    if (shape[i] <= 0 || shape[i] > std::numeric_limits<std::int32_t>::max() / n) {
+      fail(fmt::format("tensor {}: shape {} is empty or has more than 2^31 elements", tensor_name, to_string(shape)));
+      return kNone;
+    }
+    n *= shape[i];
+  }
+  Storage storage;
+  storage.name = tensor_name;
+  storage.kind = kind;
+  storage.type = type;
+  storage.size_bytes = (dense_bytes(type, n) + 3) / 4 * 4;
+  Tensor tensor;
+  tensor.name = std::move(tensor_name);
+  tensor.type = type;
+  tensor.shape = shape;
+  tensor.strides = contiguous_strides(shape);
+  tensor.storage = add_storage(std::move(storage));
+  return add_view(std::move(tensor));
+}
+
+TensorId Graph::add_view(Tensor tensor) {
+  tensors_.push_back(std::move(tensor));
+  return static_cast<TensorId>(tensors_.size() - 1);
+}
+
+TensorId Graph::add_constant(std::string tensor_name, const Shape& shape, std::span<const float> values) {
+  const TensorId id = add_tensor(std::move(tensor_name), StorageKind::kConstant, Type::kF32, shape);
+  if (id == kNone) return kNone;
+  std::vector<std::byte>& content = storage(tensor(id).storage).content;
+  content.resize(values.size_bytes());
+  std::memcpy(content.data(), values.data(), values.size_bytes());
+  return id;
+}
+
+TensorId Graph::add(Op op, std::vector<TensorId> inputs, Attributes attributes) {
+  if (!status_.ok()) return kNone;
+  Node node{op, std::move(inputs), {}, std::move(attributes)};
+  const Operator& table = operator_of(op);
+  if (Status inferred = table.infer(*this, node); !inferred.ok()) {
+    if (status_.ok()) status_ = inferred.with_prefix(fmt::format("[{}]", table.name));
+    return kNone;
+  }
+  if (!status_.ok()) return kNone;
+  nodes_.push_back(std::move(node));
+  const std::vector<TensorId>& outputs = nodes_.back().outputs;
+  return outputs.empty() ? kNone : outputs.front();
+}
+
+const std::vector<TensorId>& Graph::last_outputs() const { return nodes_.back().outputs; }
+
+TensorId Graph::reshape(TensorId input, const Shape& shape) {
+  if (!status_.ok()) return kNone;
+  Tensor view = tensor(input);
+  if (shape.n_elements() != view.shape.n_elements()) {
+    fail(fmt::format("[reshape] {} {} can't become {}", view.name, to_string(view.shape), to_string(shape)));
+    return kNone;
+  }
+  // A new dimension may split an old one or merge evenly spaced ones: match extents from the last dimension on.
+  Strides strides{};
+  int source = view.shape.rank - 1;
+  std::int64_t left = source >= 0 ? view.shape[source] : 1;
+  std::int64_t step = source >= 0 ? view.strides[static_cast<std::size_t>(source)] : 1;
+  for (int i = shape.rank - 1; i >= 0; --i) {
+    strides[static_cast<std::size_t>(i)] = step;
+    std::int64_t wanted = shape[i];
+    while (wanted > left || (left == 1 && wanted > 1)) {
+      if (source <= 0 || wanted % left != 0) break;
+      const std::int64_t next = view.strides[static_cast<std::size_t>(source - 1)];
+      if (left != 1 && view.shape[source - 1] != 1 && next != step * left) break;
+      if (left == 1) strides[static_cast<std::size_t>(i)] = step = next;
+      --source;
+      left *= view.shape[source];
+    }
+    if (left % wanted != 0) {
+      fail(fmt::format("[reshape] {} {} is not laid out so that it can be seen as {}", view.name, to_string(view.shape),
+                       to_string(shape)));
+      return kNone;
+    }
+    left /= wanted;
+    step *= wanted;
+    if (left == 1 && source > 0) {
+      --source;
+      left = view.shape[source];
+      step = view.strides[static_cast<std::size_t>(source)];
+    }
+  }
+  view.shape = shape;
+  view.strides = strides;
+  return add_view(std::move(view));
+}
+
+TensorId Graph::transpose(TensorId input, std::initializer_list<int> permutation) {
+  if (!status_.ok()) return kNone;
+  const Tensor from = tensor(input);
+  if (static_cast<int>(permutation.size()) != from.shape.rank) {
+    fail(fmt::format("[transpose] {} has {} dimensions but the permutation {}", from.name, from.shape.rank,
+                     permutation.size()));
+    return kNone;
+  }
+  Tensor view = from;
+  std::size_t to = 0;
+  for (int axis : permutation) {
+    view.shape.dims[to] = from.shape[axis];
+    view.strides[to++] = from.strides[static_cast<std::size_t>(axis)];
+  }
+  return add_view(std::move(view));
+}
+
+TensorId Graph::slice(TensorId input, int axis, std::int64_t start, std::int64_t end) {
+  if (!status_.ok()) return kNone;
+  Tensor view = tensor(input);
+  if (axis < 0 || axis >= view.shape.rank || start < 0 || end <= start || end > view.shape[axis]) {
+    fail(fmt::format("[slice] {} {}: [{}, {}) of axis {} is not inside", view.name, to_string(view.shape), start, end, axis));
+    return kNone;
+  }
+  view.offset_elements += start * view.strides[static_cast<std::size_t>(axis)];
+  view.shape[axis] = end - start;
+  return add_view(std::move(view));
+}
+
+Status validate(const Graph& graph) {
+  RONDO_TRY(graph.status());
+  std::vector<bool> written(graph.n_storages(), false);
+  for (std::size_t i = 0; i < graph.n_storages(); ++i) {
+    const StorageKind kind = graph.storage(static_cast<StorageId>(i)).kind;
+    written[i] = kind != StorageKind::kActivation && kind != StorageKind::kOutput;
+  }
+  for (const Node& node : graph.nodes()) {
+    const char* op = operator_of(node.op).name;
+    for (TensorId id : node.inputs) {
+      if (id == kNone) continue;
+      if (id < 0 || static_cast<std::size_t>(id) >= graph.n_tensors()) {
+        return Status(StatusCode::kInternal, fmt::format("graph {}: [{}] has no tensor {}", graph.name, op, id));
+      }
+      const Tensor& input = graph.tensor(id);
+      if (!written[static_cast<std::size_t>(input.storage)]) {
+        return Status(StatusCode::kInternal, fmt::format("graph {}: [{}] reads {} before it is written", graph.name, op, input.name));
+      }
+    }
+    for (TensorId id : node.outputs) written[static_cast<std::size_t>(graph.tensor(id).storage)] = true;
+  }
+  for (std::size_t i = 0; i < graph.n_tensors(); ++i) {
+    const Tensor& tensor = graph.tensor(static_cast<TensorId>(i));
+    const Storage& storage = graph.storage(tensor.storage);
+    if (storage.kind == StorageKind::kWeight) continue;  // planes: the block format knows their layout
+    const std::int64_t end = view_end(tensor);
+    if (end < 0 || dense_bytes(tensor.type, end) > storage.size_bytes + 3) {
+      return Status(StatusCode::kInternal, fmt::format("graph {}: tensor {} reaches beyond its storage", graph.name, tensor.name));
+    }
+  }
+  return {};
+}
+
+}  // namespace rondo::graph

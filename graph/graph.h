@@ -1,0 +1,116 @@
+// A static compute graph: typed tensors and operator nodes in execution order.
+//
+// Built once per kind of step, then fused and lowered (graph/lowering.h) or run on the CPU (graph/interpreter.h). Adding a
+// node infers and checks its outputs at once. The first error is kept in `status()`; after it, adding does nothing, so a
+// builder checks once, at its end. Not thread-safe; copyable.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include <rondo/status.h>
+
+#include "graph/tensor.h"
+
+namespace rondo::graph {
+
+enum class Op : std::uint8_t {
+#define RONDO_OPERATOR(name) name,
+#include "graph/operators.inc"
+#undef RONDO_OPERATOR
+};
+constexpr std::size_t kOpCount = 0
+#define RONDO_OPERATOR(name) +1
+#include "graph/operators.inc"
+#undef RONDO_OPERATOR
+    ;
+
+/// Pairs rotated together: (i, i + n/2) as in NeoX and Hugging Face's Llama, or (2i, 2i + 1) as in GPT-J and GGUF's llama.
+enum class RopeStyle : std::uint8_t { kHalf = 0, kInterleaved = 1 };
+
+/// Rotary position embedding (Su et al. 2021). Frequency i of n/2: theta^(-2i/n) / frequency_factors[i].
+struct RopeAttributes {
+  RopeStyle style = RopeStyle::kHalf;
+  std::int64_t dimensions = 0;  ///< n: how many leading elements of a head rotate; 0 = all
+  double theta = 10000;
+  double attention_factor = 1;  ///< multiplies cos and sin
+  std::int64_t max_position = 131072;
+  bool operator==(const RopeAttributes&) const = default;
+};
+
+struct RmsNormAttributes {
+  double epsilon = 1e-5;
+  double weight_offset = 0;  ///< 1 for Gemma
+};
+
+struct AttentionAttributes {
+  double scale = 0;  ///< 0: 1 / sqrt(head width)
+  bool causal = false;
+};
+
+struct StepBeginAttributes {
+  std::int64_t rows = 1;  ///< token capacity T of the step
+};
+
+using Attributes = std::variant<std::monostate, RopeAttributes, RmsNormAttributes, AttentionAttributes, StepBeginAttributes>;
+
+/// One operator applied. Optional inputs that are absent are kNone. In-place operators list what they change as inputs.
+struct Node {
+  Op op{};
+  std::vector<TensorId> inputs;
+  std::vector<TensorId> outputs;
+  Attributes attributes;
+};
+
+class Graph {
+ public:
+  std::string name;
+  /// Sequences of the step state; every activation of a step graph has this as its first extent.
+  std::int64_t n_sequences = 1;
+  /// The step state's storage, bound by every dispatch; kNone in a graph without a step (a constant block is bound).
+  StorageId state = kNone;
+
+  /// The first error, beginning with the operator in brackets, or success.
+  const Status& status() const { return status_; }
+  void fail(std::string message);
+
+  StorageId add_storage(Storage storage);
+  /// A dense tensor with its own new storage. Shapes must be positive and fit 31 bits of elements (refused otherwise).
+  TensorId add_tensor(std::string name, StorageKind kind, Type type, const Shape& shape);
+  TensorId add_view(Tensor tensor);
+  /// A constant f32 tensor with this content.
+  TensorId add_constant(std::string name, const Shape& shape, std::span<const float> values);
+  /// The `i`-th output of the new node (kNone after an error).
+  TensorId add(Op op, std::vector<TensorId> inputs, Attributes attributes = {});
+  const std::vector<TensorId>& last_outputs() const;
+
+  /// Views: no dispatch, the same storage. Refused where strides can't express them.
+  TensorId reshape(TensorId input, const Shape& shape);
+  TensorId transpose(TensorId input, std::initializer_list<int> permutation);
+  TensorId slice(TensorId input, int axis, std::int64_t start, std::int64_t end);
+
+  const Tensor& tensor(TensorId id) const { return tensors_[static_cast<std::size_t>(id)]; }
+  Tensor& tensor(TensorId id) { return tensors_[static_cast<std::size_t>(id)]; }
+  const Storage& storage(StorageId id) const { return storages_[static_cast<std::size_t>(id)]; }
+  Storage& storage(StorageId id) { return storages_[static_cast<std::size_t>(id)]; }
+  const Storage& storage_of(TensorId id) const { return storage(tensor(id).storage); }
+  std::size_t n_tensors() const { return tensors_.size(); }
+  std::size_t n_storages() const { return storages_.size(); }
+  const std::vector<Node>& nodes() const { return nodes_; }
+  std::vector<Node>& nodes() { return nodes_; }
+
+ private:
+  Status status_;
+  std::vector<Tensor> tensors_;
+  std::vector<Storage> storages_;
+  std::vector<Node> nodes_;
+};
+
+/// Structure: every activation is written before it is read, ids are in range, views stay inside their storages.
+/// `infer` has checked each node on its own when it was added. Errors: kInternal, naming node and tensor.
+Status validate(const Graph& graph);
+
+}  // namespace rondo::graph

@@ -1,0 +1,141 @@
+#include "graph/lowering.h"
+
+#include <algorithm>
+#include <limits>
+
+#include <fmt/format.h>
+
+#include "graph/operator.h"
+
+namespace rondo::graph {
+
+Lowering::Lowering(Graph& graph, const runtime::DeviceCaps& caps, const LoweringOptions& options)
+    : graph_(graph), caps_(caps), options_(options) {
+  program_.name = graph.name;
+}
+
+std::string_view Lowering::forced_kernel(std::string_view op) const {
+  const auto found = options_.forced_kernels.find(op);
+  return found == options_.forced_kernels.end() ? std::string_view() : std::string_view(found->second);
+}
+
+std::uint32_t Lowering::rows_per_sequence(std::int64_t n_rows) const {
+  return static_cast<std::uint32_t>(n_rows / graph_.n_sequences);
+}
+
+StorageId Lowering::scratch(std::uint64_t size_bytes, const char* what) {
+  Storage storage;
+  storage.name = what;
+  storage.size_bytes = size_bytes;
+  return graph_.add_storage(std::move(storage));
+}
+
+void Lowering::emit(std::string label, runtime::Shader shader, std::span<const std::uint32_t> constants,
+                    std::span<const Argument> arguments, std::span<const std::byte> push, std::array<std::uint32_t, 3> grid,
+                    runtime::Cost cost, runtime::Access state_access) {
+  runtime::Kernel kernel;
+  kernel.shader = shader;
+  std::copy(constants.begin(), constants.end(), kernel.constants.begin());
+  kernel.n_constants = static_cast<std::uint32_t>(constants.size());
+  kernel.n_bindings = static_cast<std::uint32_t>(arguments.size() + 1);
+  kernel.push_bytes = static_cast<std::uint32_t>(push.size());
+
+  auto found = std::find(program_.kernels.begin(), program_.kernels.end(), kernel);
+  if (found == program_.kernels.end()) found = program_.kernels.insert(found, kernel);
+
+  runtime::Dispatch dispatch;
+  dispatch.kernel = static_cast<std::uint32_t>(found - program_.kernels.begin());
+  dispatch.push.assign(push.begin(), push.end());
+  dispatch.grid = grid;
+  dispatch.cost = cost;
+  dispatch.label = std::move(label);
+  program_.dispatches.push_back(std::move(dispatch));
+
+  std::vector<Argument>& kept = arguments_.emplace_back();
+  kept.push_back({graph_.state, state_access});
+  for (const Argument& argument : arguments) {
+    const bool absent = argument.storage == kNone;
+    kept.push_back({absent ? graph_.state : argument.storage, absent ? runtime::Access::kRead : argument.access});
+  }
+}
+
+Status Lowering::check_grids_and_ranges() const {
+  for (std::size_t i = 0; i < program_.dispatches.size(); ++i) {
+    const runtime::Dispatch& dispatch = program_.dispatches[i];
+    for (std::size_t axis = 0; axis < 3; ++axis) {
+      if (dispatch.grid[axis] <= caps_.max_grid[axis]) continue;
+      return Status(StatusCode::kUnsupported, fmt::format("{}: {} needs {} workgroups but device {} allows {}", graph_.name,
+                                                          dispatch.label, dispatch.grid[axis], caps_.name, caps_.max_grid[axis]));
+    }
+    for (const Argument& argument : arguments_[i]) {
+      const Storage& storage = graph_.storage(argument.storage);
+      if (storage.size_bytes <= caps_.max_storage_range_bytes) continue;
+      return Status(StatusCode::kUnsupported,
+                    fmt::format("{}: {} binds {} of {} bytes, but a storage buffer on device {} can have {}; splitting is not there yet",
+                                graph_.name, dispatch.label, storage.name, storage.size_bytes, caps_.name,
+                                caps_.max_storage_range_bytes));
+    }
+  }
+  return {};
+}
+
+Result<Lowered> Lowering::finish() {
+  RONDO_TRY(check_grids_and_ranges());
+  std::vector<StorageId> owners;
+  std::vector<Lifetime> lifetimes;
+  std::vector<std::int32_t> slot(graph_.n_storages(), -1);
+  for (std::uint32_t i = 0; i < arguments_.size(); ++i) {
+    for (const Argument& argument : arguments_[i]) {
+      const Storage& storage = graph_.storage(argument.storage);
+      if (storage.kind != StorageKind::kActivation) continue;
+      std::int32_t& index = slot[static_cast<std::size_t>(argument.storage)];
+      if (index < 0) {
+        index = static_cast<std::int32_t>(lifetimes.size());
+        lifetimes.push_back({storage.size_bytes, i, i});
+        owners.push_back(argument.storage);
+      }
+      lifetimes[static_cast<std::size_t>(index)].last = i;
+    }
+  }
+  Lowered lowered;
+  const std::uint64_t alignment = caps_.storage_offset_alignment;
+  const std::vector<std::uint64_t> offsets = plan_memory(lifetimes, alignment, lowered.activation_bytes);
+  for (std::size_t i = 0; i < owners.size(); ++i) {
+    Storage& storage = graph_.storage(owners[i]);
+    storage.place = {options_.activation_buffer, offsets[i], storage.size_bytes};
+    lowered.unaliased_activation_bytes += (storage.size_bytes + alignment - 1) / alignment * alignment;
+  }
+  for (std::size_t i = 0; i < arguments_.size(); ++i) {
+    for (const Argument& argument : arguments_[i]) {
+      program_.dispatches[i].bindings.push_back({graph_.storage(argument.storage).place, argument.access});
+    }
+  }
+  place_barriers(program_);
+  lowered.program = std::move(program_);
+  return lowered;
+}
+
+Result<Lowered> lower(Graph& graph, const runtime::DeviceCaps& caps, const LoweringOptions& options) {
+  RONDO_TRY(validate(graph));
+  if (options.fusion) RONDO_TRY(fuse(graph));
+  for (const auto& [op_name, kernel_name] : options.forced_kernels) {
+    const std::optional<Op> op = find_operator(op_name);
+    if (!op) return Status(StatusCode::kInvalidArgument, fmt::format("kernel {}={}: there is no operator {}", op_name, kernel_name, op_name));
+    const auto kernels = operator_of(*op).kernels;
+    const auto known = std::find_if(kernels.begin(), kernels.end(), [&](const char* name) { return kernel_name == name; });
+    if (known == kernels.end()) {
+      std::string names;
+      for (const char* name : kernels) names += fmt::format("{}{}", names.empty() ? "" : ", ", name);
+      return Status(StatusCode::kInvalidArgument,
+                    fmt::format("kernel {}={}: {} has the kernels {}", op_name, kernel_name, op_name, names));
+    }
+  }
+  Lowering lowering(graph, caps, options);
+  for (const Node& node : graph.nodes()) {
+    const Operator& table = operator_of(node.op);
+    if (Status status = table.lower(node, lowering); !status.ok()) return status.with_prefix(fmt::format("[{}]", table.name));
+  }
+  return lowering.finish();
+}
+
+}  // namespace rondo::graph

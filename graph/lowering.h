@@ -1,0 +1,117 @@
+// From a Graph to a Program: choose kernels, emit dispatches, plan memory, place barriers.
+//
+// A pure function of graph, caps and options. Storages of kind weight, cache, step, constant, input and output must
+// have their `place` set before; activations get theirs here. Not thread-safe per Lowering object.
+#pragma once
+
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <rondo/status.h>
+
+#include "graph/graph.h"
+#include "runtime/device_caps.h"
+#include "runtime/program.h"
+
+namespace rondo::graph {
+
+/// Everything the choices depend on besides the device.
+struct LoweringOptions {
+  bool fusion = true;
+  /// Operator name -> kernel name: that kernel or an error.
+  std::map<std::string, std::string, std::less<>> forced_kernels;
+  /// Buffer index that activations and scratch are placed in.
+  std::uint32_t activation_buffer = 0;
+};
+
+/// A lowered graph.
+struct Lowered {
+  runtime::Program program;
+  std::uint64_t activation_bytes = 0;           ///< size the activation buffer must have
+  std::uint64_t unaliased_activation_bytes = 0; ///< what it would be without sharing memory between activations
+};
+
+/// Bytes of activations each storage needs and when, in; offsets out. See plan_memory.
+struct Lifetime {
+  std::uint64_t size_bytes = 0;
+  std::uint32_t first = 0;  ///< first dispatch that touches it
+  std::uint32_t last = 0;   ///< last dispatch that touches it, inclusive
+};
+
+/// Offsets, `alignment`-aligned, such that storages whose lifetimes overlap share no byte. Largest first, lowest gap that
+/// fits. Returns one offset per lifetime and the total in `total_bytes`.
+std::vector<std::uint64_t> plan_memory(std::span<const Lifetime> lifetimes, std::uint64_t alignment, std::uint64_t& total_bytes);
+
+/// Sets `barrier_before` where a dispatch conflicts with one since the last barrier.
+void place_barriers(runtime::Program& program);
+
+/// Index ranges whose predicted cost stays below `bound_ns` (a single dispatch may exceed it).
+std::vector<runtime::Segment> cut_segments(const runtime::Program& program, const runtime::DeviceCaps& caps, double bound_ns);
+
+/// Predicted time of one dispatch: max(bytes / bandwidth, flops / rate) + a constant, in nanoseconds.
+double predict_ns(const runtime::Cost& cost, const runtime::DeviceCaps& caps);
+
+/// Replaces runs of nodes by fused ones: linears that share their input and lie side by side in one weight, RoPE of q and
+/// k with the cache writes, gate and up with GLU, a residual into the linear before it.
+Status fuse(Graph& graph);
+
+/// The passes in order: validate, fuse, choose kernels and emit, plan memory, place barriers.
+/// Errors: the graph's own, kUnsupported (a tensor beyond the device's storage range, a forced kernel that can't run).
+Result<Lowered> lower(Graph& graph, const runtime::DeviceCaps& caps, const LoweringOptions& options);
+
+/// What an operator's `lower` writes into.
+class Lowering {
+ public:
+  Lowering(Graph& graph, const runtime::DeviceCaps& caps, const LoweringOptions& options);
+
+  const Graph& graph() const { return graph_; }
+  const runtime::DeviceCaps& caps() const { return caps_; }
+  const Tensor& tensor(TensorId id) const { return graph_.tensor(id); }
+
+  /// The kernel the user forced for `op`, or "" for free choice.
+  std::string_view forced_kernel(std::string_view op) const;
+
+  /// Rows per sequence of a tensor with `n_rows` rows: kernels skip row r when r % that >= the step's count.
+  std::uint32_t rows_per_sequence(std::int64_t n_rows) const;
+
+  /// An unnamed activation that only this node uses.
+  StorageId scratch(std::uint64_t size_bytes, const char* what);
+
+  struct Argument {
+    StorageId storage;  ///< kNone binds the step state in its place (a binding that the kernel does not touch)
+    runtime::Access access;
+  };
+
+  /// Emits one dispatch; binding 0, the step state, is added in front. `push` is one of the params structs.
+  template <typename Push>
+  void dispatch(std::string label, runtime::Shader shader, std::initializer_list<std::uint32_t> constants,
+                std::initializer_list<Argument> arguments, const Push& push, std::array<std::uint32_t, 3> grid,
+                runtime::Cost cost, runtime::Access state_access = runtime::Access::kRead) {
+    static_assert(sizeof(Push) <= runtime::kMaxPushBytes);
+    emit(std::move(label), shader, {constants.begin(), constants.size()}, {arguments.begin(), arguments.size()},
+         std::as_bytes(std::span<const Push, 1>(&push, 1)), grid, cost, state_access);
+  }
+
+  StorageId read_only(TensorId id) const { return id == kNone ? kNone : graph_.tensor(id).storage; }
+
+ private:
+  friend Result<Lowered> lower(Graph& graph, const runtime::DeviceCaps& caps, const LoweringOptions& options);
+
+  void emit(std::string label, runtime::Shader shader, std::span<const std::uint32_t> constants,
+            std::span<const Argument> arguments, std::span<const std::byte> push, std::array<std::uint32_t, 3> grid,
+            runtime::Cost cost, runtime::Access state_access);
+  Result<Lowered> finish();
+  Status check_grids_and_ranges() const;
+
+  Graph& graph_;
+  const runtime::DeviceCaps& caps_;
+  const LoweringOptions& options_;
+  runtime::Program program_;
+  std::vector<std::vector<Argument>> arguments_;  ///< of each dispatch, until storages have places
+};
+
+constexpr std::uint32_t ceil_div(std::uint32_t a, std::uint32_t b) { return (a + b - 1) / b; }
+
+}  // namespace rondo::graph

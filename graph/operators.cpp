@@ -1,0 +1,39 @@
+#include "graph/operator.h"
+
+#include <array>
+
+namespace rondo::graph {
+
+#define RONDO_OPERATOR(name) extern const Operator name##_operator;
+#include "graph/operators.inc"
+#undef RONDO_OPERATOR
+
+namespace {
+
+constexpr std::array<const Operator*, kOpCount> kOperators = {
+#define RONDO_OPERATOR(name) &name##_operator,
+#include "graph/operators.inc"
+#undef RONDO_OPERATOR
+};
+
+}  // namespace
+
+const Operator& operator_of(Op op) { return *kOperators[static_cast<std::size_t>(op)]; }
+
+std::optional<Op> find_operator(std::string_view name) {
+  for (std::size_t i = 0; i < kOpCount; ++i) {
+    if (name == kOperators[i]->name) return static_cast<Op>(i);
+  }
+  return std::nullopt;
+}
+
+std::vector<Node> take_nodes_from(Graph& graph, std::size_t before, const Node& fused) {
+  std::vector<Node>& nodes = graph.nodes();
+  std::vector<Node> taken;
+  for (std::size_t i = before; i < nodes.size(); ++i) taken.push_back(std::move(nodes[i]));
+  nodes.resize(before);
+  if (!taken.empty() && !fused.outputs.empty()) taken.back().outputs = fused.outputs;
+  return taken;
+}
+
+}  // namespace rondo::graph

@@ -1,0 +1,177 @@
+// attention: query (B, H, Q, D), key (B, G, S, D), value (B, G, S, E), query_offset? i32 (B), lengths? i32 (B)
+// -> (B, H, Q, E), stored as (B, Q, H, E) so that heads join without a copy. Query head h uses KV head h / (H / G).
+// Dao 2023 (FlashAttention-2) for the partitioning, Milakov and Gimelshein 2018 for the online softmax.
+#include <algorithm>
+#include <cmath>
+
+#include "attention.params.h"
+#include "attention_combine.params.h"
+#include "graph/host_tensors.h"
+#include "graph/lowering.h"
+#include "graph/operator.h"
+#include "graph/ops/checks.h"
+#include "graph/ops/cache_checks.h"
+
+namespace rondo::graph {
+
+namespace {
+
+enum Input { kQuery, kKey, kValue, kOffset, kLengths, kInputs };
+constexpr std::int64_t kMaxHeadDim = 256;
+
+Status check_keys(const Graph& graph, TensorId id, const char* role) {
+  const Tensor& tensor = graph.tensor(id);
+  if (tensor.type != Type::kF32 && tensor.type != Type::kF16) {
+    return refuse(fmt::format("{} is {} but must be f32 or f16", role, type_name(tensor.type)));
+  }
+  if (tensor.shape.rank != 4) return refuse(fmt::format("{} is {} but must be (B, G, S, D)", role, to_string(tensor.shape)));
+  if (tensor.shape[3] > kMaxHeadDim) return refuse(fmt::format("{} has heads {} wide; at most {} is there yet", role, tensor.shape[3], kMaxHeadDim));
+  const bool halves = tensor.type == Type::kF16;
+  for (int axis = 0; axis < 3; ++axis) {
+    if (halves && stride_of(tensor, axis) % 2 != 0) return refuse(fmt::format("{} is f16 with rows that are not whole words", role));
+  }
+  if (tensor.strides[3] != 1 || (halves && tensor.offset_elements % 2 != 0)) return refuse(fmt::format("{} must be dense in its last dimension", role));
+  return {};
+}
+
+Status infer(Graph& graph, Node& node) {
+  while (node.inputs.size() < kInputs) node.inputs.push_back(kNone);
+  RONDO_TRY(check_input_count(node, kInputs));
+  RONDO_TRY(check_tensor(graph, node.inputs[kQuery], "query", Type::kF32, 4, 4));
+  if (node.inputs[kKey] == kNone || node.inputs[kValue] == kNone) return refuse("key or value is missing");
+  RONDO_TRY(check_keys(graph, node.inputs[kKey], "key"));
+  RONDO_TRY(check_keys(graph, node.inputs[kValue], "value"));
+  const Tensor& query = graph.tensor(node.inputs[kQuery]);
+  const Shape q = query.shape, k = graph.tensor(node.inputs[kKey]).shape, v = graph.tensor(node.inputs[kValue]).shape;
+  if (query.strides[3] != 1) return refuse("query must be dense in its last dimension");
+  if (graph.tensor(node.inputs[kKey]).type != graph.tensor(node.inputs[kValue]).type) return refuse("key and value differ in type");
+  RONDO_TRY(check_shape(graph, node.inputs[kKey], "key", {q[0], k[1], k[2], q[3]}));
+  RONDO_TRY(check_shape(graph, node.inputs[kValue], "value", {q[0], k[1], k[2], v[3]}));
+  if (q[1] % k[1] != 0) return refuse(fmt::format("query has {} heads, which {} KV heads do not divide", q[1], k[1]));
+  for (Input input : {kOffset, kLengths}) {
+    if (node.inputs[input] == kNone) continue;
+    const char* role = input == kOffset ? "query_offset" : "lengths";
+    RONDO_TRY(check_tensor(graph, node.inputs[input], role, Type::kI32, 1, 1));
+    RONDO_TRY(check_shape(graph, node.inputs[input], role, {q[0]}));
+  }
+  const TensorId stored = graph.add_tensor("attention", StorageKind::kActivation, Type::kF32, {q[0], q[2], q[1], v[3]});
+  if (stored != kNone) node.outputs.push_back(graph.transpose(stored, {0, 2, 1, 3}));
+  return {};
+}
+
+/// Rows of a workgroup: a power of two, as many as the shared tiles hold (1024 elements) and the rows can use.
+std::uint32_t choose_tile(std::uint32_t rows, std::uint32_t width) {
+  std::uint32_t tile = 1;
+  while (tile < 16 && tile < rows && 2 * tile * width <= 1024) tile *= 2;
+  return tile;
+}
+
+std::uint32_t choose_splits(const runtime::DeviceCaps& caps) {
+  return caps.type == runtime::DeviceType::kCpu ? 4 : 16;
+}
+
+/// Decode steps have few rows and many keys: split the keys. Otherwise rows alone fill the device.
+bool choose_split(const Lowering& lowering, std::uint32_t queries) {
+  const std::string_view forced = lowering.forced_kernel("attention");
+  return forced.empty() ? queries <= 2 : forced == "split";
+}
+
+Status lower(const Node& node, Lowering& lowering) {
+  const auto attributes = attributes_of<AttentionAttributes>(node);
+  const Tensor& query = lowering.tensor(node.inputs[kQuery]);
+  const Tensor& key = lowering.tensor(node.inputs[kKey]);
+  const Tensor& value = lowering.tensor(node.inputs[kValue]);
+  const Tensor& output = lowering.tensor(node.outputs[0]);
+  shaders::AttentionParams push{};
+  push.queries = u32(query.shape[2]);
+  push.heads = u32(query.shape[1]);
+  push.group = u32(query.shape[1] / key.shape[1]);
+  push.head_dim = u32(query.shape[3]);
+  push.value_dim = u32(value.shape[3]);
+  push.keys = u32(key.shape[2]);
+  push.query_offset = u32(query.offset_elements);
+  push.query_sequence = stride_of(query, 0), push.query_head = stride_of(query, 1), push.query_row = stride_of(query, 2);
+  push.key_offset = u32(key.offset_elements);
+  push.key_sequence = stride_of(key, 0), push.key_head = stride_of(key, 1), push.key_row = stride_of(key, 2);
+  push.value_offset = u32(value.offset_elements);
+  push.value_sequence = stride_of(value, 0), push.value_head = stride_of(value, 1), push.value_row = stride_of(value, 2);
+  push.scale = static_cast<float>(attributes.scale != 0 ? attributes.scale : 1 / std::sqrt(static_cast<double>(query.shape[3])));
+  push.causal = attributes.causal;
+  push.has_offset = node.inputs[kOffset] != kNone;
+  push.has_lengths = node.inputs[kLengths] != kNone;
+
+  const bool split = choose_split(lowering, push.queries);
+  push.n_splits = split ? choose_splits(lowering.caps()) : 1;
+  const std::uint32_t rows = push.queries * push.group;
+  const std::uint32_t tile = choose_tile(rows, std::max((push.head_dim + 1) & ~1u, (push.value_dim + 1) & ~1u));
+  const auto sequences = u32(query.shape[0]), kv_heads = u32(key.shape[1]);
+  const std::uint64_t partial_floats = std::uint64_t{sequences} * push.queries * push.heads * push.n_splits * (push.value_dim + 2);
+  const StorageId target = split ? lowering.scratch(partial_floats * 4, "attention partials") : output.storage;
+  // Typical rather than largest cost: half the context. Cuts need an order of magnitude only.
+  const double keys_read = 0.5 * push.keys * kv_heads * (push.head_dim + push.value_dim) * (key.type == Type::kF16 ? 2 : 4);
+  const double flops = 0.5 * 2.0 * push.queries * push.heads * push.keys * (push.head_dim + push.value_dim);
+  lowering.dispatch(split ? "attention split" : "attention tiled", runtime::Shader::attention,
+                    {64, cache_type_constant(key), tile, split ? 1u : 0u},
+                    {{query.storage, runtime::Access::kRead},
+                     {key.storage, runtime::Access::kRead},
+                     {value.storage, runtime::Access::kRead},
+                     {lowering.read_only(node.inputs[kOffset]), runtime::Access::kRead},
+                     {lowering.read_only(node.inputs[kLengths]), runtime::Access::kRead},
+                     {target, runtime::Access::kWrite}},
+                    push, {ceil_div(rows, tile), sequences * kv_heads, push.n_splits}, {sequences * keys_read, sequences * flops});
+  if (!split) return {};
+
+  shaders::AttentionCombineParams combine{push.queries, push.heads, push.value_dim, push.n_splits};
+  const std::uint32_t width = push.value_dim <= 16 ? 16 : push.value_dim <= 32 ? 32 : 64;
+  lowering.dispatch("attention combine", runtime::Shader::attention_combine, {width},
+                    {{target, runtime::Access::kRead}, {output.storage, runtime::Access::kWrite}}, combine,
+                    {ceil_div(push.value_dim, width), sequences * push.queries * push.heads, 1}, {4.0 * static_cast<double>(partial_floats), 0});
+  return {};
+}
+
+/// One output row: query i of head h in sequence b.
+void attend(const HostView& query, const HostView& key, const HostView& value, HostView& output, std::int64_t b, std::int64_t h,
+            std::int64_t i, std::int64_t reach, double scale) {
+  const std::int64_t g = h / (query.dim(1) / key.dim(1));
+  std::vector<double> weights(static_cast<std::size_t>(std::max<std::int64_t>(reach, 0)));
+  double highest = -3e38, total = 0;
+  for (std::size_t j = 0; j < weights.size(); ++j) {
+    double score = 0;
+    for (std::int64_t d = 0; d < query.dim(3); ++d) {
+      score += static_cast<double>(query.at(b, h, i, d)) * static_cast<double>(key.at(b, g, static_cast<std::int64_t>(j), d));
+    }
+    weights[j] = score * scale;
+    highest = std::max(highest, weights[j]);
+  }
+  for (double& weight : weights) total += weight = std::exp(weight - highest);
+  for (std::int64_t e = 0; e < value.dim(3); ++e) {
+    double sum = 0;
+    for (std::size_t j = 0; j < weights.size(); ++j) sum += weights[j] * static_cast<double>(value.at(b, g, static_cast<std::int64_t>(j), e));
+    output.set(weights.empty() ? 0.0f : static_cast<float>(sum / total), b, h, i, e);
+  }
+}
+
+Status reference(const Node& node, HostTensors& tensors) {
+  const auto attributes = attributes_of<AttentionAttributes>(node);
+  const HostView query = tensors.view(node.inputs[kQuery]), key = tensors.view(node.inputs[kKey]), value = tensors.view(node.inputs[kValue]);
+  HostView output = tensors.view(node.outputs[0]);
+  const double scale = attributes.scale != 0 ? attributes.scale : 1 / std::sqrt(static_cast<double>(query.dim(3)));
+  for (std::int64_t b = 0; b < query.dim(0); ++b) {
+    const std::int64_t offset = node.inputs[kOffset] == kNone ? key.dim(2) - query.dim(2) : tensors.view(node.inputs[kOffset]).int_at(b);
+    const std::int64_t length = node.inputs[kLengths] == kNone ? key.dim(2) : std::min<std::int64_t>(tensors.view(node.inputs[kLengths]).int_at(b), key.dim(2));
+    for (std::int64_t h = 0; h < query.dim(1); ++h) {
+      for (std::int64_t i = 0; i < query.dim(2); ++i) {
+        attend(query, key, value, output, b, h, i, attributes.causal ? std::min(length, offset + i + 1) : length, scale);
+      }
+    }
+  }
+  return {};
+}
+
+constexpr const char* kKernels[] = {"tiled", "split"};
+
+}  // namespace
+
+extern const Operator attention_operator = {"attention", infer, lower, reference, nullptr, kKernels};
+
+}  // namespace rondo::graph

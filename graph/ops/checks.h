@@ -1,0 +1,53 @@
+// Refusals that several operators share, in words: what was found, what was expected.
+#pragma once
+
+#include <fmt/format.h>
+
+#include <rondo/status.h>
+
+#include "graph/graph.h"
+
+namespace rondo::graph {
+
+inline Status refuse(std::string message) { return Status(StatusCode::kInvalidArgument, std::move(message)); }
+
+/// The tensor exists, has this type, and a rank in [min_rank, max_rank].
+inline Status check_tensor(const Graph& graph, TensorId id, const char* role, Type type, int min_rank, int max_rank) {
+  if (id == kNone) return refuse(fmt::format("{} is missing", role));
+  const Tensor& tensor = graph.tensor(id);
+  if (tensor.type != type) return refuse(fmt::format("{} is {} but must be {}", role, type_name(tensor.type), type_name(type)));
+  if (tensor.shape.rank < min_rank || tensor.shape.rank > max_rank) {
+    return refuse(fmt::format("{} is {} but must have {} to {} dimensions", role, to_string(tensor.shape), min_rank, max_rank));
+  }
+  return {};
+}
+
+inline Status check_shape(const Graph& graph, TensorId id, const char* role, const Shape& expected) {
+  const Shape& found = graph.tensor(id).shape;
+  if (found == expected) return {};
+  return refuse(fmt::format("{} is {} but must be {}", role, to_string(found), to_string(expected)));
+}
+
+/// Rows (all dimensions but the last) lie at an even distance and are dense.
+inline Status check_rows(const Graph& graph, TensorId id, const char* role) {
+  if (row_stride(graph.tensor(id)) >= 0) return {};
+  return refuse(fmt::format("{} {} has rows that are not evenly spaced", role, to_string(graph.tensor(id).shape)));
+}
+
+inline Status check_contiguous(const Graph& graph, TensorId id, const char* role) {
+  if (graph.tensor(id).is_contiguous()) return {};
+  return refuse(fmt::format("{} {} must be contiguous", role, to_string(graph.tensor(id).shape)));
+}
+
+inline Status check_input_count(const Node& node, std::size_t expected) {
+  if (node.inputs.size() == expected) return {};
+  return refuse(fmt::format("has {} inputs but takes {}", node.inputs.size(), expected));
+}
+
+inline std::uint32_t u32(std::int64_t value) { return static_cast<std::uint32_t>(value); }
+
+inline std::uint32_t stride_of(const Tensor& tensor, int axis) { return u32(tensor.strides[static_cast<std::size_t>(axis)]); }
+
+inline double tensor_bytes(const Tensor& tensor) { return 4.0 * static_cast<double>(tensor.shape.n_elements()); }
+
+}  // namespace rondo::graph

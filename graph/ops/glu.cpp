@@ -1,0 +1,64 @@
+// glu: gate, up (..., N) -> silu(gate) * up. Shazeer 2020 (SwiGLU).
+#include <cmath>
+
+#include "glu.params.h"
+#include "graph/host_tensors.h"
+#include "graph/lowering.h"
+#include "graph/operator.h"
+#include "graph/ops/checks.h"
+
+namespace rondo::graph {
+
+namespace {
+
+Status infer(Graph& graph, Node& node) {
+  RONDO_TRY(check_input_count(node, 2));
+  for (auto [input, role] : {std::pair{0u, "gate"}, std::pair{1u, "up"}}) {
+    RONDO_TRY(check_tensor(graph, node.inputs[input], role, Type::kF32, 1, kMaxRank));
+    RONDO_TRY(check_rows(graph, node.inputs[input], role));
+  }
+  const Shape shape = graph.tensor(node.inputs[0]).shape;
+  RONDO_TRY(check_shape(graph, node.inputs[1], "up", shape));
+  node.outputs.push_back(graph.add_tensor("glu", StorageKind::kActivation, Type::kF32, shape));
+  return {};
+}
+
+Status lower(const Node& node, Lowering& lowering) {
+  const Tensor& gate = lowering.tensor(node.inputs[0]);
+  const Tensor& up = lowering.tensor(node.inputs[1]);
+  shaders::GluParams push{};
+  push.rows = u32(gate.shape.n_rows());
+  push.rows_per_sequence = lowering.rows_per_sequence(push.rows);
+  push.columns = u32(gate.shape.last());
+  push.gate_offset = u32(gate.offset_elements);
+  push.gate_stride = u32(row_stride(gate));
+  push.up_offset = u32(up.offset_elements);
+  push.up_stride = u32(row_stride(up));
+  constexpr std::uint32_t kWidth = 64;
+  lowering.dispatch("glu", runtime::Shader::glu, {kWidth},
+                    {{gate.storage, runtime::Access::kRead},
+                     {up.storage, runtime::Access::kRead},
+                     {lowering.tensor(node.outputs[0]).storage, runtime::Access::kWrite}},
+                    push, {ceil_div(push.columns, kWidth), push.rows, 1}, {3 * tensor_bytes(gate), tensor_bytes(gate)});
+  return {};
+}
+
+Status reference(const Node& node, HostTensors& tensors) {
+  const HostView gate = tensors.view(node.inputs[0]), up = tensors.view(node.inputs[1]);
+  HostView output = tensors.view(node.outputs[0]);
+  for (std::int64_t row = 0; row < gate.shape().n_rows(); ++row) {
+    for (std::int64_t i = 0; i < gate.shape().last(); ++i) {
+      const double g = gate.row_at(row, i);
+      output.row_set(static_cast<float>(g / (1 + std::exp(-g)) * static_cast<double>(up.row_at(row, i))), row, i);
+    }
+  }
+  return {};
+}
+
+constexpr const char* kKernels[] = {"baseline"};
+
+}  // namespace
+
+extern const Operator glu_operator = {"glu", infer, lower, reference, nullptr, kKernels};
+
+}  // namespace rondo::graph

@@ -1,0 +1,78 @@
+// kv_write: cache (B, G, S, D), update (B, G, T, D), start i32 (B), count? i32 (B): rows start .. start + count - 1 of the
+// cache become the update's, converted to the cache's type, rounded to nearest even. In place, no output.
+#include "graph/host_tensors.h"
+#include "graph/lowering.h"
+#include "graph/operator.h"
+#include "graph/ops/cache_checks.h"
+#include "kv_write.params.h"
+
+namespace rondo::graph {
+
+namespace {
+
+enum Input { kCache, kUpdate, kStart, kCount, kInputs };
+
+Status infer(Graph& graph, Node& node) {
+  if (node.inputs.size() == 3) node.inputs.push_back(kNone);
+  RONDO_TRY(check_input_count(node, kInputs));
+  RONDO_TRY(check_cache(graph, node.inputs[kCache], "cache"));
+  RONDO_TRY(check_tensor(graph, node.inputs[kUpdate], "update", Type::kF32, 4, 4));
+  const Shape& cache = graph.tensor(node.inputs[kCache]).shape;
+  const Tensor& update = graph.tensor(node.inputs[kUpdate]);
+  RONDO_TRY(check_shape(graph, node.inputs[kUpdate], "update", {cache[0], cache[1], update.shape[2], cache[3]}));
+  if (update.strides[3] != 1) return refuse("update must be dense in its last dimension");
+  RONDO_TRY(check_tensor(graph, node.inputs[kStart], "start", Type::kI32, 1, 1));
+  RONDO_TRY(check_shape(graph, node.inputs[kStart], "start", {cache[0]}));
+  if (node.inputs[kCount] == kNone) return {};
+  RONDO_TRY(check_tensor(graph, node.inputs[kCount], "count", Type::kI32, 1, 1));
+  return check_shape(graph, node.inputs[kCount], "count", {cache[0]});
+}
+
+Status lower(const Node& node, Lowering& lowering) {
+  const Tensor& cache = lowering.tensor(node.inputs[kCache]);
+  const Tensor& update = lowering.tensor(node.inputs[kUpdate]);
+  shaders::KvWriteParams push{};
+  push.rows_per_sequence = u32(update.shape[2]);
+  push.kv_heads = u32(cache.shape[1]);
+  push.head_dim = u32(cache.shape[3]);
+  push.cache_rows = u32(cache.shape[2]);
+  push.cache_row_elements = stride_of(cache, 2);
+  push.input_offset = u32(update.offset_elements);
+  push.stride_sequence = stride_of(update, 0);
+  push.stride_head = stride_of(update, 1);
+  push.stride_row = stride_of(update, 2);
+  push.has_count = node.inputs[kCount] != kNone;
+  constexpr std::uint32_t kWidth = 64;
+  lowering.dispatch("kv_write", runtime::Shader::kv_write, {kWidth, cache_type_constant(cache)},
+                    {{cache.storage, runtime::Access::kReadWrite},
+                     {update.storage, runtime::Access::kRead},
+                     {lowering.read_only(node.inputs[kStart]), runtime::Access::kRead},
+                     {lowering.read_only(node.inputs[kCount]), runtime::Access::kRead}},
+                    push, {ceil_div(push.head_dim, 2 * kWidth), push.rows_per_sequence, u32(cache.shape[0]) * push.kv_heads},
+                    {2 * tensor_bytes(update), 0});
+  return {};
+}
+
+Status reference(const Node& node, HostTensors& tensors) {
+  HostView cache = tensors.view(node.inputs[kCache]);
+  const HostView update = tensors.view(node.inputs[kUpdate]), start = tensors.view(node.inputs[kStart]);
+  for (std::int64_t b = 0; b < cache.dim(0); ++b) {
+    const std::int64_t count = node.inputs[kCount] == kNone ? update.dim(2) : tensors.view(node.inputs[kCount]).int_at(b);
+    for (std::int64_t t = 0; t < count && t < update.dim(2); ++t) {
+      const std::int64_t row = start.int_at(b) + t;
+      if (row < 0 || row >= cache.dim(2)) continue;
+      for (std::int64_t g = 0; g < cache.dim(1); ++g) {
+        for (std::int64_t d = 0; d < cache.dim(3); ++d) cache.set(update.at(b, g, t, d), b, g, row, d);
+      }
+    }
+  }
+  return {};
+}
+
+constexpr const char* kKernels[] = {"baseline"};
+
+}  // namespace
+
+extern const Operator kv_write_operator = {"kv_write", infer, lower, reference, nullptr, kKernels};
+
+}  // namespace rondo::graph

@@ -1,0 +1,52 @@
+// linear: input (..., K), weight (N, K), residual? (..., N) -> (..., N). Row n of the weight makes output n.
+#include "graph/host_tensors.h"
+#include "graph/operator.h"
+#include "graph/ops/checks.h"
+#include "graph/ops/linear_kernels.h"
+
+namespace rondo::graph {
+
+extern const Operator linear_operator;
+
+namespace {
+
+Status infer(Graph& graph, Node& node) {
+  if (node.inputs.size() == 2) node.inputs.push_back(kNone);
+  RONDO_TRY(check_input_count(node, 3));
+  RONDO_TRY(check_linear(graph, node));
+  Shape shape = graph.tensor(node.inputs[0]).shape;
+  shape[shape.rank - 1] = graph.tensor(node.inputs[1]).shape[0];
+  if (node.inputs[2] != kNone) {
+    RONDO_TRY(check_tensor(graph, node.inputs[2], "residual", Type::kF32, 1, kMaxRank));
+    RONDO_TRY(check_shape(graph, node.inputs[2], "residual", shape));
+    RONDO_TRY(check_rows(graph, node.inputs[2], "residual"));
+  }
+  node.outputs.push_back(graph.add_tensor("linear", StorageKind::kActivation, Type::kF32, shape));
+  return {};
+}
+
+Status lower(const Node& node, Lowering& lowering) {
+  return lower_linear(lowering, linear_operator, node.inputs[0], node.inputs[1], node.inputs[2], node.outputs[0], false);
+}
+
+Status reference(const Node& node, HostTensors& tensors) {
+  const HostView input = tensors.view(node.inputs[0]), weight = tensors.view(node.inputs[1]);
+  HostView output = tensors.view(node.outputs[0]);
+  std::vector<double> row(static_cast<std::size_t>(weight.dim(1)));
+  for (std::int64_t m = 0; m < input.shape().n_rows(); ++m) {
+    for (std::int64_t k = 0; k < weight.dim(1); ++k) row[static_cast<std::size_t>(k)] = input.row_at(m, k);
+    for (std::int64_t n = 0; n < weight.dim(0); ++n) {
+      double sum = 0;
+      for (std::int64_t k = 0; k < weight.dim(1); ++k) sum += row[static_cast<std::size_t>(k)] * static_cast<double>(weight.at(n, k));
+      if (node.inputs[2] != kNone) sum += tensors.view(node.inputs[2]).row_at(m, n);
+      output.row_set(static_cast<float>(sum), m, n);
+    }
+  }
+  return {};
+}
+
+}  // namespace
+
+extern const Operator linear_operator = {"linear", infer, lower, reference, nullptr, kLinearKernels};
+
+}  // namespace rondo::graph

@@ -1,0 +1,40 @@
+// linear_glu (fused): input (..., K), weight (2 N, K) with the gates' rows first -> silu(input gate^T) * (input up^T), (..., N).
+#include "graph/operator.h"
+#include "graph/ops/checks.h"
+#include "graph/ops/linear_kernels.h"
+
+namespace rondo::graph {
+
+extern const Operator linear_glu_operator;
+
+namespace {
+
+Status infer(Graph& graph, Node& node) {
+  RONDO_TRY(check_input_count(node, 2));
+  RONDO_TRY(check_linear(graph, node));
+  const std::int64_t rows = graph.tensor(node.inputs[1]).shape[0];
+  if (rows % 2 != 0) return refuse(fmt::format("weight has {} rows, which can't be halves of gates and ups", rows));
+  Shape shape = graph.tensor(node.inputs[0]).shape;
+  shape[shape.rank - 1] = rows / 2;
+  node.outputs.push_back(graph.add_tensor("linear_glu", StorageKind::kActivation, Type::kF32, shape));
+  return {};
+}
+
+Status lower(const Node& node, Lowering& lowering) {
+  return lower_linear(lowering, linear_glu_operator, node.inputs[0], node.inputs[1], kNone, node.outputs[0], true);
+}
+
+std::vector<Node> decompose(Graph& graph, const Node& node) {
+  const std::int64_t half = graph.tensor(node.inputs[1]).shape[0] / 2;
+  const std::size_t before = graph.nodes().size();
+  const TensorId gate = graph.add(Op::linear, {node.inputs[0], graph.slice(node.inputs[1], 0, 0, half)});
+  const TensorId up = graph.add(Op::linear, {node.inputs[0], graph.slice(node.inputs[1], 0, half, 2 * half)});
+  graph.add(Op::glu, {gate, up});
+  return take_nodes_from(graph, before, node);
+}
+
+}  // namespace
+
+extern const Operator linear_glu_operator = {"linear_glu", infer, lower, nullptr, decompose, kLinearKernels};
+
+}  // namespace rondo::graph

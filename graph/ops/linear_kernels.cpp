@@ -1,0 +1,102 @@
+#include "graph/ops/linear_kernels.h"
+
+#include "graph/block_format.h"
+#include "graph/ops/checks.h"
+#include "linear.params.h"
+
+namespace rondo::graph {
+
+const char* const kLinearKernels[3] = {"vector", "wide", "tiled"};
+
+namespace {
+
+enum class LinearKernel { kVector, kWide, kTiled };
+
+/// Up to this many rows the weight is read once per row rather than through tiles.
+constexpr std::uint32_t kVectorRows = 4;
+
+LinearKernel choose(const Lowering& lowering, std::string_view op, std::uint32_t rows) {
+  std::string_view forced = lowering.forced_kernel(op);
+  if (forced.empty()) forced = lowering.forced_kernel("linear");
+  if (forced == "vector") return LinearKernel::kVector;
+  if (forced == "wide") return LinearKernel::kWide;
+  if (forced == "tiled" || rows > kVectorRows) return LinearKernel::kTiled;
+  return lowering.caps().type == runtime::DeviceType::kCpu ? LinearKernel::kWide : LinearKernel::kVector;
+}
+
+}  // namespace
+
+Status check_linear(const Graph& graph, const Node& node) {
+  RONDO_TRY(check_tensor(graph, node.inputs[0], "input", Type::kF32, 1, kMaxRank));
+  RONDO_TRY(check_rows(graph, node.inputs[0], "input"));
+  if (node.inputs[1] == kNone) return refuse("weight is missing");
+  const Tensor& input = graph.tensor(node.inputs[0]);
+  const Tensor& weight = graph.tensor(node.inputs[1]);
+  const BlockFormat* format = find_block_format(weight.type);
+  if (!format || graph.storage(weight.storage).kind != StorageKind::kWeight) {
+    return refuse(fmt::format("weight {} is not of a weight type", weight.name));
+  }
+  if (weight.shape.rank != 2 || weight.shape[1] != input.shape.last()) {
+    return refuse(fmt::format("weight is {} but input has {} columns", to_string(weight.shape), input.shape.last()));
+  }
+  if (weight.shape[1] % format->block_elements != 0) {
+    return refuse(fmt::format("weight is {} of type {}, whose rows come in blocks of {}", to_string(weight.shape), type_name(weight.type),
+                              format->block_elements));
+  }
+  return {};
+}
+
+Status lower_linear(Lowering& lowering, const Operator& op, TensorId input_id, TensorId weight_id, TensorId residual_id,
+                    TensorId output_id, bool glu) {
+  const Tensor& input = lowering.tensor(input_id);
+  const Tensor& weight = lowering.tensor(weight_id);
+  const Tensor& output = lowering.tensor(output_id);
+  const WeightPlanes planes = planes_of(lowering.graph(), weight);
+
+  shaders::LinearParams push{};
+  push.rows = u32(input.shape.n_rows());
+  push.rows_per_sequence = lowering.rows_per_sequence(push.rows);
+  push.columns = u32(input.shape.last());
+  push.groups = planes.layout.groups;
+  push.outputs = u32(output.shape.last());
+  push.input_offset = u32(input.offset_elements);
+  push.input_stride = u32(row_stride(input));
+  push.input_vec4 = (push.columns | push.input_offset | push.input_stride) % 4 == 0;
+  push.output_stride = u32(row_stride(output));
+  push.weight_offset_rows = planes.first_row;
+  push.row_words = planes.layout.row_words;
+  push.scale_row_words = planes.layout.scale_row_words;
+  push.scale_offset_words = u32(static_cast<std::int64_t>(planes.layout.scale_offset_words));
+  push.has_residual = residual_id != kNone;
+  if (push.has_residual) {
+    push.residual_offset = u32(lowering.tensor(residual_id).offset_elements);
+    push.residual_stride = u32(row_stride(lowering.tensor(residual_id)));
+  }
+
+  const std::initializer_list<Lowering::Argument> arguments = {{input.storage, runtime::Access::kRead},
+                                                               {weight.storage, runtime::Access::kRead},
+                                                               {lowering.read_only(residual_id), runtime::Access::kRead},
+                                                               {output.storage, runtime::Access::kWrite}};
+  const std::uint32_t weight_rows = push.outputs << (glu ? 1 : 0);
+  const double weight_bytes = 4.0 * weight_rows * (planes.layout.row_words + planes.layout.scale_row_words);
+  runtime::Cost cost{weight_bytes + tensor_bytes(input) + tensor_bytes(output), 2.0 * push.rows * push.columns * weight_rows};
+  const auto type = static_cast<std::uint32_t>(weight.type);
+  const LinearKernel kernel = choose(lowering, op.name, push.rows);
+  const std::string label = fmt::format("{} {} {}", op.name, kLinearKernels[static_cast<std::size_t>(kernel)], type_name(weight.type));
+
+  if (kernel == LinearKernel::kTiled) {
+    const std::uint32_t tile_rows = push.rows_per_sequence <= 8 ? 1 : 4;
+    lowering.dispatch(label, runtime::Shader::linear_tiled, {64, type, tile_rows, glu ? 1u : 0u}, arguments, push,
+                      {ceil_div(push.outputs, glu ? 32 : 64), ceil_div(push.rows, 8 * tile_rows), 1}, cost);
+    return {};
+  }
+  cost.bytes += weight_bytes * (push.rows - 1);
+  const bool wide = kernel == LinearKernel::kWide;
+  const std::uint32_t width = wide ? 16 : 128, lanes = wide ? 1 : 32;
+  const std::uint32_t rows = wide ? (push.outputs >= 256 ? 2 : 1) : 2;
+  lowering.dispatch(label, runtime::Shader::linear_vector, {width, type, lanes, rows, glu ? 1u : 0u}, arguments, push,
+                    {ceil_div(push.outputs, width / lanes * rows), push.rows, 1}, cost);
+  return {};
+}
+
+}  // namespace rondo::graph

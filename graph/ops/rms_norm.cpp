@@ -1,0 +1,74 @@
+// rms_norm: input (..., D), weight? (D) -> like input. Zhang and Sennrich 2019.
+#include <cmath>
+
+#include "graph/host_tensors.h"
+#include "graph/lowering.h"
+#include "graph/operator.h"
+#include "graph/ops/checks.h"
+#include "rms_norm.params.h"
+
+namespace rondo::graph {
+
+namespace {
+
+Status infer(Graph& graph, Node& node) {
+  if (node.inputs.size() == 1) node.inputs.push_back(kNone);
+  RONDO_TRY(check_input_count(node, 2));
+  RONDO_TRY(check_tensor(graph, node.inputs[0], "input", Type::kF32, 1, kMaxRank));
+  RONDO_TRY(check_rows(graph, node.inputs[0], "input"));
+  const Shape shape = graph.tensor(node.inputs[0]).shape;
+  if (node.inputs[1] != kNone) {
+    RONDO_TRY(check_tensor(graph, node.inputs[1], "weight", Type::kF32, 1, 1));
+    RONDO_TRY(check_shape(graph, node.inputs[1], "weight", {shape.last()}));
+  }
+  node.outputs.push_back(graph.add_tensor("rms_norm", StorageKind::kActivation, Type::kF32, shape));
+  return {};
+}
+
+Status lower(const Node& node, Lowering& lowering) {
+  const auto attributes = attributes_of<RmsNormAttributes>(node);
+  const Tensor& input = lowering.tensor(node.inputs[0]);
+  const Tensor& output = lowering.tensor(node.outputs[0]);
+  shaders::RmsNormParams push{};
+  push.rows_per_sequence = lowering.rows_per_sequence(input.shape.n_rows());
+  push.columns = u32(input.shape.last());
+  push.input_offset = u32(input.offset_elements);
+  push.input_stride = u32(row_stride(input));
+  push.has_weight = node.inputs[1] != kNone;
+  push.weight_offset = push.has_weight ? u32(lowering.tensor(node.inputs[1]).offset_elements) : 0;
+  push.epsilon = static_cast<float>(attributes.epsilon);
+  push.weight_bias = static_cast<float>(attributes.weight_offset);
+  // On a CPU driver every barrier switches between all subgroups of the workgroup: keep it small.
+  const std::uint32_t width = lowering.caps().type == runtime::DeviceType::kCpu ? 8 : 128;
+  lowering.dispatch("rms_norm", runtime::Shader::rms_norm, {width},
+                    {{input.storage, runtime::Access::kRead},
+                     {lowering.read_only(node.inputs[1]), runtime::Access::kRead},
+                     {output.storage, runtime::Access::kWrite}},
+                    push, {u32(input.shape.n_rows()), 1, 1}, {2 * tensor_bytes(input), tensor_bytes(input)});
+  return {};
+}
+
+Status reference(const Node& node, HostTensors& tensors) {
+  const auto attributes = attributes_of<RmsNormAttributes>(node);
+  const HostView input = tensors.view(node.inputs[0]);
+  HostView output = tensors.view(node.outputs[0]);
+  const std::int64_t columns = input.shape().last();
+  for (std::int64_t row = 0; row < input.shape().n_rows(); ++row) {
+    double sum = 0;
+    for (std::int64_t i = 0; i < columns; ++i) sum += static_cast<double>(input.row_at(row, i)) * static_cast<double>(input.row_at(row, i));
+    const double scale = 1 / std::sqrt(sum / static_cast<double>(columns) + attributes.epsilon);
+    for (std::int64_t i = 0; i < columns; ++i) {
+      const double weight = node.inputs[1] == kNone ? 1.0 : static_cast<double>(tensors.view(node.inputs[1]).at(i)) + attributes.weight_offset;
+      output.row_set(static_cast<float>(input.row_at(row, i) * scale * weight), row, i);
+    }
+  }
+  return {};
+}
+
+constexpr const char* kKernels[] = {"baseline"};
+
+}  // namespace
+
+extern const Operator rms_norm_operator = {"rms_norm", infer, lower, reference, nullptr, kKernels};
+
+}  // namespace rondo::graph

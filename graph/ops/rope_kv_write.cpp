@@ -1,0 +1,99 @@
+// rope_kv_write (fused): query (B, H, T, D), key and value (B, G, T, D), all views of one storage with equal strides,
+// positions, start, count, key cache, value cache, frequency_factors? -> rotated query (B, H, T, D); the caches get the
+// rotated keys and the values at rows start .. start + count - 1, in place.
+#include "graph/lowering.h"
+#include "graph/operator.h"
+#include "graph/ops/cache_checks.h"
+#include "graph/ops/rope_tables.h"
+#include "rope_kv_write.params.h"
+
+namespace rondo::graph {
+
+namespace {
+
+enum Input { kQuery, kKey, kValue, kPositions, kStart, kCount, kKeyCache, kValueCache, kFactors, kTable, kInputs };
+
+Status infer(Graph& graph, Node& node) {
+  const auto attributes = attributes_of<RopeAttributes>(node);
+  RONDO_TRY(check_input_count(node, kTable));
+  for (auto [input, role] : {std::pair{kQuery, "query"}, std::pair{kKey, "key"}, std::pair{kValue, "value"}}) {
+    RONDO_TRY(check_tensor(graph, node.inputs[input], role, Type::kF32, 4, 4));
+  }
+  const Tensor query = graph.tensor(node.inputs[kQuery]);
+  const Tensor& key = graph.tensor(node.inputs[kKey]);
+  const Tensor& value = graph.tensor(node.inputs[kValue]);
+  if (key.storage != query.storage || value.storage != query.storage || key.strides != query.strides || value.strides != query.strides ||
+      query.strides[3] != 1) {
+    return refuse("query, key and value must be views of one storage with equal strides");
+  }
+  RONDO_TRY(check_cache(graph, node.inputs[kKeyCache], "key cache"));
+  RONDO_TRY(check_cache(graph, node.inputs[kValueCache], "value cache"));
+  const Tensor& cache = graph.tensor(node.inputs[kKeyCache]);
+  const Shape expected = {cache.shape[0], cache.shape[1], query.shape[2], cache.shape[3]};
+  RONDO_TRY(check_shape(graph, node.inputs[kKey], "key", expected));
+  RONDO_TRY(check_shape(graph, node.inputs[kValue], "value", expected));
+  RONDO_TRY(check_shape(graph, node.inputs[kValueCache], "value cache", cache.shape));
+  if (graph.tensor(node.inputs[kValueCache]).type != cache.type) return refuse("key and value caches differ in type");
+  RONDO_TRY(check_rope(graph, attributes, query.shape[3], node.inputs[kFactors]));
+  RONDO_TRY(check_positions(graph, node.inputs[kPositions], query.shape[0], query.shape[2]));
+  node.inputs.push_back(find_or_add_rope_table(graph, attributes, query.shape[3], node.inputs[kFactors]));
+  node.outputs.push_back(graph.add_tensor("rope", StorageKind::kActivation, Type::kF32, query.shape));
+  return {};
+}
+
+Status lower(const Node& node, Lowering& lowering) {
+  const auto attributes = attributes_of<RopeAttributes>(node);
+  const Tensor& query = lowering.tensor(node.inputs[kQuery]);
+  const Tensor& cache = lowering.tensor(node.inputs[kKeyCache]);
+  const Tensor& positions = lowering.tensor(node.inputs[kPositions]);
+  const RopeTable table = rope_table_of(attributes, query.shape[3]);
+  shaders::RopeKvWriteParams push{};
+  push.rows_per_sequence = u32(query.shape[2]);
+  push.heads = u32(query.shape[1]);
+  push.kv_heads = u32(cache.shape[1]);
+  push.head_dim = u32(query.shape[3]);
+  push.cache_rows = u32(cache.shape[2]);
+  push.cache_row_elements = stride_of(cache, 2);
+  push.query_offset = u32(query.offset_elements);
+  push.key_offset = u32(lowering.tensor(node.inputs[kKey]).offset_elements);
+  push.value_offset = u32(lowering.tensor(node.inputs[kValue]).offset_elements);
+  push.stride_sequence = stride_of(query, 0);
+  push.stride_head = stride_of(query, 1);
+  push.stride_row = stride_of(query, 2);
+  push.positions_stride = positions.shape.rank == 2 ? push.rows_per_sequence : 0;
+  push.frequencies = table.frequencies;
+  push.high_lines = table.high_lines;
+  push.interleaved = attributes.style == RopeStyle::kInterleaved;
+  push.attention_factor = static_cast<float>(attributes.attention_factor);
+  const std::uint32_t pairs = ceil_div(push.head_dim, 2);
+  const std::uint32_t width = pairs <= 8 ? 8 : pairs <= 16 ? 16 : pairs <= 32 ? 32 : 64;
+  lowering.dispatch("rope_kv_write", runtime::Shader::rope_kv_write, {width, cache_type_constant(cache)},
+                    {{query.storage, runtime::Access::kRead},
+                     {positions.storage, runtime::Access::kRead},
+                     {lowering.read_only(node.inputs[kStart]), runtime::Access::kRead},
+                     {lowering.read_only(node.inputs[kTable]), runtime::Access::kRead},
+                     {lowering.tensor(node.outputs[0]).storage, runtime::Access::kWrite},
+                     {cache.storage, runtime::Access::kWrite},
+                     {lowering.read_only(node.inputs[kValueCache]), runtime::Access::kWrite}},
+                    push, {ceil_div(pairs, width), push.rows_per_sequence, u32(query.shape[0]) * (push.heads + 2 * push.kv_heads)},
+                    {4 * tensor_bytes(query), 16 * tensor_bytes(query)});
+  return {};
+}
+
+std::vector<Node> decompose(Graph& graph, const Node& node) {
+  const std::size_t before = graph.nodes().size();
+  const auto in = [&](Input input) { return node.inputs[input]; };
+  const TensorId key = graph.add(Op::rope, {in(kKey), in(kPositions), in(kFactors)}, node.attributes);
+  graph.add(Op::kv_write, {in(kKeyCache), key, in(kStart), in(kCount)});
+  graph.add(Op::kv_write, {in(kValueCache), in(kValue), in(kStart), in(kCount)});
+  graph.add(Op::rope, {in(kQuery), in(kPositions), in(kFactors)}, node.attributes);
+  return take_nodes_from(graph, before, node);
+}
+
+constexpr const char* kKernels[] = {"baseline"};
+
+}  // namespace
+
+extern const Operator rope_kv_write_operator = {"rope_kv_write", infer, lower, nullptr, decompose, kKernels};
+
+}  // namespace rondo::graph

@@ -1,0 +1,94 @@
+// Element types, shapes, strides and storages: what a tensor is, without saying where it lives on a device.
+//
+// Plain values: copyable, no threads, no ownership of device memory. A Tensor is a strided view of a Storage.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "runtime/program.h"
+
+namespace rondo::graph {
+
+/// Element types of activations, caches, ids and weights. The order is the value of the shaders' type constants.
+enum class Type : std::uint8_t { kF32 = 0, kF16 = 1, kQ8_0 = 2, kQ4_0 = 3, kI32 = 4 };
+
+/// "f32", "q8_0", ...
+const char* type_name(Type type);
+
+constexpr int kMaxRank = 4;
+
+/// Row-major extents, last dimension fastest. Rank 0 is a scalar.
+struct Shape {
+  std::array<std::int64_t, kMaxRank> dims{};
+  int rank = 0;
+
+  Shape() = default;
+  Shape(std::initializer_list<std::int64_t> extents);
+  std::int64_t operator[](int axis) const { return dims[static_cast<std::size_t>(axis)]; }
+  std::int64_t& operator[](int axis) { return dims[static_cast<std::size_t>(axis)]; }
+  /// Product of the extents; 1 for a scalar. Extents are checked on entry to a Graph, so it does not wrap.
+  std::int64_t n_elements() const;
+  std::int64_t last() const { return dims[static_cast<std::size_t>(rank - 1)]; }
+  /// Product of all extents but the last.
+  std::int64_t n_rows() const;
+  bool operator==(const Shape& other) const;
+};
+
+/// "(1, 7, 64)"
+std::string to_string(const Shape& shape);
+
+using Strides = std::array<std::int64_t, kMaxRank>;
+Strides contiguous_strides(const Shape& shape);
+
+using TensorId = std::int32_t;
+using StorageId = std::int32_t;
+constexpr std::int32_t kNone = -1;
+
+/// What a storage is for; decides which buffer it lives in and who fills it.
+enum class StorageKind : std::uint8_t {
+  kActivation,  ///< written and read by the graph; placed by the memory planner
+  kWeight,      ///< read only; placed by the model
+  kCache,       ///< survives steps; placed by the model
+  kStep,        ///< step state, token array or mirror; placed by the session
+  kConstant,    ///< bytes known when the graph is built (tables); placed by the session
+  kInput,       ///< filled by the host before a run
+  kOutput,      ///< read by the host after a run
+};
+
+/// A run of bytes that tensors look into.
+struct Storage {
+  std::string name;
+  StorageKind kind = StorageKind::kActivation;
+  Type type = Type::kF32;
+  std::uint64_t size_bytes = 0;
+  /// kWeight only: (N, K) of the whole block, of which tensors may be slices of rows.
+  Shape matrix;
+  /// Where it lies. Activations: set by the memory planner. Others: set by whoever places them before lowering.
+  runtime::BufferRange place;
+  /// kConstant only: the content.
+  std::vector<std::byte> content;
+};
+
+/// A strided view: element (i0, i1, ...) is at offset + sum(i * stride), in elements of the storage.
+struct Tensor {
+  std::string name;
+  Type type = Type::kF32;
+  Shape shape;
+  Strides strides{};
+  std::int64_t offset_elements = 0;
+  StorageId storage = kNone;
+
+  /// Strides equal to those of a fresh tensor of this shape (dimensions of extent 1 may have any).
+  bool is_contiguous() const;
+};
+
+/// The stride from one flattened row (all dimensions but the last) to the next, or -1 where rows are not evenly spaced
+/// or the last dimension is not dense.
+std::int64_t row_stride(const Tensor& tensor);
+
+}  // namespace rondo::graph
