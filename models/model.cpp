@@ -1,0 +1,214 @@
+#include <rondo/model.h>
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "models/loaded_model.h"
+#include "models/placement.h"
+#include "models/tokenizers/spm.h"
+#include "runtime/kernel.h"
+
+namespace rondo::models {
+
+graph::LoweringOptions LoadedModel::lowering_options() const {
+  graph::LoweringOptions lowering;
+  lowering.fusion = options.fusion;
+  lowering.forced_kernels = options.kernels;
+  lowering.activation_buffer = kActivationsBuffer;
+  return lowering;
+}
+
+std::vector<StepKind> step_kinds(std::int64_t n_ctx) {
+  std::vector<StepKind> kinds;
+  for (std::int64_t rows : kPrefillRows) {
+    kinds.push_back({rows, StepHead::kNone});
+    kinds.push_back({rows, StepHead::kSample});
+    if (rows >= n_ctx) break;
+  }
+  kinds.push_back({1, StepHead::kSample});
+  return kinds;
+}
+
+namespace {
+
+/// Bytes of one file row and one row of planes are below this, so that a row fits the staging ring.
+Status plan_weights(LoadedModel& model) {
+  Checkpoint& checkpoint = *model.checkpoint;
+  const runtime::DeviceCaps& caps = model.device.caps();
+  std::vector<std::uint64_t> sizes;
+  for (const WeightBlock& block : checkpoint.blocks) {
+    const graph::PlaneLayout layout = graph::plane_layout(*graph::find_block_format(block.type), block.matrix[0], block.matrix[1]);
+    if (layout.size_bytes > caps.max_storage_range_bytes) {
+      return Status(StatusCode::kUnsupported,
+                    fmt::format("{}: tensor '{}' needs {} bytes in one storage buffer but device {} allows {}; splitting is not there yet",
+                                checkpoint.file.name(), block.name, layout.size_bytes, caps.name, caps.max_storage_range_bytes));
+    }
+    if (std::uint64_t{layout.row_words + layout.scale_row_words} * 4 > model.uploader.max_write_bytes()) {
+      return Status(StatusCode::kUnsupported, fmt::format("{}: tensor '{}' has rows of {} columns, which is not there yet", checkpoint.file.name(), block.name, block.matrix[1]));
+    }
+    sizes.push_back(layout.size_bytes);
+    model.info.weight_bytes += layout.size_bytes;
+  }
+  if (caps.memory_budget_bytes && model.info.weight_bytes > caps.memory_budget_bytes) {
+    return Status(StatusCode::kOutOfMemory, fmt::format("{}: its weights need {} MB but device {} has {} MB", checkpoint.file.name(), model.info.weight_bytes >> 20,
+                                                        caps.name, caps.memory_budget_bytes >> 20));
+  }
+  constexpr std::uint64_t kLargestBuffer = 1u << 30;
+  RONDO_ASSIGN(const Placement placement, place_blocks(sizes, 256, std::min(kLargestBuffer, caps.max_allocation_bytes), kFirstWeightBuffer));
+  for (std::size_t i = 0; i < sizes.size(); ++i) checkpoint.blocks[i].place = placement.places[i];
+  for (std::uint64_t bytes : placement.buffer_bytes) {
+    RONDO_ASSIGN(runtime::Buffer buffer, runtime::Buffer::create(model.device, bytes, runtime::MemoryIntent::kDevice, "weights"));
+    model.weight_buffers.push_back(std::move(buffer));
+  }
+  return {};
+}
+
+/// The kernels of all steps, found by lowering them with an arbitrary context: no kernel depends on it.
+Status list_kernels(LoadedModel& model) {
+  const Checkpoint& checkpoint = *model.checkpoint;
+  StepPlaces places;
+  places.n_ctx = 1024;
+  places.kv_type = model.kv_type();
+  runtime::BufferRange cache;
+  cache.size_bytes = cache_layer_bytes(checkpoint.config, places.kv_type, places.n_ctx);
+  places.key_caches.assign(checkpoint.config.n_layers, cache);
+  places.value_caches.assign(checkpoint.config.n_layers, cache);
+  for (const StepKind& kind : step_kinds(places.n_ctx)) {
+    graph::Graph step = build_llama_step(checkpoint.config, checkpoint.weights, checkpoint.blocks, places, kind.rows, kind.head);
+    RONDO_ASSIGN(const graph::Lowered lowered, graph::lower(step, model.device.caps(), model.lowering_options()));
+    for (const runtime::Kernel& kernel : lowered.program.kernels) {
+      auto& list = model.kernels_to_build;
+      if (std::find(list.begin(), list.end(), kernel) == list.end()) list.push_back(kernel);
+    }
+  }
+  return {};
+}
+
+/// Uploads as many rows of the current part as one staging write holds.
+Status upload_some(LoadedModel& model) {
+  const Checkpoint& checkpoint = *model.checkpoint;
+  const WeightBlock& block = checkpoint.blocks[model.block];
+  const WeightBlock::Part& part = block.parts[model.part];
+  const graph::BlockFormat& kept = *graph::find_block_format(block.type);
+  const graph::BlockFormat& stored = file_format(part);
+  const graph::PlaneLayout layout = graph::plane_layout(kept, block.matrix[0], block.matrix[1]);
+  const auto k = static_cast<std::uint32_t>(block.matrix[1]);
+  const std::uint64_t row_bytes = graph::file_row_bytes(stored, k);
+  const std::uint64_t quant_bytes = std::uint64_t{layout.row_words} * 4, scale_bytes = std::uint64_t{layout.scale_row_words} * 4;
+  const auto part_rows = static_cast<std::int64_t>(part.tensor->dims[1]);
+  const auto fit = static_cast<std::int64_t>(model.uploader.max_write_bytes() / (quant_bytes + scale_bytes));
+  const std::int64_t n = std::min(part_rows - model.row, fit);
+  RONDO_TRY(read_rows(checkpoint, part, model.row, n, model.file_rows));
+
+  const runtime::Buffer& to = model.weight_buffers[block.place.buffer - kFirstWeightBuffer];
+  const auto rows = static_cast<std::uint64_t>(n), first = static_cast<std::uint64_t>(part.first_row + model.row);
+  RONDO_TRY(model.uploader.reserve(to, rows * (quant_bytes + scale_bytes)));
+  std::byte* quants = model.uploader.target(to, block.place.offset_bytes + first * quant_bytes, rows * quant_bytes);
+  std::byte* scales = scale_bytes ? model.uploader.target(to, block.place.offset_bytes + layout.scale_offset_words * 4 + first * scale_bytes, rows * scale_bytes) : nullptr;
+  for (std::uint64_t row = 0; row < rows; ++row) {
+    std::span<const std::byte> from(model.file_rows.data() + row * row_bytes, row_bytes);
+    if (&stored != &kept) {  // vectors: kept as f32, whatever the file has
+      model.vector_values.resize(k);
+      stored.dequantize_row(from, k, model.vector_values.data());
+      from = std::as_bytes(std::span(model.vector_values));
+    }
+    kept.repack_row(from, k, reinterpret_cast<std::uint32_t*>(quants + row * quant_bytes), reinterpret_cast<std::uint32_t*>(scales + row * scale_bytes));
+  }
+  model.progress.bytes_done += rows * row_bytes;
+  model.row += n;
+  if (model.row < part_rows) return {};
+  RONDO_TRY(to.flush(block.place.offset_bytes, block.place.size_bytes));
+  model.row = 0;
+  if (++model.part < block.parts.size()) return {};
+  model.part = 0;
+  if (++model.block == checkpoint.blocks.size()) RONDO_TRY(model.uploader.submit());
+  return {};
+}
+
+/// Creates one pipeline and dispatches it once with an inactive step state, so that drivers which compile lazily do it now.
+Status build_kernel(LoadedModel& model, const runtime::Kernel& kernel) {
+  runtime::Device& device = model.device;
+  RONDO_ASSIGN(runtime::Buffer inactive, runtime::Buffer::create(device, 256, runtime::MemoryIntent::kDevice, "inactive state"));
+  runtime::CommandList clear(device);
+  RONDO_TRY(clear.begin());
+  clear.fill_zero(inactive);
+  RONDO_ASSIGN(const VkCommandBuffer clearing, clear.end());
+
+  runtime::Program program;
+  program.name = runtime::shader_name(kernel.shader);
+  program.kernels.push_back(kernel);
+  runtime::Dispatch dispatch;
+  dispatch.bindings.assign(kernel.n_bindings, {{0, 0, 256}, runtime::Access::kReadWrite});
+  // All ones: no divisor among the parameters is zero.
+  dispatch.push.assign(kernel.push_bytes, std::byte{1});
+  program.dispatches.push_back(std::move(dispatch));
+  const runtime::Segment segment{0, 1, 0};
+  const runtime::Buffer* buffers[] = {&inactive};
+  RONDO_ASSIGN(runtime::Recording recording, runtime::Recording::create(device, program, {&segment, 1}, buffers));
+  const VkCommandBuffer both[] = {clearing, recording.command_buffers()[0]};
+  const runtime::Batch batch{both};
+  RONDO_ASSIGN(const std::uint64_t value, device.submit({&batch, 1}));
+  return device.wait(value, ~0ull);
+}
+
+}  // namespace
+
+}  // namespace rondo::models
+
+namespace rondo {
+
+Model::Model(std::shared_ptr<models::LoadedModel> impl) : impl_(std::move(impl)) {}
+Model::Model(Model&&) noexcept = default;
+Model& Model::operator=(Model&&) noexcept = default;
+Model::~Model() = default;
+
+const ModelInfo& Model::info() const { return impl_->info; }
+const Tokenizer& Model::tokenizer() const { return impl_->tokenizer; }
+
+Result<Model> Model::create(Device& device, ByteSource source, const ModelOptions& options) {
+  auto impl = std::make_shared<models::LoadedModel>(device.internal());
+  impl->options = options;
+  RONDO_ASSIGN(impl->checkpoint, models::open_checkpoint(std::move(source)));
+  const models::Checkpoint& checkpoint = *impl->checkpoint;
+  RONDO_ASSIGN(models::SpmTokenizer tokenizer, models::SpmTokenizer::create(checkpoint.file));
+  impl->tokenizer = Tokenizer(std::make_shared<const models::SpmTokenizer>(std::move(tokenizer)));
+  const models::LlamaConfig& config = checkpoint.config;
+  if (impl->tokenizer.n_vocab() != static_cast<std::int32_t>(config.n_vocab)) {
+    return Status(StatusCode::kCorruptData, fmt::format("{}: tokenizer.ggml.tokens has {} entries but tensor 'token_embd.weight' {} rows", checkpoint.file.name(),
+                                                        impl->tokenizer.n_vocab(), config.n_vocab));
+  }
+  impl->info = {config.architecture, config.name, config.n_layers, config.width, config.n_heads, config.n_kv_heads, config.n_vocab, config.context, checkpoint.n_parameters, 0};
+  RONDO_TRY(models::list_kernels(*impl));
+  RONDO_TRY(models::plan_weights(*impl));
+  for (const models::WeightBlock& block : checkpoint.blocks) {
+    for (const auto& part : block.parts) impl->progress.bytes_total += part.tensor->size_bytes;
+  }
+  return Model(std::move(impl));
+}
+
+Result<LoadProgress> Model::load_some(std::chrono::microseconds budget) {
+  models::LoadedModel& model = *impl_;
+  const auto until = std::chrono::steady_clock::now() + budget;
+  while (!model.progress.finished) {
+    if (model.block < model.checkpoint->blocks.size()) {
+      if (Status status = models::upload_some(model); !status.ok()) return status.with_prefix(model.checkpoint->file.name());
+    } else if (!model.kernels_to_build.empty()) {
+      RONDO_TRY(models::build_kernel(model, model.kernels_to_build.front()));
+      model.kernels_to_build.pop_front();
+    } else {
+      model.progress.finished = true;
+      model.uploader.release();
+      model.file_rows = {};
+    }
+    if (std::chrono::steady_clock::now() >= until) break;
+  }
+  return model.progress;
+}
+
+Status Model::wait_loaded() {
+  const Result<LoadProgress> progress = load_some(std::chrono::hours(1000));
+  return progress.ok() ? Status() : progress.status();
+}
+
+}  // namespace rondo

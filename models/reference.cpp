@@ -1,0 +1,54 @@
+#include "models/reference.h"
+
+#include <cstring>
+
+#include <fmt/format.h>
+
+#include "graph/interpreter.h"
+#include "shaders/lib/step_state.h"
+
+namespace rondo::models {
+
+Result<std::vector<float>> reference_logits(const Checkpoint& checkpoint, std::span<const std::int32_t> tokens, graph::Type kv_type) {
+  const LlamaConfig& config = checkpoint.config;
+  if (tokens.empty()) return Status(StatusCode::kInvalidArgument, "reference: there are no tokens");
+  for (std::int32_t id : tokens) {
+    if (id >= 0 && id < static_cast<std::int32_t>(config.n_vocab)) continue;
+    return Status(StatusCode::kInvalidArgument, fmt::format("reference: token id {} is outside [0, {})", id, config.n_vocab));
+  }
+  const auto n = static_cast<std::int64_t>(tokens.size());
+  StepPlaces places;
+  places.n_ctx = n;
+  places.kv_type = kv_type;
+  runtime::BufferRange cache;
+  cache.size_bytes = cache_layer_bytes(config, kv_type, n);
+  places.key_caches.assign(config.n_layers, cache);
+  places.value_caches.assign(config.n_layers, cache);
+  graph::Graph step = build_llama_step(config, checkpoint.weights, checkpoint.blocks, places, n, StepHead::kLogits);
+  RONDO_TRY(step.status());
+
+  graph::HostTensors host(step, [&](const graph::Storage& storage, std::vector<float>& values) -> Status {
+    for (const WeightBlock& block : checkpoint.blocks) {
+      if (block.name != storage.name) continue;
+      RONDO_ASSIGN(values, read_block_values(checkpoint, block));
+      return {};
+    }
+    return Status(StatusCode::kInternal, fmt::format("reference: no weight {}", storage.name));
+  });
+  std::vector<std::int32_t> state(RONDO_STATE_WORDS, 0);
+  state[RONDO_STATE_COUNT] = static_cast<std::int32_t>(n);
+  state[RONDO_STATE_ACTIVE] = 1;
+  std::memcpy(host.bytes(step.state).data(), state.data(), state.size() * 4);
+  const graph::Node& begin = step.nodes().front();
+  std::memcpy(host.bytes(step.tensor(begin.inputs[0]).storage).data(), tokens.data(), tokens.size_bytes());
+  RONDO_TRY(graph::interpret(step, host));
+
+  std::vector<float> logits(tokens.size() * config.n_vocab);
+  for (std::size_t i = 0; i < step.n_storages(); ++i) {
+    const auto id = static_cast<graph::StorageId>(i);
+    if (step.storage(id).kind == graph::StorageKind::kOutput) std::memcpy(logits.data(), host.bytes(id).data(), logits.size() * 4);
+  }
+  return logits;
+}
+
+}  // namespace rondo::models

@@ -1,0 +1,21 @@
+// Text that arrives in pieces of bytes, passed on as valid UTF-8.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace rondo::models {
+
+/// Collects bytes; gives out what is complete. Bytes that can't be UTF-8 become U+FFFD. Not thread-safe.
+class Utf8Stream {
+ public:
+  /// Adds bytes and returns the text that became complete.
+  std::string add(std::string_view bytes);
+  /// What is left at the end: an unfinished sequence becomes U+FFFD.
+  std::string finish();
+
+ private:
+  std::string pending_;
+};
+
+}  // namespace rondo::models
