@@ -1,0 +1,189 @@
+// rondo bench -m: prefill and decode speed at depths, with what they cost the host.
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "tools/rondo/command.h"
+
+namespace rondo::tools {
+
+namespace {
+
+struct BenchFlags {
+  std::string model, burst = "auto", output = "md";
+  std::vector<std::uint32_t> prompts = {512}, generated = {128}, depths = {0};
+  std::uint32_t repetitions = 5;
+};
+
+struct Test {
+  std::uint32_t n_prompt = 0, n_gen = 0, depth = 0;
+  std::string name() const {
+    std::string text = n_prompt ? fmt::format("pp{}", n_prompt) : fmt::format("tg{}", n_gen);
+    return depth ? text + fmt::format(" @ d{}", depth) : text;
+  }
+};
+
+struct Measured {
+  Test test;
+  std::vector<double> tps;
+  double host_us = 0, dispatches = 0, submissions = 0, worst_ms = 0;
+  double mean() const {
+    double sum = 0;
+    for (double value : tps) sum += value;
+    return sum / static_cast<double>(tps.size());
+  }
+  double deviation() const {
+    if (tps.size() < 2) return 0;
+    double sum = 0;
+    for (double value : tps) sum += (value - mean()) * (value - mean());
+    return std::sqrt(sum / static_cast<double>(tps.size() - 1));
+  }
+};
+
+std::vector<std::int32_t> some_tokens(std::uint32_t n, std::uint32_t n_vocab) {
+  std::vector<std::int32_t> tokens;
+  for (std::uint32_t i = 0; i < n; ++i) tokens.push_back(static_cast<std::int32_t>((5 + (7 * std::uint64_t{i}) % std::max(n_vocab, 11u) - 0) % n_vocab));
+  return tokens;
+}
+
+/// One repetition: brings the session to the test's depth, then times the test itself.
+Result<RunTimes> run_once(Session& session, const Test& test, std::span<const std::int32_t> tokens) {
+  if (test.n_prompt) {
+    RONDO_TRY(session.rewind(test.depth));
+    return run_session(session, tokens.subspan(test.depth, test.n_prompt), 1, {});
+  }
+  // Decoding continues from a token that is made but not in the cache: the last token of the depth makes it.
+  const std::uint32_t base = std::max(test.depth, 1u) - 1;
+  RONDO_TRY(session.rewind(base));
+  RONDO_ASSIGN(const RunTimes ignored, run_session(session, tokens.subspan(base, 1), 1, {}));
+  (void)ignored;
+  return run_session(session, {}, test.n_gen, {});
+}
+
+Result<Measured> measure(Model& model, const GlobalFlags& flags, const BenchFlags& own, const Test& test) {
+  SessionOptions options = flags.session_options();
+  options.use_model_stop_ids = false;
+  options.n_ctx = test.depth + test.n_prompt + test.n_gen + 2;
+  options.burst = own.burst == "auto" ? 0 : static_cast<std::uint32_t>(std::stoul(own.burst));
+  RONDO_ASSIGN(Session session, Session::create(model, options));
+  const Interruptible interruptible(session);
+  const std::vector<std::int32_t> tokens = some_tokens(test.depth + test.n_prompt + 1, model.info().n_vocab);
+  if (test.depth > 0) {
+    RONDO_ASSIGN(const RunTimes filled, run_session(session, std::span(tokens).first(test.depth), 0, {}));
+    (void)filled;
+  }
+  Measured measured;
+  measured.test = test;
+  const double n = test.n_prompt ? test.n_prompt : test.n_gen;
+  for (std::uint32_t repetition = 0; repetition <= own.repetitions; ++repetition) {
+    const SessionStatistics before = session.statistics();
+    const double cpu_before = thread_cpu_s();
+    RONDO_ASSIGN(const RunTimes times, run_once(session, test, tokens));
+    const double cpu = test.n_prompt ? thread_cpu_s() - cpu_before : times.decode_cpu;
+    if (interrupted()) return Status(StatusCode::kCancelled, "interrupted");
+    if (repetition == 0) continue;
+    measured.tps.push_back(n / ((test.n_prompt ? times.first_token : times.last_token) - times.appended));
+    const double share = 1.0 / own.repetitions;
+    const double n_warmup_steps = test.n_prompt ? 0 : 1;
+    measured.host_us += share * 1e6 * cpu / n;
+    const SessionStatistics& after = session.statistics();
+    measured.submissions += share * (static_cast<double>(after.n_submissions - before.n_submissions) - n_warmup_steps) / n;
+    measured.dispatches = test.n_prompt ? static_cast<double>(after.n_dispatches - before.n_dispatches) / n : after.dispatches_per_decode_step;
+    measured.worst_ms = std::max(measured.worst_ms, 1e3 * (test.n_prompt ? times.first_token - times.appended : std::max(times.worst_gap, times.first_token - times.appended)));
+  }
+  return measured;
+}
+
+std::string as_json(const Workbench& bench, const DeviceInfo& device, const ModelInfo& model, const std::vector<Measured>& results) {
+  nlohmann::json rows = nlohmann::json::array();
+  for (const Measured& row : results) {
+    rows.push_back({{"test", row.test.name()},
+                    {"n_prompt", row.test.n_prompt},
+                    {"n_gen", row.test.n_gen},
+                    {"depth", row.test.depth},
+                    {"tps_mean", row.mean()},
+                    {"tps_stdev", row.deviation()},
+                    {"host_us_per_token", row.host_us},
+                    {"dispatches", row.dispatches},
+                    {"submissions_per_token", row.submissions},
+                    {"worst_ms", row.worst_ms}});
+  }
+  return nlohmann::json{{"device", {{"name", device.name}, {"driver", device.driver}, {"type", device.type}}},
+                        {"model", {{"name", model.name}, {"architecture", model.architecture}, {"n_parameters", model.n_parameters}, {"weight_bytes", model.weight_bytes}}},
+                        {"load_s", bench.load_s()},
+                        {"results", rows}}
+      .dump(1);
+}
+
+void print_md(const DeviceInfo& device, const ModelInfo& model, const std::vector<Measured>& results) {
+  fmt::print("{}: {:.2f} M parameters, {:.1f} MB; {} ({})\n\n", model.name.empty() ? model.architecture : model.name, static_cast<double>(model.n_parameters) / 1e6,
+             static_cast<double>(model.weight_bytes) / 1e6, device.name, device.driver);
+  fmt::print("| {:<16} | {:>18} | {:>13} | {:>16} | {:>17} | {:>9} |\n", "test", "tokens/s", "host us/token", "dispatches/token", "submissions/token", "worst ms");
+  fmt::print("|{:-<18}|{:->20}|{:->15}|{:->18}|{:->19}|{:->11}|\n", ":", ":", ":", ":", ":", ":");
+  for (const Measured& row : results) {
+    fmt::print("| {:<16} | {:>9.2f} ± {:>6.2f} | {:>13.2f} | {:>16.2f} | {:>17.3f} | {:>9.2f} |\n", row.test.name(), row.mean(), row.deviation(), row.host_us, row.dispatches,
+               row.submissions, row.worst_ms);
+  }
+}
+
+void print_csv(const std::vector<Measured>& results) {
+  fmt::print("test,n_prompt,n_gen,depth,tps_mean,tps_stdev,host_us_per_token,dispatches,submissions_per_token,worst_ms\n");
+  for (const Measured& row : results) {
+    fmt::print("{},{},{},{},{},{},{},{},{},{}\n", row.test.name(), row.test.n_prompt, row.test.n_gen, row.test.depth, row.mean(), row.deviation(), row.host_us, row.dispatches,
+               row.submissions, row.worst_ms);
+  }
+}
+
+Status bench(const GlobalFlags& flags, const BenchFlags& own, int& closed) {
+  RONDO_ASSIGN(std::unique_ptr<Workbench> workbench, Workbench::open(flags, own.model));
+  std::vector<Measured> results;
+  for (std::uint32_t depth : own.depths) {
+    std::vector<Test> tests;
+    for (std::uint32_t n : own.prompts) tests.push_back({n, 0, depth});
+    for (std::uint32_t n : own.generated) tests.push_back({0, n, depth});
+    for (const Test& test : tests) {
+      if (test.n_prompt == 0 && test.n_gen == 0) continue;
+      RONDO_ASSIGN(Measured measured, measure(workbench->model(), flags, own, test));
+      results.push_back(std::move(measured));
+    }
+  }
+  const DeviceInfo& device = workbench->device().info();
+  const ModelInfo& model = workbench->model().info();
+  if (own.output == "json") fmt::print("{}\n", as_json(*workbench, device, model, results));
+  else if (own.output == "csv") print_csv(results);
+  else print_md(device, model, results);
+  closed = workbench->close();
+  return {};
+}
+
+std::string check_burst(const std::string& text) {
+  if (text == "auto") return "";
+  const bool digits = !text.empty() && text.size() <= 2 && text.find_first_not_of("0123456789") == std::string::npos;
+  return digits && std::stoi(text) >= 1 && std::stoi(text) <= 64 ? "" : "--burst takes auto or a number from 1 to 64";
+}
+
+}  // namespace
+
+void add_bench(CLI::App& app, GlobalFlags& flags, int& status) {
+  CLI::App* command = app.add_subcommand("bench", "Measure prefill and decode");
+  auto own = std::make_shared<BenchFlags>();
+  command->add_option("-m,--model", own->model, "GGUF file")->required();
+  const auto range = CLI::Range(0u, 1u << 20);
+  command->add_option("-p", own->prompts, "prompt lengths, 0 skips")->delimiter(',')->check(range)->capture_default_str();
+  command->add_option("-n", own->generated, "numbers of decoded tokens, 0 skips")->delimiter(',')->check(range)->capture_default_str();
+  command->add_option("-d", own->depths, "tokens in the cache before")->delimiter(',')->check(range)->capture_default_str();
+  command->add_option("-r", own->repetitions, "repetitions")->check(CLI::Range(1u, 1000u))->capture_default_str();
+  command->add_option("--burst", own->burst, "most decode steps per submission")->check(check_burst)->type_name("auto|K");
+  command->add_option("-o,--output", own->output, "format")->check(CLI::IsMember({"md", "csv", "json"}))->type_name("md|csv|json");
+  add_global_flags(*command, flags);
+  command->callback([&flags, &status, own] {
+    int closed = kDone;
+    const Status done = bench(flags, *own, closed);
+    status = done.ok() ? closed : report(done);
+  });
+}
+
+}  // namespace rondo::tools

@@ -1,0 +1,198 @@
+#include "tools/rondo/command.h"
+
+#include <time.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <charconv>
+#include <csignal>
+#include <cstdio>
+
+#include <fmt/format.h>
+
+namespace rondo::tools {
+
+ModelOptions GlobalFlags::model_options() const {
+  ModelOptions options;
+  options.kv_type = kv_type == "f32" ? KvType::kF32 : KvType::kF16;
+  options.fusion = !no_fusion;
+  for (const std::string& kernel : kernels) {
+    const std::size_t equals = kernel.find('=');
+    options.kernels[kernel.substr(0, equals)] = kernel.substr(equals + 1);
+  }
+  return options;
+}
+
+SessionOptions GlobalFlags::session_options() const {
+  SessionOptions options;
+  if (segment_us > 0) options.max_segment_us = segment_us;
+  return options;
+}
+
+void add_global_flags(CLI::App& app, GlobalFlags& flags) {
+  app.add_option("--device", flags.device, "device: index or part of its name (also RONDO_DEVICE)")->envname("RONDO_DEVICE")->group("Global");
+  app.add_flag("--validate", flags.validate, "load the validation layers; a message is an error")->group("Global");
+  app.add_option("--kv-type", flags.kv_type, "type of the KV cache")->check(CLI::IsMember({"auto", "f32", "f16"}))->type_name("auto|f32|f16")->group("Global");
+  app.add_option("--kernel", flags.kernels, "force a kernel: OP=NAME, may be repeated")
+      ->check([](const std::string& text) { return text.find('=') == std::string::npos ? "--kernel takes OP=NAME" : ""; })
+      ->type_name("OP=NAME")
+      ->group("Global");
+  app.add_flag("--no-fusion", flags.no_fusion, "one dispatch per operator")->group("Global");
+  app.add_option("--segment-us", flags.segment_us, "cut steps at this much predicted time, in microseconds")->check(CLI::PositiveNumber)->group("Global");
+  app.add_option("--log-level", flags.log_level, "what to print on stderr")->check(CLI::IsMember({"error", "warn", "info", "debug"}))->type_name("error|warn|info|debug")->group("Global");
+}
+
+int report(const std::string& message, int status) {
+  std::fprintf(stderr, "rondo: error: %s\n", message.c_str());
+  return status;
+}
+
+int report(const Status& status) {
+  if (status.code() == StatusCode::kCancelled && interrupted()) return kInterrupted;
+  return report(status.message());
+}
+
+double now_s() {
+  timespec time{};
+  clock_gettime(CLOCK_MONOTONIC, &time);
+  return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
+}
+
+double thread_cpu_s() {
+  timespec time{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+  return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
+}
+
+namespace {
+
+std::atomic<bool> interrupt_flag{false};
+std::atomic<Session*> interruptible_session{nullptr};
+
+void on_interrupt(int) {
+  interrupt_flag = true;
+  if (Session* session = interruptible_session) session->cancel();
+}
+
+}  // namespace
+
+void install_interrupt_handler() {
+  struct sigaction action{};
+  action.sa_handler = on_interrupt;
+  sigemptyset(&action.sa_mask);
+  action.sa_flags = SA_RESTART;
+  sigaction(SIGINT, &action, nullptr);
+}
+
+bool interrupted() { return interrupt_flag; }
+
+Interruptible::Interruptible(Session& session) {
+  interruptible_session = &session;
+  if (interrupt_flag) session.cancel();
+}
+Interruptible::~Interruptible() { interruptible_session = nullptr; }
+
+Result<Instance> open_instance(const GlobalFlags& flags) {
+  InstanceOptions options;
+  options.validate = flags.validate;
+  const char* const names[] = {"error", "warn", "info", "debug"};
+  const auto most = std::find(std::begin(names), std::end(names), flags.log_level) - std::begin(names);
+  options.log = [most, names](LogLevel level, std::string_view message) {
+    if (static_cast<std::ptrdiff_t>(level) > most) return;
+    std::fprintf(stderr, "rondo: %s: %.*s\n", names[static_cast<std::size_t>(level)], static_cast<int>(message.size()), message.data());
+  };
+  return Instance::create(options);
+}
+
+Result<std::unique_ptr<Workbench>> Workbench::open(const GlobalFlags& flags, const std::string& model_path) {
+  RONDO_ASSIGN(ByteSource source, open_file(model_path));
+  std::unique_ptr<Workbench> bench(new Workbench());
+  RONDO_ASSIGN(Instance instance, open_instance(flags));
+  bench->instance_.emplace(std::move(instance));
+  RONDO_ASSIGN(Device device, Device::create(*bench->instance_, flags.device));
+  bench->device_.emplace(std::move(device));
+  const double start = now_s();
+  RONDO_ASSIGN(Model model, Model::create(*bench->device_, std::move(source), flags.model_options()));
+  bench->model_.emplace(std::move(model));
+  const bool terminal = isatty(STDERR_FILENO) != 0;
+  bool shown = false;
+  for (;;) {
+    RONDO_ASSIGN(const LoadProgress progress, bench->model_->load_some(std::chrono::milliseconds(50)));
+    if (interrupted()) return Status(StatusCode::kCancelled, "interrupted");
+    if (progress.finished) break;
+    if (!terminal || now_s() - start < 1) continue;
+    std::fprintf(stderr, "\rloading %3d %%", static_cast<int>(100 * progress.bytes_done / std::max<std::uint64_t>(progress.bytes_total, 1)));
+    shown = true;
+  }
+  if (shown) std::fprintf(stderr, "\r             \r");
+  bench->load_s_ = now_s() - start;
+  return bench;
+}
+
+Workbench::~Workbench() = default;
+
+int Workbench::close() {
+  model_.reset();
+  device_.reset();
+  const std::uint64_t messages = instance_->n_validation_messages();
+  instance_.reset();
+  if (messages == 0) return kDone;
+  return report(fmt::format("validation: the layers printed {} messages; see above", messages));
+}
+
+Result<RunTimes> run_session(Session& session, std::span<const std::int32_t> tokens, std::uint32_t n, const std::function<void(std::int32_t)>& on_token) {
+  RunTimes times;
+  times.appended = now_s();
+  RONDO_TRY(session.append(tokens, n));
+  if (interrupted()) session.cancel();
+  double cpu_at_first = thread_cpu_s();
+  while (!session.idle()) {
+    RONDO_TRY(session.advance());
+    const Status waited = session.wait(std::chrono::seconds(1));
+    if (!waited.ok() && waited.code() != StatusCode::kTimeout && waited.code() != StatusCode::kCancelled) return waited;
+    std::int32_t taken[64];
+    RONDO_ASSIGN(const std::size_t n_taken, session.take_tokens(taken));
+    if (n_taken == 0) continue;
+    const double now = now_s();
+    if (times.n_tokens == 0) {
+      times.first_token = now;
+      cpu_at_first = thread_cpu_s();
+    } else {
+      times.worst_gap = std::max(times.worst_gap, now - times.last_token);
+    }
+    times.last_token = now;
+    times.n_tokens += n_taken;
+    for (std::size_t i = 0; i < n_taken; ++i) {
+      if (on_token) on_token(taken[i]);
+    }
+  }
+  times.decode_cpu = thread_cpu_s() - cpu_at_first;
+  times.finished = now_s();
+  return times;
+}
+
+Result<std::string> read_text_file(const std::string& path) {
+  RONDO_ASSIGN(const ByteSource source, open_file(path));
+  std::string text(source.size_bytes, '\0');
+  RONDO_TRY(source.read(0, std::as_writable_bytes(std::span(text))));
+  return text;
+}
+
+Result<std::vector<std::int32_t>> parse_ids(const std::string& flag, const std::string& text) {
+  std::vector<std::int32_t> ids;
+  const char* at = text.data();
+  const char* end = at + text.size();
+  while (at < end) {
+    std::int32_t id = 0;
+    const auto [next, error] = std::from_chars(at, end, id);
+    if (error != std::errc() || (next != end && *next != ',') || next + 1 == end) {
+      return Status(StatusCode::kInvalidArgument, fmt::format("{}: '{}' is not a list of token ids like 1,2,3", flag, text.substr(0, 80)));
+    }
+    ids.push_back(id);
+    at = next == end ? end : next + 1;
+  }
+  return ids;
+}
+
+}  // namespace rondo::tools

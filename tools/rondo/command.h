@@ -1,0 +1,105 @@
+// What the subcommands share: global flags, opening devices and models, errors, interruption.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+
+#include <rondo/model.h>
+#include <rondo/session.h>
+
+namespace rondo::tools {
+
+/// Exit status of the command.
+enum ExitStatus : int { kDone = 0, kFailed = 1, kUsage = 2, kInterrupted = 130 };
+
+/// Flags that hold for every subcommand.
+struct GlobalFlags {
+  std::string device;
+  bool validate = false;
+  std::string kv_type = "auto";
+  std::vector<std::string> kernels;  ///< OP=NAME
+  bool no_fusion = false;
+  double segment_us = 0;
+  std::string log_level = "warn";
+  double started_s = 0;  ///< monotonic time at the entry of main
+
+  ModelOptions model_options() const;
+  SessionOptions session_options() const;
+};
+
+/// Adds the global flags to a subcommand.
+void add_global_flags(CLI::App& app, GlobalFlags& flags);
+
+/// Each adds its subcommand; the callback's result is stored in `status`.
+void add_devices(CLI::App& app, GlobalFlags& flags, int& status);
+void add_generate(CLI::App& app, GlobalFlags& flags, int& status);
+void add_tokenize(CLI::App& app, GlobalFlags& flags, int& status);
+void add_eval(CLI::App& app, GlobalFlags& flags, int& status);
+void add_bench(CLI::App& app, GlobalFlags& flags, int& status);
+
+/// Prints `rondo: error: message` and returns the exit status.
+int report(const std::string& message, int status = kFailed);
+int report(const Status& status);
+
+/// Monotonic seconds; CPU seconds (user and system) of the calling thread.
+double now_s();
+double thread_cpu_s();
+
+/// A loaded model with what it runs on.
+class Workbench {
+ public:
+  /// Opens the device, then the model, showing progress on a terminal. kCancelled after Ctrl-C.
+  static Result<std::unique_ptr<Workbench>> open(const GlobalFlags& flags, const std::string& model_path);
+  ~Workbench();
+
+  Device& device() { return *device_; }
+  Model& model() { return *model_; }
+  double load_s() const { return load_s_; }
+  /// Ends everything; kFailed if the validation layers said something.
+  int close();
+
+ private:
+  Workbench() = default;
+  std::optional<Instance> instance_;
+  std::optional<Device> device_;
+  std::optional<Model> model_;
+  double load_s_ = 0;
+};
+
+Result<Instance> open_instance(const GlobalFlags& flags);
+
+/// While it lives, Ctrl-C cancels `session`.
+class Interruptible {
+ public:
+  explicit Interruptible(Session& session);
+  ~Interruptible();
+};
+/// Ctrl-C was pressed.
+bool interrupted();
+void install_interrupt_handler();
+
+/// Times of one run of a session, monotonic seconds.
+struct RunTimes {
+  double appended = 0, first_token = 0, last_token = 0, finished = 0;
+  double worst_gap = 0;
+  double decode_cpu = 0;  ///< of this thread, from the first token to the end
+  std::size_t n_tokens = 0;
+};
+
+/// Appends `tokens`, asks for `n` more, and drives the session until it is idle.
+Result<RunTimes> run_session(Session& session, std::span<const std::int32_t> tokens, std::uint32_t n,
+                             const std::function<void(std::int32_t)>& on_token);
+
+/// The text of a file, byte for byte.
+Result<std::string> read_text_file(const std::string& path);
+
+/// "1,2,3" as integers; kInvalidArgument naming the flag.
+Result<std::vector<std::int32_t>> parse_ids(const std::string& flag, const std::string& text);
+
+}  // namespace rondo::tools

@@ -1,0 +1,92 @@
+// rondo eval -m: one forward pass, all positions, from and to safetensors files.
+#include <fmt/format.h>
+
+#include "models/formats/safetensors.h"
+#include "models/reference.h"
+#include "tools/rondo/command.h"
+
+namespace rondo::tools {
+
+namespace {
+
+struct EvalFlags {
+  std::string model, inputs, outputs;
+  bool reference = false;
+};
+
+/// Rows of token ids.
+struct InputIds {
+  std::uint64_t batch = 0, tokens = 0;
+  std::vector<std::int32_t> ids;
+};
+
+Result<InputIds> read_input_ids(const std::string& path) {
+  RONDO_ASSIGN(const ByteSource source, open_file(path));
+  RONDO_ASSIGN(const models::SafetensorsFile file, models::SafetensorsFile::parse(source));
+  for (const char* other : {"attention_mask", "token_type_ids", "decoder_input_ids", "pixel_values"}) {
+    if (file.find(other)) return Status(StatusCode::kInvalidArgument, fmt::format("{}: tensor '{}' is not an input of llama", path, other));
+  }
+  const models::SafetensorsEntry* entry = file.find("input_ids");
+  if (!entry) return Status(StatusCode::kNotFound, fmt::format("{}: tensor 'input_ids' is missing", path));
+  if (entry->shape.size() != 2 || entry->shape[0] == 0 || entry->shape[1] == 0) {
+    return Status(StatusCode::kInvalidArgument, fmt::format("{}: tensor 'input_ids' must be (batch, tokens) and not empty", path));
+  }
+  RONDO_ASSIGN(const std::vector<std::int64_t> ids, file.read_i64(source, "input_ids"));
+  InputIds input{entry->shape[0], entry->shape[1], {}};
+  for (std::int64_t id : ids) {
+    if (id < 0 || id > (1 << 24)) return Status(StatusCode::kInvalidArgument, fmt::format("{}: tensor 'input_ids' holds {}, which is no token id", path, id));
+    input.ids.push_back(static_cast<std::int32_t>(id));
+  }
+  return input;
+}
+
+Status evaluate(const GlobalFlags& flags, const EvalFlags& own, int& closed) {
+  RONDO_ASSIGN(const InputIds input, read_input_ids(own.inputs));
+  std::vector<float> logits;
+  const auto row = [&](std::uint64_t b) { return std::span(input.ids).subspan(b * input.tokens, input.tokens); };
+  if (own.reference) {
+    RONDO_ASSIGN(ByteSource source, open_file(own.model));
+    RONDO_ASSIGN(const auto checkpoint, models::open_checkpoint(std::move(source)));
+    const graph::Type kv_type = flags.kv_type == "f32" ? graph::Type::kF32 : graph::Type::kF16;
+    for (std::uint64_t b = 0; b < input.batch; ++b) {
+      RONDO_ASSIGN(const std::vector<float> one, models::reference_logits(*checkpoint, row(b), kv_type));
+      logits.insert(logits.end(), one.begin(), one.end());
+    }
+  } else {
+    RONDO_ASSIGN(std::unique_ptr<Workbench> bench, Workbench::open(flags, own.model));
+    {
+      SessionOptions options = flags.session_options();
+      options.n_ctx = static_cast<std::uint32_t>(input.tokens);
+      RONDO_ASSIGN(Session session, Session::create(bench->model(), options));
+      for (std::uint64_t b = 0; b < input.batch; ++b) {
+        RONDO_TRY(session.rewind(0));
+        RONDO_ASSIGN(const std::vector<float> one, session.wait_logits(row(b)));
+        logits.insert(logits.end(), one.begin(), one.end());
+        if (interrupted()) return Status(StatusCode::kCancelled, "interrupted");
+      }
+    }
+    closed = bench->close();
+  }
+  const models::SafetensorsTensor output{"logits", models::SafetensorsDtype::kF32, {input.batch, input.tokens, logits.size() / (input.batch * input.tokens)},
+                                         std::as_bytes(std::span(logits))};
+  return models::write_safetensors(own.outputs, {&output, 1});
+}
+
+}  // namespace
+
+void add_eval(CLI::App& app, GlobalFlags& flags, int& status) {
+  CLI::App* command = app.add_subcommand("eval", "One forward pass: logits of all positions");
+  auto own = std::make_shared<EvalFlags>();
+  command->add_option("-m,--model", own->model, "GGUF file")->required();
+  command->add_option("--inputs", own->inputs, "safetensors file with input_ids (batch, tokens)")->required();
+  command->add_option("--outputs", own->outputs, "safetensors file to write: logits (batch, tokens, vocabulary)")->required();
+  command->add_flag("--reference", own->reference, "compute on the CPU, with the operators' references; needs no Vulkan");
+  add_global_flags(*command, flags);
+  command->callback([&flags, &status, own] {
+    int closed = kDone;
+    const Status done = evaluate(flags, *own, closed);
+    status = done.ok() ? closed : report(done);
+  });
+}
+
+}  // namespace rondo::tools

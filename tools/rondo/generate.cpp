@@ -1,0 +1,150 @@
+// rondo generate
+#include <cstdio>
+#include <random>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "models/utf8.h"
+#include "tools/rondo/command.h"
+
+namespace rondo::tools {
+
+namespace {
+
+struct GenerateFlags {
+  std::string model, prompt, file, tokens, burst = "auto", temp, pipeline_cache;
+  std::uint32_t n = 128, ctx = 0;
+  std::uint64_t seed = 0;
+  bool has_prompt = false, has_tokens = false, has_seed = false, has_ctx = false, ignore_eos = false, parse_special = false, json = false;
+};
+
+const char* stop_name(StopReason reason) {
+  switch (reason) {
+    case StopReason::kContext: return "context";
+    case StopReason::kStopId: return "eos";
+    case StopReason::kCancelled: return "interrupted";
+    default: return "length";
+  }
+}
+
+Result<std::vector<std::int32_t>> prompt_tokens(const GenerateFlags& own, const Tokenizer& tokenizer) {
+  if (own.has_tokens) return parse_ids("--tokens", own.tokens);
+  std::string text = own.prompt;
+  if (!own.has_prompt) {
+    RONDO_ASSIGN(text, read_text_file(own.file));
+  }
+  EncodeOptions options;
+  options.parse_special = own.parse_special;
+  std::vector<std::int32_t> tokens = tokenizer.encode(text, options);
+  if (tokens.empty()) return Status(StatusCode::kInvalidArgument, "generate: the prompt is empty and this model has no BOS token");
+  return tokens;
+}
+
+void print_statistics(const Workbench& bench, const std::string& device, const RunTimes& times, std::size_t n_prompt, StopReason stop) {
+  const double decode_s = times.last_token - times.first_token;
+  const double rate = times.n_tokens > 1 && decode_s > 0 ? static_cast<double>(times.n_tokens - 1) / decode_s : 0;
+  const double prefill_s = times.first_token - times.appended;
+  fmt::print(stderr, "\n[{}: loaded in {:.2f} s; {} tokens of input at {:.0f}/s, {} of output at {:.0f}/s; ended by {}]\n", device, bench.load_s(), n_prompt,
+             prefill_s > 0 ? static_cast<double>(n_prompt) / prefill_s : 0, times.n_tokens, rate, stop_name(stop));
+}
+
+Status generate(const GlobalFlags& flags, const GenerateFlags& own, StopReason& stop, int& closed) {
+  RONDO_ASSIGN(std::unique_ptr<Workbench> bench, Workbench::open(flags, own.model));
+  Model& model = bench->model();
+  if (own.ctx > model.info().context) {
+    return Status(StatusCode::kInvalidArgument, fmt::format("--ctx is {} but {} was made for {}", own.ctx, own.model, model.info().context));
+  }
+  RONDO_ASSIGN(const std::vector<std::int32_t> prompt, prompt_tokens(own, model.tokenizer()));
+  SessionOptions options = flags.session_options();
+  options.n_ctx = own.ctx;
+  options.seed = own.seed;
+  options.use_model_stop_ids = !own.ignore_eos;
+  options.burst = own.burst == "auto" ? 0 : static_cast<std::uint32_t>(std::stoul(own.burst));
+
+  std::vector<std::int32_t> tokens;
+  tokens.reserve(own.n);
+  std::string text;
+  RunTimes times;
+  {
+    RONDO_ASSIGN(Session session, Session::create(model, options));
+    const Interruptible interruptible(session);
+    models::Utf8Stream stream;
+    const auto emit = [&](const std::string& piece) {
+      text += piece;
+      if (own.json || piece.empty()) return;
+      std::fwrite(piece.data(), 1, piece.size(), stdout);
+      std::fflush(stdout);
+    };
+    RONDO_ASSIGN(times, run_session(session, prompt, own.n, [&](std::int32_t token) {
+                   tokens.push_back(token);
+                   emit(stream.add(model.tokenizer().piece(token)));
+                 }));
+    emit(stream.finish());
+    stop = session.stop_reason();
+  }
+  const auto rate = [](double n, double seconds) { return seconds > 0 ? n / seconds : 0; };
+  const double n_more = tokens.size() > 1 ? static_cast<double>(tokens.size() - 1) : 0;
+  if (own.json) {
+    const nlohmann::json result = {{"prompt_tokens", prompt},
+                                   {"tokens", tokens},
+                                   {"text", text},
+                                   {"stop", stop_name(stop)},
+                                   {"seed", own.seed},
+                                   {"load_s", bench->load_s()},
+                                   {"first_token_s", tokens.empty() ? 0 : times.first_token - flags.started_s},
+                                   {"prefill_tps", tokens.empty() ? 0 : rate(static_cast<double>(prompt.size()), times.first_token - times.appended)},
+                                   {"decode_tps", rate(n_more, times.last_token - times.first_token)},
+                                   {"host_us_per_token", n_more > 0 ? 1e6 * times.decode_cpu / n_more : 0}};
+    fmt::print("{}\n", result.dump());
+  } else {
+    fmt::print("\n");
+    print_statistics(*bench, bench->device().info().name, times, prompt.size(), stop);
+  }
+  closed = bench->close();
+  return {};
+}
+
+std::string check_burst(const std::string& text) {
+  if (text == "auto") return "";
+  const bool digits = !text.empty() && text.size() <= 2 && text.find_first_not_of("0123456789") == std::string::npos;
+  return digits && std::stoi(text) >= 1 && std::stoi(text) <= 64 ? "" : "--burst takes auto or a number from 1 to 64";
+}
+
+}  // namespace
+
+void add_generate(CLI::App& app, GlobalFlags& flags, int& status) {
+  CLI::App* command = app.add_subcommand("generate", "Continue a text");
+  auto own = std::make_shared<GenerateFlags>();
+  command->add_option("-m,--model", own->model, "GGUF file")->required();
+  CLI::Option* prompt = command->add_option("-p,--prompt", own->prompt, "text to continue");
+  CLI::Option* file = command->add_option("-f,--file", own->file, "file with the text, taken byte for byte")->excludes(prompt);
+  CLI::Option* tokens = command->add_option("--tokens", own->tokens, "ids to continue, nothing added: 1,2,3")->excludes(prompt)->excludes(file);
+  command->add_option("-n", own->n, "most tokens to make")->capture_default_str();
+  CLI::Option* ctx = command->add_option("--ctx", own->ctx, "context in tokens (default: the model's, at most 4096)")->check(CLI::Range(1u, 1u << 24));
+  command->add_option("--temp", own->temp, "0: greedy, which is what there is");
+  CLI::Option* seed = command->add_option("--seed", own->seed, "seed for sampling (default: random)");
+  command->add_flag("--ignore-eos", own->ignore_eos, "go on after an end-of-text token");
+  command->add_option("--burst", own->burst, "most decode steps per submission")->check(check_burst)->type_name("auto|K");
+  command->add_flag("--parse-special", own->parse_special, "special tokens in the text become their ids");
+  command->add_flag("--json", own->json, "print one JSON document");
+  command->add_option("--pipeline-cache", own->pipeline_cache, "none: there is no cache of pipelines yet")->group("Global");
+  add_global_flags(*command, flags);
+  command->callback([&flags, &status, own, prompt, file, tokens, ctx, seed] {
+    own->has_prompt = prompt->count() > 0;
+    own->has_tokens = tokens->count() > 0;
+    own->has_seed = seed->count() > 0;
+    own->has_ctx = ctx->count() > 0;
+    if (!own->has_prompt && !own->has_tokens && file->count() == 0) {
+      status = report("generate needs one of -p TEXT, -f FILE and --tokens IDS", kUsage);
+      return;
+    }
+    if (!own->has_seed) own->seed = std::random_device{}();
+    StopReason stop = StopReason::kNone;
+    int closed = kDone;
+    const Status done = generate(flags, *own, stop, closed);
+    status = !done.ok() ? report(done) : interrupted() ? static_cast<int>(kInterrupted) : closed;
+  });
+}
+
+}  // namespace rondo::tools

@@ -1,0 +1,84 @@
+// The rondo command. Contract: results on stdout, the rest on stderr; exit status 0, 1 (failed), 2 (usage), 130 (interrupted).
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <exception>
+#include <string_view>
+
+#include <fmt/format.h>
+
+#include "tools/rondo/command.h"
+
+namespace rondo::tools {
+namespace {
+
+/// Commands and flags of the contract that are not built yet.
+constexpr std::array kCommandsToCome = {"check", "info", "graph", "isa", "quantize", "chat"};
+constexpr std::array kFlagsToCome = {"--as",       "--quarantine", "--timings",     "--trace",      "--temp",  "--top-k",  "--top-p",     "--min-p",
+                                     "--repeat-penalty", "--repeat-last-n", "--stop", "--graph", "--random", "--type", "--kernels"};
+
+bool starts_with_flag(std::string_view argument, std::string_view flag) {
+  return argument == flag || (argument.size() > flag.size() && argument.substr(0, flag.size()) == flag && argument[flag.size()] == '=');
+}
+
+/// The exit status for something that isn't built yet, or 0.
+int refuse_what_is_to_come(int argc, char** argv) {
+  if (argc > 1) {
+    for (const char* command : kCommandsToCome) {
+      if (std::strcmp(argv[1], command) == 0) return report(fmt::format("{} is not there yet", command), kUsage);
+    }
+  }
+  for (int i = 1; i < argc; ++i) {
+    const std::string_view argument = argv[i];
+    const std::string_view next = i + 1 < argc ? argv[i + 1] : "";
+    // Greedy is what there is: --temp 0 asks for it.
+    if (argument == "--temp" && (next == "0" || next == "0.0")) continue;
+    if (argument == "--temp=0") continue;
+    if (argument == "--kv-type" && next == "q8_0") return report("--kv-type q8_0 is not there yet", kUsage);
+    if (argument == "--kv-type=q8_0") return report("--kv-type q8_0 is not there yet", kUsage);
+    if (starts_with_flag(argument, "--pipeline-cache") && argument != "--pipeline-cache=none" && !(argument == "--pipeline-cache" && next == "none")) {
+      return report("--pipeline-cache is not there yet (only none)", kUsage);
+    }
+    for (const char* flag : kFlagsToCome) {
+      if (starts_with_flag(argument, flag)) return report(fmt::format("{} is not there yet", flag), kUsage);
+    }
+  }
+  return kDone;
+}
+
+int run(int argc, char** argv) {
+  GlobalFlags flags;
+  flags.started_s = now_s();
+  install_interrupt_handler();
+  CLI::App app("Runs transformer models on any Vulkan GPU.", "rondo");
+  app.set_version_flag("--version", "rondo " RONDO_VERSION);
+  app.require_subcommand(1);
+  int status = kDone;
+  add_devices(app, flags, status);
+  add_generate(app, flags, status);
+  add_tokenize(app, flags, status);
+  add_eval(app, flags, status);
+  add_bench(app, flags, status);
+  if (const int refused = refuse_what_is_to_come(argc, argv)) return refused;
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::Success& success) {
+    return app.exit(success);  // --help, --version
+  } catch (const CLI::ParseError& error) {
+    std::string message = error.what();
+    std::replace(message.begin(), message.end(), '\n', ' ');
+    return report(message + "; see rondo --help", kUsage);
+  }
+  return status;
+}
+
+}  // namespace
+}  // namespace rondo::tools
+
+int main(int argc, char** argv) {
+  try {
+    return rondo::tools::run(argc, argv);
+  } catch (const std::exception& error) {
+    return rondo::tools::report(error.what());
+  }
+}
