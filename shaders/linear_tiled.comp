@@ -10,6 +10,7 @@ layout(local_size_x = 64) in;
 layout(constant_id = 1) const uint kWeightType = 0u;
 layout(constant_id = 2) const uint kTileRows = 4u;
 layout(constant_id = 3) const uint kGlu = 0u;
+layout(constant_id = 4) const uint kInputVec4 = 1u;
 
 #include "lib/linear_input.glsl"
 #define RONDO_WEIGHT_BINDING 2
@@ -43,8 +44,8 @@ void load_input(uint group, uint first_row) {
   for (uint item = gl_LocalInvocationID.x; item < kM * 8u; item += 64u) {
     const uint tile_row = item / 8u;
     const uint quad = item % 8u;
-    const uint row = first_row + tile_row;
-    const vec4 x = row < p.rows ? input_quad(p.input_offset + row * p.input_stride, group * 32u + 4u * quad) : vec4(0.0);
+    const uint row = min(first_row + tile_row, p.rows - 1u);  // rows beyond the last are computed and not stored
+    const vec4 x = input_quad(p.input_offset + row * p.input_stride, group * 32u + 4u * quad);
     for (uint c = 0u; c < 4u; ++c) input_tile[(4u * quad + c) * (kM + 1u) + tile_row] = x[c];
   }
 }

@@ -12,6 +12,7 @@ layout(constant_id = 1) const uint kWeightType = 0u;
 layout(constant_id = 2) const uint kLanes = 32u;
 layout(constant_id = 3) const uint kRows = 2u;
 layout(constant_id = 4) const uint kGlu = 0u;
+layout(constant_id = 5) const uint kInputVec4 = 1u;
 
 #include "lib/linear_input.glsl"
 #define RONDO_WEIGHT_BINDING 2
@@ -57,7 +58,7 @@ void main() {
   for (uint r = 0u; r < kSums; ++r) sums[r] = 0.0;
   for (uint group = lane; group < p.groups; group += kLanes) {
     vec4 x[8];
-    input_group(at, group, x);
+    for (uint i = 0u; i < 8u; ++i) x[i] = input_quad(at, group * 32u + 4u * i);
     for (uint r = 0u; r < kRows; ++r) {
       const uint n = min(first + r * kTeams, p.outputs - 1u);
       sums[r] += dot_group(n, group, x);

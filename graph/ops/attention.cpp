@@ -67,7 +67,7 @@ std::uint32_t choose_tile(std::uint32_t rows, std::uint32_t width) {
 }
 
 std::uint32_t choose_splits(const runtime::DeviceCaps& caps) {
-  return caps.type == runtime::DeviceType::kCpu ? 4 : 16;
+  return caps.type == runtime::DeviceType::kCpu ? 2 : 16;
 }
 
 /// Decode steps have few rows and many keys: split the keys. Otherwise rows alone fill the device.
@@ -110,8 +110,10 @@ Status lower(const Node& node, Lowering& lowering) {
   // Typical rather than largest cost: half the context. Cuts need an order of magnitude only.
   const double keys_read = 0.5 * push.keys * kv_heads * (push.head_dim + push.value_dim) * (key.type == Type::kF16 ? 2 : 4);
   const double flops = 0.5 * 2.0 * push.queries * push.heads * push.keys * (push.head_dim + push.value_dim);
+  // On a CPU driver a barrier switches between all subgroups of the workgroup: one or two are enough.
+  const std::uint32_t threads = lowering.caps().type == runtime::DeviceType::kCpu ? std::max(tile, 8u) : 64;
   lowering.dispatch(split ? "attention split" : "attention tiled", runtime::Shader::attention,
-                    {64, cache_type_constant(key), tile, split ? 1u : 0u},
+                    {threads, cache_type_constant(key), tile, split ? 1u : 0u},
                     {{query.storage, runtime::Access::kRead},
                      {key.storage, runtime::Access::kRead},
                      {value.storage, runtime::Access::kRead},

@@ -61,7 +61,7 @@ Status lower_linear(Lowering& lowering, const Operator& op, TensorId input_id, T
   push.outputs = u32(output.shape.last());
   push.input_offset = u32(input.offset_elements);
   push.input_stride = u32(row_stride(input));
-  push.input_vec4 = (push.columns | push.input_offset | push.input_stride) % 4 == 0;
+  const std::uint32_t input_vec4 = (push.columns | push.input_offset | push.input_stride) % 4 == 0;
   push.output_stride = u32(row_stride(output));
   push.weight_offset_rows = planes.first_row;
   push.row_words = planes.layout.row_words;
@@ -86,15 +86,15 @@ Status lower_linear(Lowering& lowering, const Operator& op, TensorId input_id, T
 
   if (kernel == LinearKernel::kTiled) {
     const std::uint32_t tile_rows = push.rows_per_sequence <= 8 ? 1 : 4;
-    lowering.dispatch(label, runtime::Shader::linear_tiled, {64, type, tile_rows, glu ? 1u : 0u}, arguments, push,
+    lowering.dispatch(label, runtime::Shader::linear_tiled, {64, type, tile_rows, glu ? 1u : 0u, input_vec4}, arguments, push,
                       {ceil_div(push.outputs, glu ? 32 : 64), ceil_div(push.rows, 8 * tile_rows), 1}, cost);
     return {};
   }
   cost.bytes += weight_bytes * (push.rows - 1);
   const bool wide = kernel == LinearKernel::kWide;
-  const std::uint32_t width = wide ? 16 : 128, lanes = wide ? 1 : 32;
-  const std::uint32_t rows = wide ? (push.outputs >= 256 ? 2 : 1) : 2;
-  lowering.dispatch(label, runtime::Shader::linear_vector, {width, type, lanes, rows, glu ? 1u : 0u}, arguments, push,
+  const std::uint32_t width = wide ? 8 : 128, lanes = wide ? 1 : 32;
+  const std::uint32_t rows = wide && !glu ? 4 : 2;
+  lowering.dispatch(label, runtime::Shader::linear_vector, {width, type, lanes, rows, glu ? 1u : 0u, input_vec4}, arguments, push,
                     {ceil_div(push.outputs, width / lanes * rows), push.rows, 1}, cost);
   return {};
 }

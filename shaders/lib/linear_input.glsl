@@ -1,20 +1,19 @@
-// The activations of linear: 32 elements of a row, zeros beyond K. Needs p of linear.params.h.
+// The activations of linear: 32 elements of a row, zeros beyond K. Needs p of linear.params.h and the specialization
+// constant kInputVec4 (1: offset, stride and K are multiples of 4). Clamped loads and selects, no branches: CPU drivers run
+// both sides of a branch.
 layout(std430, set = 0, binding = 1) readonly buffer Input { float input_values[]; };
 layout(std430, set = 0, binding = 1) readonly buffer Input4 { vec4 input_values4[]; };
 
-float input_element(uint at, uint column) { return column < p.columns ? input_values[at + column] : 0.0; }
-
-// `at`: element offset of the row.
-vec4 input_quad(uint at, uint column) {
-  if (p.input_vec4 != 0u) return column < p.columns ? input_values4[(at + column) >> 2] : vec4(0.0);
-  return vec4(input_element(at, column), input_element(at, column + 1u), input_element(at, column + 2u), input_element(at, column + 3u));
+float input_element(uint at, uint column) {
+  const float x = input_values[at + min(column, p.columns - 1u)];
+  return mix(0.0, x, column < p.columns);
 }
 
-void input_group(uint at, uint group, out vec4 x[8]) {
-  const uint first = group * 32u;
-  if (p.input_vec4 != 0u && first + 32u <= p.columns) {
-    for (uint i = 0u; i < 8u; ++i) x[i] = input_values4[((at + first) >> 2) + i];
-  } else {
-    for (uint i = 0u; i < 8u; ++i) x[i] = input_quad(at, first + 4u * i);
+// Elements [column, column + 4) of the row at element `at`; column is a multiple of 4.
+vec4 input_quad(uint at, uint column) {
+  if (kInputVec4 == 1u) {
+    const vec4 x = input_values4[(at + min(column, p.columns - 4u)) >> 2];
+    return mix(vec4(0.0), x, bvec4(column < p.columns));
   }
+  return vec4(input_element(at, column), input_element(at, column + 1u), input_element(at, column + 2u), input_element(at, column + 3u));
 }
