@@ -103,7 +103,8 @@ std::uint32_t SessionState::burst_limit() const {
 }
 
 Status SessionState::advance() {
-  RONDO_TRY(poll());
+  if (!just_polled_) RONDO_TRY(poll());
+  just_polled_ = false;
   while (n_calls_ < calls_.size()) {
     CallBuilder call;
     const std::uint32_t burst = burst_limit();
@@ -253,7 +254,7 @@ Status SessionState::poll() {
 }
 
 Result<std::size_t> SessionState::take_tokens(std::span<std::int32_t> out) {
-  RONDO_TRY(poll());
+  if (ready_head_ == ready_.size()) RONDO_TRY(poll());
   const std::size_t n = std::min(out.size(), ready_.size() - ready_head_);
   std::copy_n(ready_.begin() + static_cast<std::ptrdiff_t>(ready_head_), n, out.begin());
   ready_head_ += n;
@@ -271,6 +272,7 @@ Status SessionState::wait(std::uint64_t timeout_ns) {
     if (n_expected_ > 0) value = std::min(value, expected_[expected_head_].value);
     RONDO_TRY(device_.wait(value, timeout_ns));
     RONDO_TRY(poll());
+    just_polled_ = true;
   }
   if (stop_ == StopReason::kCancelled && ready_head_ == ready_.size()) return Status(StatusCode::kCancelled, "session: cancelled");
   return {};

@@ -111,6 +111,7 @@ class SessionState {
   std::uint32_t n_staged_ = 0;          ///< tokens of the history that are in the device's token array
   std::uint32_t tokens_planned_ = 0, tokens_wanted_ = 0, tokens_seen_ = 0;  ///< since the last append
   bool decoding_ = false;               ///< the input is in; further steps feed on their own output
+  bool just_polled_ = false;            ///< by wait: the next advance need not ask the driver again
   bool state_is_stale_ = true;          ///< position and active must be staged with the next chunk
   StopReason stop_ = StopReason::kNone;
   std::atomic<bool> cancelled_{false};
