@@ -129,6 +129,7 @@ Status upload_some(LoadedModel& model) {
 /// Creates one pipeline and dispatches it once with an inactive step state, so that drivers which compile lazily do it now.
 Status build_kernel(LoadedModel& model, const runtime::Kernel& kernel) {
   runtime::Device& device = model.device;
+  const auto start = std::chrono::steady_clock::now();
   RONDO_ASSIGN(runtime::Buffer inactive, runtime::Buffer::create(device, 256, runtime::MemoryIntent::kDevice, "inactive state"));
   runtime::CommandList clear(device);
   RONDO_TRY(clear.begin());
@@ -149,7 +150,10 @@ Status build_kernel(LoadedModel& model, const runtime::Kernel& kernel) {
   const VkCommandBuffer both[] = {clearing, recording.command_buffers()[0]};
   const runtime::Batch batch{both};
   RONDO_ASSIGN(const std::uint64_t value, device.submit({&batch, 1}));
-  return device.wait(value, ~0ull);
+  RONDO_TRY(device.wait(value, ~0ull));
+  const auto took = std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::steady_clock::now() - start);
+  device.log(LogLevel::kDebug, fmt::format("kernel {} built in {} ms", program.name, took.count()));
+  return {};
 }
 
 }  // namespace

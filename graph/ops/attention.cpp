@@ -59,10 +59,12 @@ Status infer(Graph& graph, Node& node) {
   return {};
 }
 
-/// Rows of a workgroup: a power of two, as many as the shared tiles hold (1024 elements) and the rows can use.
-std::uint32_t choose_tile(std::uint32_t rows, std::uint32_t width) {
+/// Rows of a workgroup: a power of two, as many as the shared tiles hold (1024 elements) and the rows can use. The kernel
+/// unrolls over them, which CPU drivers compile slowly.
+std::uint32_t choose_tile(const runtime::DeviceCaps& caps, std::uint32_t rows, std::uint32_t width) {
+  const std::uint32_t most = caps.type == runtime::DeviceType::kCpu ? 8 : 16;
   std::uint32_t tile = 1;
-  while (tile < 16 && tile < rows && 2 * tile * width <= 1024) tile *= 2;
+  while (tile < most && tile < rows && 2 * tile * width <= 1024) tile *= 2;
   return tile;
 }
 
@@ -103,7 +105,7 @@ Status lower(const Node& node, Lowering& lowering) {
   const bool split = choose_split(lowering, push.queries);
   push.n_splits = split ? choose_splits(lowering.caps()) : 1;
   const std::uint32_t rows = push.queries * push.group;
-  const std::uint32_t tile = choose_tile(rows, std::max((push.head_dim + 1) & ~1u, (push.value_dim + 1) & ~1u));
+  const std::uint32_t tile = choose_tile(lowering.caps(), rows, std::max((push.head_dim + 1) & ~1u, (push.value_dim + 1) & ~1u));
   const auto sequences = u32(query.shape[0]), kv_heads = u32(key.shape[1]);
   const std::uint64_t partial_floats = std::uint64_t{sequences} * push.queries * push.heads * push.n_splits * (push.value_dim + 2);
   const StorageId target = split ? lowering.scratch(partial_floats * 4, "attention partials") : output.storage;

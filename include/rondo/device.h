@@ -37,6 +37,7 @@ struct DeviceInfo {
   std::string reason;          ///< why it can't be used, naming the limit; "" if it can
 };
 
+/// How to connect to the Vulkan loader.
 struct InstanceOptions {
   bool validate = false;  ///< load VK_LAYER_KHRONOS_validation with synchronization validation; kNotFound if it isn't installed
   LogCallback log;        ///< may be empty

@@ -24,6 +24,7 @@ struct LoadedModel;
 /// Type of the keys and values kept for attention.
 enum class KvType : std::uint8_t { kF16, kF32 };
 
+/// What is decided when a model is created and holds for all its sessions.
 struct ModelOptions {
   KvType kv_type = KvType::kF16;
   bool fusion = true;  ///< false: one dispatch per operator, for tests and hunting bugs
@@ -48,6 +49,7 @@ struct ModelInfo {
   std::uint64_t weight_bytes = 0;     ///< in device memory
 };
 
+/// A checkpoint on a device.
 class Model {
  public:
   /// Reads the header of a GGUF file, checks it, plans and allocates its memory, and returns; weights come with load_some.

@@ -25,6 +25,7 @@ namespace models {
 class SessionState;
 }
 
+/// What is decided when a session is created.
 struct SessionOptions {
   std::uint32_t n_ctx = 0;    ///< tokens that fit; 0: the smaller of the model's context and 4096
   std::uint32_t burst = 0;    ///< most decode steps per submission, up to 64; 0: as many as fit 25 ms
@@ -56,6 +57,7 @@ struct Generation {
   StopReason stop = StopReason::kNone;
 };
 
+/// One sequence of tokens on a model.
 class Session {
  public:
   /// Unlimited generation, until a stop id or a full context.

@@ -45,7 +45,7 @@ struct Measured {
 
 std::vector<std::int32_t> some_tokens(std::uint32_t n, std::uint32_t n_vocab) {
   std::vector<std::int32_t> tokens;
-  for (std::uint32_t i = 0; i < n; ++i) tokens.push_back(static_cast<std::int32_t>((5 + (7 * std::uint64_t{i}) % std::max(n_vocab, 11u) - 0) % n_vocab));
+  for (std::uint32_t i = 0; i < n; ++i) tokens.push_back(static_cast<std::int32_t>(n_vocab > 10 ? 5 + 7 * std::uint64_t{i} % (n_vocab - 10) : i % n_vocab));
   return tokens;
 }
 
@@ -67,7 +67,7 @@ Result<Measured> measure(Model& model, const GlobalFlags& flags, const BenchFlag
   SessionOptions options = flags.session_options();
   options.use_model_stop_ids = false;
   options.n_ctx = test.depth + test.n_prompt + test.n_gen + 2;
-  options.burst = own.burst == "auto" ? 0 : static_cast<std::uint32_t>(std::stoul(own.burst));
+  options.burst = parse_burst(own.burst);
   RONDO_ASSIGN(Session session, Session::create(model, options));
   const Interruptible interruptible(session);
   const std::vector<std::int32_t> tokens = some_tokens(test.depth + test.n_prompt + 1, model.info().n_vocab);
@@ -157,12 +157,6 @@ Status bench(const GlobalFlags& flags, const BenchFlags& own, int& closed) {
   else print_md(device, model, results);
   closed = workbench->close();
   return {};
-}
-
-std::string check_burst(const std::string& text) {
-  if (text == "auto") return "";
-  const bool digits = !text.empty() && text.size() <= 2 && text.find_first_not_of("0123456789") == std::string::npos;
-  return digits && std::stoi(text) >= 1 && std::stoi(text) <= 64 ? "" : "--burst takes auto or a number from 1 to 64";
 }
 
 }  // namespace

@@ -6,8 +6,10 @@
 #include <algorithm>
 #include <atomic>
 #include <charconv>
+#include <cmath>
 #include <csignal>
 #include <cstdio>
+#include <cstdlib>
 
 #include <fmt/format.h>
 
@@ -39,12 +41,21 @@ void add_global_flags(CLI::App& app, GlobalFlags& flags) {
       ->type_name("OP=NAME")
       ->group("Global");
   app.add_flag("--no-fusion", flags.no_fusion, "one dispatch per operator")->group("Global");
-  app.add_option("--segment-us", flags.segment_us, "cut steps at this much predicted time, in microseconds")->check(CLI::PositiveNumber)->group("Global");
+  app.add_option("--segment-us", flags.segment_us, "cut steps at this much predicted time, in microseconds")
+      ->check([](const std::string& text) {
+        char* end = nullptr;
+        const double value = std::strtod(text.c_str(), &end);
+        return !text.empty() && *end == '\0' && std::isfinite(value) && value > 0 ? "" : "'" + text + "' is not a positive number";
+      })
+      ->group("Global");
   app.add_option("--log-level", flags.log_level, "what to print on stderr")->check(CLI::IsMember({"error", "warn", "info", "debug"}))->type_name("error|warn|info|debug")->group("Global");
+  app.add_option("--pipeline-cache", flags.pipeline_cache, "none: there is no cache of pipelines yet")->type_name("PATH|none")->group("Global");
 }
 
 int report(const std::string& message, int status) {
-  std::fprintf(stderr, "rondo: error: %s\n", message.c_str());
+  std::string line = message;  // names from files and file systems may hold anything
+  std::replace_if(line.begin(), line.end(), [](char c) { return (c >= 0 && c < ' ') || c == '\x7f'; }, ' ');
+  std::fprintf(stderr, "rondo: error: %s\n", line.c_str());
   return status;
 }
 
@@ -67,10 +78,11 @@ double thread_cpu_s() {
 
 namespace {
 
-std::atomic<bool> interrupt_flag{false};
+std::atomic<bool> interrupt_flag{false}, ends_at_once{true};
 std::atomic<Session*> interruptible_session{nullptr};
 
 void on_interrupt(int) {
+  if (ends_at_once) _exit(kInterrupted);
   interrupt_flag = true;
   if (Session* session = interruptible_session) session->cancel();
 }
@@ -85,9 +97,12 @@ void install_interrupt_handler() {
   sigaction(SIGINT, &action, nullptr);
 }
 
+void keep_results() { ends_at_once = false; }
+
 bool interrupted() { return interrupt_flag; }
 
 Interruptible::Interruptible(Session& session) {
+  keep_results();
   interruptible_session = &session;
   if (interrupt_flag) session.cancel();
 }
@@ -119,7 +134,6 @@ Result<std::unique_ptr<Workbench>> Workbench::open(const GlobalFlags& flags, con
   bool shown = false;
   for (;;) {
     RONDO_ASSIGN(const LoadProgress progress, bench->model_->load_some(std::chrono::milliseconds(50)));
-    if (interrupted()) return Status(StatusCode::kCancelled, "interrupted");
     if (progress.finished) break;
     if (!terminal || now_s() - start < 1) continue;
     std::fprintf(stderr, "\rloading %3d %%", static_cast<int>(100 * progress.bytes_done / std::max<std::uint64_t>(progress.bytes_total, 1)));
@@ -172,6 +186,14 @@ Result<RunTimes> run_session(Session& session, std::span<const std::int32_t> tok
   return times;
 }
 
+std::string check_burst(const std::string& text) {
+  if (text == "auto") return "";
+  const bool digits = !text.empty() && text.size() <= 2 && text.find_first_not_of("0123456789") == std::string::npos;
+  return digits && std::stoi(text) >= 1 && std::stoi(text) <= 64 ? "" : "--burst takes auto or a number from 1 to 64";
+}
+
+std::uint32_t parse_burst(const std::string& text) { return text == "auto" ? 0 : static_cast<std::uint32_t>(std::stoul(text)); }
+
 Result<std::string> read_text_file(const std::string& path) {
   RONDO_ASSIGN(const ByteSource source, open_file(path));
   std::string text(source.size_bytes, '\0');
@@ -179,7 +201,7 @@ Result<std::string> read_text_file(const std::string& path) {
   return text;
 }
 
-Result<std::vector<std::int32_t>> parse_ids(const std::string& flag, const std::string& text) {
+Result<std::vector<std::int32_t>> parse_ids(const std::string& text) {
   std::vector<std::int32_t> ids;
   const char* at = text.data();
   const char* end = at + text.size();
@@ -187,12 +209,32 @@ Result<std::vector<std::int32_t>> parse_ids(const std::string& flag, const std::
     std::int32_t id = 0;
     const auto [next, error] = std::from_chars(at, end, id);
     if (error != std::errc() || (next != end && *next != ',') || next + 1 == end) {
-      return Status(StatusCode::kInvalidArgument, fmt::format("{}: '{}' is not a list of token ids like 1,2,3", flag, text.substr(0, 80)));
+      return Status(StatusCode::kInvalidArgument, fmt::format("'{}' is not a list of token ids like 1,2,3", text.substr(0, 80)));
     }
     ids.push_back(id);
     at = next == end ? end : next + 1;
   }
   return ids;
+}
+
+std::string check_ids(const std::string& text) {
+  const auto ids = parse_ids(text);
+  return ids.ok() ? "" : ids.status().message();
+}
+
+std::string check_u64(const std::string& text) {
+  std::uint64_t value = 0;
+  const char* end = text.data() + text.size();
+  const auto [stopped_at, error] = std::from_chars(text.data(), end, value);
+  return error == std::errc() && stopped_at == end ? "" : fmt::format("'{}' is not a whole number from 0 to 2^64 - 1", text);
+}
+
+Status check_vocabulary(const std::string& what, std::span<const std::int32_t> ids, std::uint32_t n_vocab) {
+  for (std::int32_t id : ids) {
+    if (id >= 0 && static_cast<std::uint32_t>(id) < n_vocab) continue;
+    return Status(StatusCode::kInvalidArgument, fmt::format("{}: id {} is outside the vocabulary of {}", what, id, n_vocab));
+  }
+  return {};
 }
 
 }  // namespace rondo::tools

@@ -27,6 +27,7 @@ struct GlobalFlags {
   bool no_fusion = false;
   double segment_us = 0;
   std::string log_level = "warn";
+  std::string pipeline_cache = "none";
   double started_s = 0;  ///< monotonic time at the entry of main
 
   ModelOptions model_options() const;
@@ -43,7 +44,7 @@ void add_tokenize(CLI::App& app, GlobalFlags& flags, int& status);
 void add_eval(CLI::App& app, GlobalFlags& flags, int& status);
 void add_bench(CLI::App& app, GlobalFlags& flags, int& status);
 
-/// Prints `rondo: error: message` and returns the exit status.
+/// Prints `rondo: error: message` on one line and returns the exit status.
 int report(const std::string& message, int status = kFailed);
 int report(const Status& status);
 
@@ -54,7 +55,7 @@ double thread_cpu_s();
 /// A loaded model with what it runs on.
 class Workbench {
  public:
-  /// Opens the device, then the model, showing progress on a terminal. kCancelled after Ctrl-C.
+  /// Opens the device, then the model, showing progress on a terminal.
   static Result<std::unique_ptr<Workbench>> open(const GlobalFlags& flags, const std::string& model_path);
   ~Workbench();
 
@@ -80,9 +81,12 @@ class Interruptible {
   explicit Interruptible(Session& session);
   ~Interruptible();
 };
-/// Ctrl-C was pressed.
-bool interrupted();
+/// Makes Ctrl-C end the process with kInterrupted, at once: there is nothing to keep until a session runs.
 void install_interrupt_handler();
+/// From now on, as from the first Interruptible, Ctrl-C ends nothing by itself: results are on their way out.
+void keep_results();
+/// Ctrl-C was pressed since.
+bool interrupted();
 
 /// Times of one run of a session, monotonic seconds.
 struct RunTimes {
@@ -96,10 +100,19 @@ struct RunTimes {
 Result<RunTimes> run_session(Session& session, std::span<const std::int32_t> tokens, std::uint32_t n,
                              const std::function<void(std::int32_t)>& on_token);
 
+/// CLI11's check of --burst, "" if the text is fine; and its value, 0 for auto.
+std::string check_burst(const std::string& text);
+std::uint32_t parse_burst(const std::string& text);
+
 /// The text of a file, byte for byte.
 Result<std::string> read_text_file(const std::string& path);
 
-/// "1,2,3" as integers; kInvalidArgument naming the flag.
-Result<std::vector<std::int32_t>> parse_ids(const std::string& flag, const std::string& text);
+/// "1,2,3" as integers; kInvalidArgument if it is none.
+Result<std::vector<std::int32_t>> parse_ids(const std::string& text);
+/// CLI11 checks: what is wrong with a flag's text, or "".
+std::string check_ids(const std::string& text);
+std::string check_u64(const std::string& text);
+/// kInvalidArgument, naming `what`, if an id is outside the vocabulary.
+Status check_vocabulary(const std::string& what, std::span<const std::int32_t> ids, std::uint32_t n_vocab);
 
 }  // namespace rondo::tools

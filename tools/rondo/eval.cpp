@@ -43,10 +43,12 @@ Result<InputIds> read_input_ids(const std::string& path) {
 Status evaluate(const GlobalFlags& flags, const EvalFlags& own, int& closed) {
   RONDO_ASSIGN(const InputIds input, read_input_ids(own.inputs));
   std::vector<float> logits;
+  const auto check_input = [&](std::uint32_t n_vocab) { return check_vocabulary(fmt::format("{}: tensor 'input_ids'", own.inputs), input.ids, n_vocab); };
   const auto row = [&](std::uint64_t b) { return std::span(input.ids).subspan(b * input.tokens, input.tokens); };
   if (own.reference) {
     RONDO_ASSIGN(ByteSource source, open_file(own.model));
     RONDO_ASSIGN(const auto checkpoint, models::open_checkpoint(std::move(source)));
+    RONDO_TRY(check_input(checkpoint->config.n_vocab));
     const graph::Type kv_type = flags.kv_type == "f32" ? graph::Type::kF32 : graph::Type::kF16;
     for (std::uint64_t b = 0; b < input.batch; ++b) {
       RONDO_ASSIGN(const std::vector<float> one, models::reference_logits(*checkpoint, row(b), kv_type));
@@ -54,6 +56,7 @@ Status evaluate(const GlobalFlags& flags, const EvalFlags& own, int& closed) {
     }
   } else {
     RONDO_ASSIGN(std::unique_ptr<Workbench> bench, Workbench::open(flags, own.model));
+    RONDO_TRY(check_input(bench->model().info().n_vocab));
     {
       SessionOptions options = flags.session_options();
       options.n_ctx = static_cast<std::uint32_t>(input.tokens);
@@ -62,13 +65,13 @@ Status evaluate(const GlobalFlags& flags, const EvalFlags& own, int& closed) {
         RONDO_TRY(session.rewind(0));
         RONDO_ASSIGN(const std::vector<float> one, session.wait_logits(row(b)));
         logits.insert(logits.end(), one.begin(), one.end());
-        if (interrupted()) return Status(StatusCode::kCancelled, "interrupted");
       }
     }
     closed = bench->close();
   }
   const models::SafetensorsTensor output{"logits", models::SafetensorsDtype::kF32, {input.batch, input.tokens, logits.size() / (input.batch * input.tokens)},
                                          std::as_bytes(std::span(logits))};
+  keep_results();
   return models::write_safetensors(own.outputs, {&output, 1});
 }
 
@@ -85,7 +88,7 @@ void add_eval(CLI::App& app, GlobalFlags& flags, int& status) {
   command->callback([&flags, &status, own] {
     int closed = kDone;
     const Status done = evaluate(flags, *own, closed);
-    status = done.ok() ? closed : report(done);
+    status = !done.ok() ? report(done) : interrupted() ? static_cast<int>(kInterrupted) : closed;
   });
 }
 

@@ -1,4 +1,5 @@
 // rondo generate
+#include <algorithm>
 #include <cstdio>
 #include <random>
 
@@ -13,7 +14,7 @@ namespace rondo::tools {
 namespace {
 
 struct GenerateFlags {
-  std::string model, prompt, file, tokens, burst = "auto", temp, pipeline_cache;
+  std::string model, prompt, file, tokens, burst = "auto", temp;
   std::uint32_t n = 128, ctx = 0;
   std::uint64_t seed = 0;
   bool has_prompt = false, has_tokens = false, has_seed = false, has_ctx = false, ignore_eos = false, parse_special = false, json = false;
@@ -29,7 +30,12 @@ const char* stop_name(StopReason reason) {
 }
 
 Result<std::vector<std::int32_t>> prompt_tokens(const GenerateFlags& own, const Tokenizer& tokenizer) {
-  if (own.has_tokens) return parse_ids("--tokens", own.tokens);
+  if (own.has_tokens) {
+    RONDO_ASSIGN(std::vector<std::int32_t> ids, parse_ids(own.tokens));
+    if (ids.empty()) return Status(StatusCode::kInvalidArgument, "--tokens: the list is empty; give at least one id");
+    RONDO_TRY(check_vocabulary("--tokens", ids, static_cast<std::uint32_t>(tokenizer.n_vocab())));
+    return ids;
+  }
   std::string text = own.prompt;
   if (!own.has_prompt) {
     RONDO_ASSIGN(text, read_text_file(own.file));
@@ -60,14 +66,18 @@ Status generate(const GlobalFlags& flags, const GenerateFlags& own, StopReason& 
   options.n_ctx = own.ctx;
   options.seed = own.seed;
   options.use_model_stop_ids = !own.ignore_eos;
-  options.burst = own.burst == "auto" ? 0 : static_cast<std::uint32_t>(std::stoul(own.burst));
+  options.burst = parse_burst(own.burst);
 
   std::vector<std::int32_t> tokens;
-  tokens.reserve(own.n);
   std::string text;
   RunTimes times;
   {
     RONDO_ASSIGN(Session session, Session::create(model, options));
+    if (prompt.size() > session.n_ctx()) {
+      return Status(StatusCode::kInvalidArgument, fmt::format("the prompt has {} tokens but the context {}; shorten it{}", prompt.size(), session.n_ctx(),
+                                                              session.n_ctx() < model.info().context ? " or raise --ctx" : ""));
+    }
+    tokens.reserve(std::min(own.n, session.n_ctx()));
     const Interruptible interruptible(session);
     models::Utf8Stream stream;
     const auto emit = [&](const std::string& piece) {
@@ -105,12 +115,6 @@ Status generate(const GlobalFlags& flags, const GenerateFlags& own, StopReason& 
   return {};
 }
 
-std::string check_burst(const std::string& text) {
-  if (text == "auto") return "";
-  const bool digits = !text.empty() && text.size() <= 2 && text.find_first_not_of("0123456789") == std::string::npos;
-  return digits && std::stoi(text) >= 1 && std::stoi(text) <= 64 ? "" : "--burst takes auto or a number from 1 to 64";
-}
-
 }  // namespace
 
 void add_generate(CLI::App& app, GlobalFlags& flags, int& status) {
@@ -119,16 +123,15 @@ void add_generate(CLI::App& app, GlobalFlags& flags, int& status) {
   command->add_option("-m,--model", own->model, "GGUF file")->required();
   CLI::Option* prompt = command->add_option("-p,--prompt", own->prompt, "text to continue");
   CLI::Option* file = command->add_option("-f,--file", own->file, "file with the text, taken byte for byte")->excludes(prompt);
-  CLI::Option* tokens = command->add_option("--tokens", own->tokens, "ids to continue, nothing added: 1,2,3")->excludes(prompt)->excludes(file);
-  command->add_option("-n", own->n, "most tokens to make")->capture_default_str();
+  CLI::Option* tokens = command->add_option("--tokens", own->tokens, "ids to continue, nothing added: 1,2,3")->excludes(prompt)->excludes(file)->check(check_ids);
+  command->add_option("-n", own->n, "most tokens to make")->check(CLI::Range(0u, ~0u))->capture_default_str();
   CLI::Option* ctx = command->add_option("--ctx", own->ctx, "context in tokens (default: the model's, at most 4096)")->check(CLI::Range(1u, 1u << 24));
   command->add_option("--temp", own->temp, "0: greedy, which is what there is");
-  CLI::Option* seed = command->add_option("--seed", own->seed, "seed for sampling (default: random)");
+  CLI::Option* seed = command->add_option("--seed", own->seed, "seed for sampling (default: random)")->check(check_u64);
   command->add_flag("--ignore-eos", own->ignore_eos, "go on after an end-of-text token");
   command->add_option("--burst", own->burst, "most decode steps per submission")->check(check_burst)->type_name("auto|K");
   command->add_flag("--parse-special", own->parse_special, "special tokens in the text become their ids");
   command->add_flag("--json", own->json, "print one JSON document");
-  command->add_option("--pipeline-cache", own->pipeline_cache, "none: there is no cache of pipelines yet")->group("Global");
   add_global_flags(*command, flags);
   command->callback([&flags, &status, own, prompt, file, tokens, ctx, seed] {
     own->has_prompt = prompt->count() > 0;

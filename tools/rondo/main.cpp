@@ -1,6 +1,6 @@
 // The rondo command. Contract: results on stdout, the rest on stderr; exit status 0, 1 (failed), 2 (usage), 130 (interrupted).
-#include <algorithm>
 #include <array>
+#include <cstdio>
 #include <cstring>
 #include <exception>
 #include <string_view>
@@ -65,10 +65,12 @@ int run(int argc, char** argv) {
   } catch (const CLI::Success& success) {
     return app.exit(success);  // --help, --version
   } catch (const CLI::ParseError& error) {
-    std::string message = error.what();
-    std::replace(message.begin(), message.end(), '\n', ' ');
-    return report(message + "; see rondo --help", kUsage);
+    if (argc > 1 && argv[1][0] != '-' && app.get_subcommands().empty()) {
+      return report(fmt::format("'{}' is not a command; see rondo --help", argv[1]), kUsage);
+    }
+    return report(fmt::format("{}; see rondo --help", error.what()), kUsage);
   }
+  if ((std::fflush(stdout) != 0 || std::ferror(stdout)) && status == kDone) return report("stdout: the results can't be written");
   return status;
 }
 

@@ -26,12 +26,8 @@ Status tokenize(const TokenizeFlags& flags) {
   RONDO_ASSIGN(const ByteSource source, open_file(flags.model));
   RONDO_ASSIGN(const Tokenizer tokenizer, Tokenizer::create(source));
   if (flags.has_decode) {
-    RONDO_ASSIGN(const std::vector<std::int32_t> ids, parse_ids("--decode", flags.decode));
-    for (std::int32_t id : ids) {
-      if (id < 0 || id >= tokenizer.n_vocab()) {
-        return Status(StatusCode::kInvalidArgument, fmt::format("--decode: id {} is outside the vocabulary of {}", id, tokenizer.n_vocab()));
-      }
-    }
+    RONDO_ASSIGN(const std::vector<std::int32_t> ids, parse_ids(flags.decode));
+    RONDO_TRY(check_vocabulary("--decode", ids, static_cast<std::uint32_t>(tokenizer.n_vocab())));
     const std::string text = tokenizer.decode(ids);
     if (flags.json) fmt::print("{}\n", nlohmann::json{{"text", valid_utf8(text)}}.dump());
     else std::fwrite(text.data(), 1, text.size(), stdout);
@@ -64,7 +60,7 @@ void add_tokenize(CLI::App& app, GlobalFlags& flags, int& status) {
   command->add_option("-m,--model", own->model, "model or vocabulary file")->required();
   CLI::Option* prompt = command->add_option("-p,--prompt", own->prompt, "text");
   CLI::Option* file = command->add_option("-f,--file", own->file, "file with the text, taken byte for byte")->excludes(prompt);
-  CLI::Option* decode = command->add_option("--decode", own->decode, "ids to turn into text: 1,2,3")->excludes(prompt)->excludes(file);
+  CLI::Option* decode = command->add_option("--decode", own->decode, "ids to turn into text: 1,2,3")->excludes(prompt)->excludes(file)->check(check_ids);
   command->add_flag("--no-bos", own->no_bos, "no BOS in front");
   command->add_flag("--parse-special", own->parse_special, "special tokens in the text become their ids");
   command->add_flag("--json", own->json, "print one JSON document");
