@@ -29,7 +29,10 @@ std::optional<std::size_t> find_producer(const Graph& graph, TensorId id) {
   return std::nullopt;
 }
 
-bool is_plain_linear(const Node& node) { return node.op == Op::linear && node.inputs[2] == kNone; }
+/// A linear that may go: no residual yet, and nobody outside reads its output.
+bool is_plain_linear(const Graph& graph, const Node& node) {
+  return node.op == Op::linear && node.inputs[2] == kNone && graph.storage_of(node.outputs[0]).kind != StorageKind::kOutput;
+}
 
 /// Rows of `b` follow those of `a` in one weight block.
 bool weights_adjoin(const Graph& graph, TensorId a_id, TensorId b_id) {
@@ -67,7 +70,7 @@ void fuse_glu(Graph& graph) {
   for (std::size_t i = 2; i < nodes.size(); ++i) {
     if (nodes[i].op != Op::glu) continue;
     const Node &gate = nodes[i - 2], &up = nodes[i - 1];
-    const bool match = is_plain_linear(gate) && is_plain_linear(up) && nodes[i].inputs[0] == gate.outputs[0] && nodes[i].inputs[1] == up.outputs[0] &&
+    const bool match = is_plain_linear(graph, gate) && is_plain_linear(graph, up) && nodes[i].inputs[0] == gate.outputs[0] && nodes[i].inputs[1] == up.outputs[0] &&
                        gate.inputs[0] == up.inputs[0] && weights_adjoin(graph, gate.inputs[1], up.inputs[1]) &&
                        graph.tensor(gate.inputs[1]).shape == graph.tensor(up.inputs[1]).shape && count_readers(graph, gate.outputs[0]) == 1 &&
                        count_readers(graph, up.outputs[0]) == 1;
@@ -84,7 +87,7 @@ Status merge_linears(Graph& graph) {
   std::vector<Node>& nodes = graph.nodes();
   for (std::size_t first = 0; first < nodes.size(); ++first) {
     std::size_t last = first + 1;
-    while (last < nodes.size() && is_plain_linear(nodes[first]) && is_plain_linear(nodes[last]) && nodes[last].inputs[0] == nodes[first].inputs[0] &&
+    while (last < nodes.size() && is_plain_linear(graph, nodes[first]) && is_plain_linear(graph, nodes[last]) && nodes[last].inputs[0] == nodes[first].inputs[0] &&
            weights_adjoin(graph, nodes[last - 1].inputs[1], nodes[last].inputs[1])) {
       ++last;
     }
@@ -115,7 +118,7 @@ void fuse_residual(Graph& graph) {
     for (std::size_t side : {0u, 1u}) {
       const TensorId linear_output = nodes[i].inputs[side], residual = nodes[i].inputs[1 - side];
       const std::optional<std::size_t> producer = find_producer(graph, linear_output);
-      if (!producer || !is_plain_linear(nodes[*producer]) || count_readers(graph, linear_output) != 1) continue;
+      if (!producer || !is_plain_linear(graph, nodes[*producer]) || count_readers(graph, linear_output) != 1) continue;
       if (!(graph.tensor(residual).shape == graph.tensor(linear_output).shape) || row_stride(graph.tensor(residual)) < 0) continue;
       nodes[i] = {Op::linear, {nodes[*producer].inputs[0], nodes[*producer].inputs[1], residual}, nodes[i].outputs, {}};
       nodes.erase(nodes.begin() + static_cast<std::ptrdiff_t>(*producer));
@@ -135,8 +138,9 @@ Status fuse_rope_and_cache(Graph& graph) {
     const bool same_rope = attributes_of<RopeAttributes>(rope_q) == attributes_of<RopeAttributes>(rope_k) && rope_q.inputs[1] == rope_k.inputs[1] &&
                            rope_q.inputs[2] == rope_k.inputs[2];
     const bool same_rows = write_k.inputs[1] == rope_k.outputs[0] && write_k.inputs[2] == write_v.inputs[2] && write_k.inputs[3] == write_v.inputs[3] &&
-                           count_readers(graph, rope_k.outputs[0]) == 1;
-    const bool one_storage = q.storage == k.storage && k.storage == v.storage && q.strides == k.strides && k.strides == v.strides;
+                           is_step_count(graph, write_k.inputs[3]) && count_readers(graph, rope_k.outputs[0]) == 1 &&
+                           graph.storage_of(rope_k.outputs[0]).kind != StorageKind::kOutput;
+    const bool one_storage = q.storage == k.storage && k.storage == v.storage && strides_agree(q, k) && strides_agree(q, v) && strides_agree(k, v);
     const bool same_cache = graph.tensor(write_k.inputs[0]).shape == graph.tensor(write_v.inputs[0]).shape &&
                             graph.tensor(write_k.inputs[0]).type == graph.tensor(write_v.inputs[0]).type;
     if (!same_rope || !same_rows || !one_storage || !same_cache) continue;

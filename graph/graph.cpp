@@ -1,5 +1,6 @@
 #include "graph/graph.h"
 
+#include <algorithm>
 #include <cstring>
 #include <limits>
 
@@ -16,6 +17,19 @@ std::int64_t view_end(const Tensor& tensor) {
   std::int64_t last = tensor.offset_elements;
   for (int i = 0; i < tensor.shape.rank; ++i) last += (tensor.shape[i] - 1) * tensor.strides[static_cast<std::size_t>(i)];
   return tensor.offset_elements < 0 ? -1 : last + 1;
+}
+
+/// The evenly spaced elements that end before dimension `end`: how many and how far apart. `end` moves to their first
+/// dimension. Nothing where only dimensions of extent 1 are left.
+bool next_run(const Tensor& tensor, int& end, std::int64_t& elements, std::int64_t& step) {
+  const auto stride = [&](int axis) { return tensor.strides[static_cast<std::size_t>(axis)]; };
+  while (end > 0 && tensor.shape[end - 1] == 1) --end;
+  if (end == 0) return false;
+  --end;
+  elements = tensor.shape[end];
+  step = stride(end);
+  for (; end > 0 && (tensor.shape[end - 1] == 1 || stride(end - 1) == step * elements); --end) elements *= tensor.shape[end - 1];
+  return true;
 }
 
 std::uint64_t dense_bytes(Type type, std::int64_t n) {
@@ -75,7 +89,7 @@ TensorId Graph::add(Op op, std::vector<TensorId> inputs, Attributes attributes) 
   Node node{op, std::move(inputs), {}, std::move(attributes)};
   const Operator& table = operator_of(op);
   if (Status inferred = table.infer(*this, node); !inferred.ok()) {
-    if (status_.ok()) status_ = inferred.with_prefix(fmt::format("[{}]", table.name));
+    if (status_.ok()) status_ = Status(inferred.code(), fmt::format("[{}] {}", table.name, inferred.message()), inferred.file(), inferred.line());
     return kNone;
   }
   if (!status_.ok()) return kNone;
@@ -93,34 +107,19 @@ TensorId Graph::reshape(TensorId input, const Shape& shape) {
     fail(fmt::format("[reshape] {} {} can't become {}", view.name, to_string(view.shape), to_string(shape)));
     return kNone;
   }
-  // A new dimension may split an old one or merge evenly spaced ones: match extents from the last dimension on.
+  // Dimensions that follow each other evenly are one run; a new dimension is a part of one run. Both from the last one on.
   Strides strides{};
-  int source = view.shape.rank - 1;
-  std::int64_t left = source >= 0 ? view.shape[source] : 1;
-  std::int64_t step = source >= 0 ? view.strides[static_cast<std::size_t>(source)] : 1;
+  int source = view.shape.rank;
+  std::int64_t left = 1, step = 1;  // elements of the run that are still to be given out, and their distance
   for (int i = shape.rank - 1; i >= 0; --i) {
-    strides[static_cast<std::size_t>(i)] = step;
-    std::int64_t wanted = shape[i];
-    while (wanted > left || (left == 1 && wanted > 1)) {
-      if (source <= 0 || wanted % left != 0) break;
-      const std::int64_t next = view.strides[static_cast<std::size_t>(source - 1)];
-      if (left != 1 && view.shape[source - 1] != 1 && next != step * left) break;
-      if (left == 1) strides[static_cast<std::size_t>(i)] = step = next;
-      --source;
-      left *= view.shape[source];
-    }
-    if (left % wanted != 0) {
-      fail(fmt::format("[reshape] {} {} is not laid out so that it can be seen as {}", view.name, to_string(view.shape),
-                       to_string(shape)));
+    if (left == 1 && shape[i] != 1 && !next_run(view, source, left, step)) left = 0;
+    if (left % shape[i] != 0 || left == 0) {
+      fail(fmt::format("[reshape] {} {} is not laid out so that it can be seen as {}", view.name, to_string(view.shape), to_string(shape)));
       return kNone;
     }
-    left /= wanted;
-    step *= wanted;
-    if (left == 1 && source > 0) {
-      --source;
-      left = view.shape[source];
-      step = view.strides[static_cast<std::size_t>(source)];
-    }
+    strides[static_cast<std::size_t>(i)] = step;
+    step *= shape[i];
+    left /= shape[i];
   }
   view.shape = shape;
   view.strides = strides;
@@ -130,9 +129,11 @@ TensorId Graph::reshape(TensorId input, const Shape& shape) {
 TensorId Graph::transpose(TensorId input, std::initializer_list<int> permutation) {
   if (!status_.ok()) return kNone;
   const Tensor from = tensor(input);
-  if (static_cast<int>(permutation.size()) != from.shape.rank) {
-    fail(fmt::format("[transpose] {} has {} dimensions but the permutation {}", from.name, from.shape.rank,
-                     permutation.size()));
+  const auto named_once = [&](int axis) { return std::count(permutation.begin(), permutation.end(), axis) == 1; };
+  bool each_once = static_cast<int>(permutation.size()) == from.shape.rank;
+  for (int axis = 0; axis < from.shape.rank; ++axis) each_once = each_once && named_once(axis);
+  if (!each_once) {
+    fail(fmt::format("[transpose] {} {}: ({}) is not a permutation of its axes", from.name, to_string(from.shape), fmt::join(permutation, ", ")));
     return kNone;
   }
   Tensor view = from;

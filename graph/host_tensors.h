@@ -18,24 +18,25 @@ namespace rondo::graph {
 /// Elements of one tensor by index; missing leading indices are 0.
 class HostView {
  public:
-  HostView(const Tensor& tensor, std::byte* data) : tensor_(tensor), data_(data) {}
+  /// `type` is what the bytes hold: the tensor's own, but f32 for weights.
+  HostView(const Tensor& tensor, Type type, std::byte* data) : tensor_(tensor), type_(type), data_(data) {}
 
   const Shape& shape() const { return tensor_.shape; }
   std::int64_t dim(int axis) const { return tensor_.shape[axis]; }
 
   float at(std::int64_t i, std::int64_t j = 0, std::int64_t k = 0, std::int64_t l = 0) const {
     const std::size_t index = index_of(i, j, k, l);
-    if (tensor_.type == Type::kF16) return half_to_float(read<std::uint16_t>(index));
-    if (tensor_.type == Type::kI32) return static_cast<float>(read<std::int32_t>(index));
+    if (type_ == Type::kF16) return half_to_float(read<std::uint16_t>(index));
+    if (type_ == Type::kI32) return static_cast<float>(read<std::int32_t>(index));
     return read<float>(index);
   }
   void set(float value, std::int64_t i, std::int64_t j = 0, std::int64_t k = 0, std::int64_t l = 0) {
     const std::size_t index = index_of(i, j, k, l);
-    if (tensor_.type == Type::kF16) write(index, float_to_half(value));
+    if (type_ == Type::kF16) write(index, float_to_half(value));
     else write(index, value);
   }
   std::int32_t int_at(std::int64_t i, std::int64_t j = 0) const { return read<std::int32_t>(index_of(i, j, 0, 0)); }
-  void set_int(std::int32_t value, std::int64_t i, std::int64_t j = 0) { write(index_of(i, j, 0, 0), value); }
+  void set_int(std::int32_t value, std::int64_t i, std::int64_t j = 0, std::int64_t k = 0) { write(index_of(i, j, k, 0), value); }
 
   /// Indices of flattened row `row` (all dimensions but the last), to be used with `l` as the column.
   std::array<std::int64_t, kMaxRank> row_index(std::int64_t row) const {
@@ -74,6 +75,7 @@ class HostView {
   }
 
   const Tensor& tensor_;
+  Type type_;
   std::byte* data_;
 };
 
@@ -85,7 +87,11 @@ class HostTensors {
   /// `graph` outlives this. `read_weight` is called once per weight storage that is read.
   HostTensors(const Graph& graph, WeightReader read_weight) : graph_(graph), read_weight_(std::move(read_weight)) {}
 
-  HostView view(TensorId id) { return HostView(graph_.tensor(id), bytes(graph_.tensor(id).storage).data()); }
+  HostView view(TensorId id) {
+    const Tensor& tensor = graph_.tensor(id);
+    const bool is_weight = graph_.storage(tensor.storage).kind == StorageKind::kWeight;
+    return HostView(tensor, is_weight ? Type::kF32 : tensor.type, bytes(tensor.storage).data());
+  }
   /// The storage's bytes, zero at first (constants: their content; weights: f32 values).
   std::vector<std::byte>& bytes(StorageId id);
   /// Takes over the bytes of a storage: step state, tokens and caches that outlive a graph.

@@ -115,21 +115,29 @@ Result<Lowered> Lowering::finish() {
   return lowered;
 }
 
-Result<Lowered> lower(Graph& graph, const runtime::DeviceCaps& caps, const LoweringOptions& options) {
-  RONDO_TRY(validate(graph));
-  if (options.fusion) RONDO_TRY(fuse(graph));
-  for (const auto& [op_name, kernel_name] : options.forced_kernels) {
+namespace {
+
+/// Every forced kernel exists.
+Status check_forced_kernels(const LoweringOptions& options) {
+  for (const auto& forced : options.forced_kernels) {
+    const std::string& op_name = forced.first;
+    const std::string& kernel_name = forced.second;
     const std::optional<Op> op = find_operator(op_name);
     if (!op) return Status(StatusCode::kInvalidArgument, fmt::format("kernel {}={}: there is no operator {}", op_name, kernel_name, op_name));
     const auto kernels = operator_of(*op).kernels;
-    const auto known = std::find_if(kernels.begin(), kernels.end(), [&](const char* name) { return kernel_name == name; });
-    if (known == kernels.end()) {
-      std::string names;
-      for (const char* name : kernels) names += fmt::format("{}{}", names.empty() ? "" : ", ", name);
-      return Status(StatusCode::kInvalidArgument,
-                    fmt::format("kernel {}={}: {} has the kernels {}", op_name, kernel_name, op_name, names));
-    }
+    if (std::any_of(kernels.begin(), kernels.end(), [&](const char* name) { return kernel_name == name; })) continue;
+    return Status(StatusCode::kInvalidArgument,
+                  fmt::format("kernel {}={}: {} has the kernels {}", op_name, kernel_name, op_name, fmt::join(kernels, ", ")));
   }
+  return {};
+}
+
+}  // namespace
+
+Result<Lowered> lower(Graph& graph, const runtime::DeviceCaps& caps, const LoweringOptions& options) {
+  RONDO_TRY(validate(graph));
+  if (options.fusion) RONDO_TRY(fuse(graph));
+  RONDO_TRY(check_forced_kernels(options));
   Lowering lowering(graph, caps, options);
   for (const Node& node : graph.nodes()) {
     const Operator& table = operator_of(node.op);

@@ -36,6 +36,9 @@ const Operator& operator_of(Op op);
 /// The operator called `name`, if there is one.
 std::optional<Op> find_operator(std::string_view name);
 
+/// Whether `id`, a count of rows, is kNone or the one that step_begin gives: what every kernel knows from the step state.
+bool is_step_count(const Graph& graph, TensorId id);
+
 /// For `decompose`: removes the nodes added since there were `before`, and lets the last write the outputs of `fused`.
 std::vector<Node> take_nodes_from(Graph& graph, std::size_t before, const Node& fused);
 

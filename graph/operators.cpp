@@ -27,6 +27,15 @@ std::optional<Op> find_operator(std::string_view name) {
   return std::nullopt;
 }
 
+bool is_step_count(const Graph& graph, TensorId id) {
+  constexpr std::size_t kCountOutput = 3;
+  if (id == kNone) return true;
+  for (const Node& node : graph.nodes()) {
+    if (node.op == Op::step_begin && node.outputs[kCountOutput] == id) return true;
+  }
+  return false;
+}
+
 std::vector<Node> take_nodes_from(Graph& graph, std::size_t before, const Node& fused) {
   std::vector<Node>& nodes = graph.nodes();
   std::vector<Node> taken;

@@ -64,6 +64,14 @@ bool Tensor::is_contiguous() const {
   return true;
 }
 
+bool strides_agree(const Tensor& a, const Tensor& b) {
+  for (int i = 0; i < a.shape.rank; ++i) {
+    const auto axis = static_cast<std::size_t>(i);
+    if (a.shape[i] != 1 && b.shape[i] != 1 && a.strides[axis] != b.strides[axis]) return false;
+  }
+  return a.shape.rank == b.shape.rank;
+}
+
 std::int64_t row_stride(const Tensor& tensor) {
   const int rank = tensor.shape.rank;
   if (rank == 0) return 1;

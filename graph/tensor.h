@@ -87,6 +87,9 @@ struct Tensor {
   bool is_contiguous() const;
 };
 
+/// Both walk their storages alike: equal strides wherever both have more than one element.
+bool strides_agree(const Tensor& a, const Tensor& b);
+
 /// The stride from one flattened row (all dimensions but the last) to the next, or -1 where rows are not evenly spaced
 /// or the last dimension is not dense.
 std::int64_t row_stride(const Tensor& tensor);

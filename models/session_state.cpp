@@ -102,69 +102,70 @@ std::uint32_t SessionState::burst_limit() const {
   return std::clamp(static_cast<std::uint32_t>(std::min(kAutoBurstNs / step_ns, 1e6)), 1u, kMaxAutoBurst);
 }
 
+/// Segments of the current step, from its next one on, that fit into the call: at least one where the call is empty.
+std::size_t SessionState::fit_segments(const CallBuilder& call, double& cost_ns) const {
+  const std::span<const runtime::Segment> segments = current_.step->recording.segments();
+  std::size_t n = 0;
+  cost_ns = 0;
+  while (current_.next_segment + n < segments.size()) {
+    const double next_ns = segments[current_.next_segment + n].cost_ns * observed_ratio_;
+    if (call.n + n > 0 && call.predicted_ns + cost_ns + next_ns > kMaxCallNs) break;
+    cost_ns += next_ns;
+    ++n;
+  }
+  return n;
+}
+
+/// Adds what fits of the current or the next step. False: the call is full, or there is nothing more to do.
+Result<bool> SessionState::add_step(CallBuilder& call, std::uint32_t burst) {
+  const bool fresh = !current_.step || cancelled_;
+  if (fresh && !choose_next_step(current_)) {
+    current_ = {};
+    return false;
+  }
+  const bool is_decode = current_.step == &decode_;
+  double cost_ns = 0;
+  const std::size_t n_segments = fit_segments(call, cost_ns);
+  // A chunk of input begins a call of its own: its staging list is tied to it.
+  const bool must_wait = n_segments == 0 || (fresh && (is_decode ? call.n_decode >= burst : call.n > 0));
+  if (must_wait) {
+    if (fresh) current_ = {};
+    return false;
+  }
+  if (fresh && !is_decode) {
+    RONDO_TRY(stage_chunk(current_, call.staged));
+    call.add({std::span<const VkCommandBuffer>(&call.staged, 1)}, -1);
+    state_is_stale_ = false;
+  }
+  const runtime::Recording& recording = current_.step->recording;
+  const std::span<const VkCommandBuffer> commands = recording.command_buffers().subspan(current_.next_segment, n_segments);
+  current_.next_segment += n_segments;
+  call.predicted_ns += cost_ns;
+  call.n_decode += is_decode ? 1 : 0;
+  const bool complete = current_.next_segment == recording.segments().size();
+  call.add({commands}, complete && current_.samples ? std::int64_t{planned_position_} + current_.count : -1);
+  if (!complete) return false;
+
+  planned_position_ += current_.count;
+  ++statistics_.n_steps;
+  statistics_.n_dispatches += recording.n_dispatches();
+  if (current_.samples) {
+    ++tokens_planned_;
+    decoding_ = true;
+  }
+  current_ = {};
+  return is_decode;
+}
+
 Status SessionState::advance() {
   if (!just_polled_) RONDO_TRY(poll());
   just_polled_ = false;
   while (n_calls_ < calls_.size()) {
     CallBuilder call;
     const std::uint32_t burst = burst_limit();
-    while (call.n < call.batches.size() && n_expected_ + call.n < expected_.size()) {
-      bool fresh = false;
-      if (!current_.step || cancelled_) {
-        if (!choose_next_step(current_)) {
-          current_ = {};
-          break;
-        }
-        fresh = true;
-      }
-      if (current_.step == &decode_ && fresh && call.n_decode >= burst) {
-        current_ = {};
-        break;
-      }
-      const runtime::Recording& recording = current_.step->recording;
-      const std::span<const runtime::Segment> segments = recording.segments();
-      // As many whole segments as the call's time allows, at least one in a call.
-      std::size_t last = current_.next_segment;
-      double cost = 0;
-      while (last < segments.size()) {
-        const double segment_ns = segments[last].cost_ns * observed_ratio_;
-        if ((call.n > 0 || last > current_.next_segment) && call.predicted_ns + cost + segment_ns > kMaxCallNs) break;
-        cost += segment_ns;
-        ++last;
-      }
-      if (last == current_.next_segment) {
-        if (fresh) current_ = {};
-        break;
-      }
-      const bool is_prefill = current_.step != &decode_;
-      if (is_prefill && call.n > 0 && fresh) {  // a chunk begins a call of its own: its staging list is tied to it
-        current_ = {};
-        break;
-      }
-      std::span<const VkCommandBuffer> commands = recording.command_buffers().subspan(current_.next_segment, last - current_.next_segment);
-      if (is_prefill && fresh) {
-        RONDO_TRY(stage_chunk(current_, call.staged[0]));
-        call.batches[call.n] = {std::span<const VkCommandBuffer>(call.staged.data(), 1)};
-        call.token_index[call.n++] = -1;
-        state_is_stale_ = false;
-      }
-      call.predicted_ns += cost;
-      call.n_decode += is_prefill ? 0 : 1;
-      const bool complete = last == segments.size();
-      call.batches[call.n] = {commands};
-      call.token_index[call.n] = complete && current_.samples ? std::int64_t{planned_position_} + current_.count : -1;
-      ++call.n;
-      current_.next_segment = last;
-      if (!complete) break;
-      planned_position_ += current_.count;
-      ++statistics_.n_steps;
-      statistics_.n_dispatches += recording.n_dispatches();
-      if (current_.samples) {
-        ++tokens_planned_;
-        decoding_ = true;
-      }
-      current_ = {};
-      if (is_prefill) break;
+    bool more = true;
+    while (more && call.n < call.batches.size() && n_expected_ + call.n < expected_.size()) {
+      RONDO_ASSIGN(more, add_step(call, burst));
     }
     if (call.n == 0) break;
     RONDO_TRY(submit_call(call));

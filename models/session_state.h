@@ -65,11 +65,15 @@ class SessionState {
   /// Batches of the call being built; fixed size, so that decoding allocates nothing.
   struct CallBuilder {
     std::array<runtime::Batch, runtime::Device::kMaxBatches> batches;
-    std::array<VkCommandBuffer, 2> staged;  ///< transfer and first segment
+    VkCommandBuffer staged = VK_NULL_HANDLE;  ///< the transfer before a chunk of input
     std::array<std::int64_t, runtime::Device::kMaxBatches> token_index;  ///< -1: the batch completes no sampled token
     std::size_t n = 0;
     std::uint32_t n_decode = 0;
     double predicted_ns = 0;
+    void add(const runtime::Batch& batch, std::int64_t index) {
+      batches[n] = batch;
+      token_index[n++] = index;
+    }
   };
 
   SessionState(std::shared_ptr<LoadedModel> model, const SessionOptions& options);
@@ -83,6 +87,8 @@ class SessionState {
 
   bool choose_next_step(CurrentStep& next);
   Status stage_chunk(const CurrentStep& step, VkCommandBuffer& commands);
+  std::size_t fit_segments(const CallBuilder& call, double& cost_ns) const;
+  Result<bool> add_step(CallBuilder& call, std::uint32_t burst);
   Status submit_call(CallBuilder& call);
   Status poll();
   void observe(const Call& call);

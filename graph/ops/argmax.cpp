@@ -62,7 +62,7 @@ Status reference(const Node& node, HostTensors& tensors) {
       if (value == value && (best < 0 || value > input.row_at(row, best))) best = i;
     }
     const auto index = input.row_index(row);
-    output.set_int(static_cast<std::int32_t>(std::max<std::int64_t>(best, 0)), index[0], index[1]);
+    output.set_int(static_cast<std::int32_t>(std::max<std::int64_t>(best, 0)), index[0], index[1], index[2]);
   }
   return {};
 }

@@ -1,6 +1,6 @@
 // rope_kv_write (fused): query (B, H, T, D), key and value (B, G, T, D), all views of one storage with equal strides,
-// positions, start, count, key cache, value cache, frequency_factors? -> rotated query (B, H, T, D); the caches get the
-// rotated keys and the values at rows start .. start + count - 1, in place.
+// positions, start, the step's count?, key cache, value cache, frequency_factors? -> rotated query (B, H, T, D); the
+// caches get the rotated keys and the values at rows start .. start + count - 1, in place.
 #include "graph/lowering.h"
 #include "graph/operator.h"
 #include "graph/ops/cache_checks.h"
@@ -22,10 +22,11 @@ Status infer(Graph& graph, Node& node) {
   const Tensor query = graph.tensor(node.inputs[kQuery]);
   const Tensor& key = graph.tensor(node.inputs[kKey]);
   const Tensor& value = graph.tensor(node.inputs[kValue]);
-  if (key.storage != query.storage || value.storage != query.storage || key.strides != query.strides || value.strides != query.strides ||
-      query.strides[3] != 1) {
+  if (key.storage != query.storage || value.storage != query.storage || !strides_agree(query, key) || !strides_agree(query, value) ||
+      !strides_agree(key, value) || query.strides[3] != 1) {
     return refuse("query, key and value must be views of one storage with equal strides");
   }
+  if (!is_step_count(graph, node.inputs[kCount])) return refuse("count must be the step's or absent");
   RONDO_TRY(check_cache(graph, node.inputs[kKeyCache], "key cache"));
   RONDO_TRY(check_cache(graph, node.inputs[kValueCache], "value cache"));
   const Tensor& cache = graph.tensor(node.inputs[kKeyCache]);
