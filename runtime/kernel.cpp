@@ -27,7 +27,8 @@ std::size_t KernelCache::n_pipelines() const {
   return pipelines_.size();
 }
 
-Result<KernelCache::Layout> KernelCache::find_or_create_layout(std::uint32_t n_bindings, std::uint32_t push_bytes) {
+Result<KernelCache::Layout> KernelCache::find_or_create_layout(const Kernel& kernel) {
+  const std::uint32_t n_bindings = kernel.n_bindings, push_bytes = kernel.push_bytes;
   for (const Layout& layout : layouts_) {
     if (layout.n_bindings == n_bindings && layout.push_bytes == push_bytes) return layout;
   }
@@ -37,12 +38,15 @@ Result<KernelCache::Layout> KernelCache::find_or_create_layout(std::uint32_t n_b
   const VkDescriptorSetLayoutCreateInfo set_info{VK_STRUCTURE_TYPE_DESCRIPTOR_SET_LAYOUT_CREATE_INFO, nullptr, 0, n_bindings, bindings.data()};
   Layout layout{n_bindings, push_bytes, VK_NULL_HANDLE, VK_NULL_HANDLE};
   VkResult result = vk.vkCreateDescriptorSetLayout(device_.handle(), &set_info, nullptr, &layout.set_layout);
-  if (result != VK_SUCCESS) return device_.fail(result, "kernel: the descriptor set layout can't be created");
+  if (result != VK_SUCCESS) return device_.fail(result, fmt::format("kernel {}: the descriptor set layout can't be created", shader_name(kernel.shader)));
   const VkPushConstantRange range{VK_SHADER_STAGE_COMPUTE_BIT, 0, push_bytes};
   const VkPipelineLayoutCreateInfo info{VK_STRUCTURE_TYPE_PIPELINE_LAYOUT_CREATE_INFO, nullptr, 0, 1, &layout.set_layout, push_bytes ? 1u : 0u, &range};
   result = vk.vkCreatePipelineLayout(device_.handle(), &info, nullptr, &layout.layout);
-  layouts_.push_back(layout);  // kept in either case, so that it is destroyed
-  if (result != VK_SUCCESS) return device_.fail(result, "kernel: the pipeline layout can't be created");
+  if (result != VK_SUCCESS) {
+    vk.vkDestroyDescriptorSetLayout(device_.handle(), layout.set_layout, nullptr);
+    return device_.fail(result, fmt::format("kernel {}: the pipeline layout can't be created", shader_name(kernel.shader)));
+  }
+  layouts_.push_back(layout);
   return layout;
 }
 
@@ -63,7 +67,7 @@ Result<const Pipeline*> KernelCache::find_or_create(const Kernel& kernel) {
   for (const auto& pipeline : pipelines_) {
     if (pipeline->kernel == kernel) return pipeline.get();
   }
-  RONDO_ASSIGN(const Layout layout, find_or_create_layout(kernel.n_bindings, kernel.push_bytes));
+  RONDO_ASSIGN(const Layout layout, find_or_create_layout(kernel));
   RONDO_ASSIGN(const VkShaderModule shader_module, find_or_create_module(kernel.shader));
 
   std::array<VkSpecializationMapEntry, kMaxSpecialization> entries{};

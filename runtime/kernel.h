@@ -44,7 +44,7 @@ class KernelCache {
     VkDescriptorSetLayout set_layout = VK_NULL_HANDLE;
     VkPipelineLayout layout = VK_NULL_HANDLE;
   };
-  Result<Layout> find_or_create_layout(std::uint32_t n_bindings, std::uint32_t push_bytes);
+  Result<Layout> find_or_create_layout(const Kernel& kernel);
   Result<VkShaderModule> find_or_create_module(Shader shader);
 
   Device& device_;

@@ -10,9 +10,11 @@ namespace rondo::runtime {
 Result<Buffer> Buffer::create(Device& device, std::uint64_t size_bytes, MemoryIntent intent, const char* what) {
   const VolkDeviceTable& vk = device.vk();
   const DeviceCaps& caps = device.caps();
+  RONDO_TRY(device.check_lost());
+  const std::uint64_t asked_bytes = size_bytes;
   size_bytes = std::max<std::uint64_t>((size_bytes + 255) / 256 * 256, 256);
-  if (size_bytes > caps.max_allocation_bytes) {
-    return Status(StatusCode::kUnsupported, fmt::format("device {}: {} needs {} bytes in one allocation but {} is the most", caps.name, what, size_bytes, caps.max_allocation_bytes));
+  if (size_bytes < asked_bytes || size_bytes > caps.max_allocation_bytes) {
+    return Status(StatusCode::kUnsupported, fmt::format("device {}: {} needs {} bytes in one allocation but {} is the most", caps.name, what, asked_bytes, caps.max_allocation_bytes));
   }
   Buffer buffer;
   buffer.device_ = &device;

@@ -29,12 +29,12 @@ Status CommandList::begin() {
   if (!pool_) {
     const VkCommandPoolCreateInfo info{VK_STRUCTURE_TYPE_COMMAND_POOL_CREATE_INFO, nullptr, VK_COMMAND_POOL_CREATE_TRANSIENT_BIT, device_->queue_family()};
     result = vk.vkCreateCommandPool(device_->handle(), &info, nullptr, &pool_);
-    if (result == VK_SUCCESS) {
-      const VkCommandBufferAllocateInfo allocation{VK_STRUCTURE_TYPE_COMMAND_BUFFER_ALLOCATE_INFO, nullptr, pool_, VK_COMMAND_BUFFER_LEVEL_PRIMARY, 1};
-      result = vk.vkAllocateCommandBuffers(device_->handle(), &allocation, &commands_);
-    }
   } else {
     result = vk.vkResetCommandPool(device_->handle(), pool_, 0);
+  }
+  if (result == VK_SUCCESS && !commands_) {
+    const VkCommandBufferAllocateInfo allocation{VK_STRUCTURE_TYPE_COMMAND_BUFFER_ALLOCATE_INFO, nullptr, pool_, VK_COMMAND_BUFFER_LEVEL_PRIMARY, 1};
+    result = vk.vkAllocateCommandBuffers(device_->handle(), &allocation, &commands_);
   }
   if (result == VK_SUCCESS) {
     const VkCommandBufferBeginInfo begin{VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO, nullptr, VK_COMMAND_BUFFER_USAGE_ONE_TIME_SUBMIT_BIT, nullptr};
