@@ -44,9 +44,12 @@ Result<Generation> Session::generate(std::span<const std::int32_t> prompt, std::
   generation.prompt_tokens.assign(prompt.begin(), prompt.end());
   const Tokenizer& tokenizer = impl_->model().tokenizer;
   models::Utf8Stream stream;
+  bool wants_text = static_cast<bool>(on_text);
   const auto emit = [&](const std::string& text) {
     generation.text += text;
-    if (!text.empty() && on_text && !on_text(text)) cancel();
+    if (text.empty() || !wants_text || on_text(text)) return;
+    wants_text = false;  // what was in flight still comes, but not to a caller who has had enough
+    cancel();
   };
   RONDO_TRY(append(prompt, max_new_tokens));
   while (!idle()) {

@@ -28,9 +28,9 @@ Result<std::unique_ptr<SessionState>> SessionState::create(std::shared_ptr<Loade
   if (session->stop_ids_.size() > RONDO_STATE_MAX_STOP_IDS) {
     return Status(StatusCode::kInvalidArgument, fmt::format("session: {} stop ids are given but at most {} can be", session->stop_ids_.size(), RONDO_STATE_MAX_STOP_IDS));
   }
+  RONDO_TRY(session->plan_and_allocate());
   session->history_.reserve(session->n_ctx_);
   session->ready_.reserve(session->n_ctx_);
-  RONDO_TRY(session->plan_and_allocate());
   RONDO_TRY(session->record_steps());
   RONDO_TRY(session->write_initial_state());
   return session;

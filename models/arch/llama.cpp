@@ -6,6 +6,8 @@
 #include <fmt/format.h>
 
 #include "graph/block_format.h"
+#include "models/printable.h"
+#include "models/utf8.h"
 #include "shaders/lib/step_state.h"
 
 namespace rondo::models {
@@ -52,7 +54,10 @@ Result<LlamaConfig> read_llama_config(const GgufFile& file) {
   }
   config.architecture = architecture;
   if (file.has("general.name")) {
-    RONDO_ASSIGN(config.name, file.string("general.name"));
+    RONDO_ASSIGN(const std::string_view name, file.string("general.name"));
+    Utf8Stream text;  // files promise UTF-8 but hold anything
+    config.name = text.add(printable(name));
+    config.name += text.finish();
   }
   RONDO_TRY(read_count(file, "llama.block_count", 4096, config.n_layers));
   RONDO_TRY(read_count(file, "llama.embedding_length", 1 << 20, config.width));

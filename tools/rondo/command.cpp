@@ -33,7 +33,7 @@ SessionOptions GlobalFlags::session_options() const {
 }
 
 void add_global_flags(CLI::App& app, GlobalFlags& flags) {
-  app.add_option("--device", flags.device, "device: index or part of its name (also RONDO_DEVICE)")->envname("RONDO_DEVICE")->group("Global");
+  app.add_option("--device", flags.device, "device: index or part of its name (also RONDO_DEVICE)")->group("Global");
   app.add_flag("--validate", flags.validate, "load the validation layers; a message is an error")->group("Global");
   app.add_option("--kv-type", flags.kv_type, "type of the KV cache")->check(CLI::IsMember({"auto", "f32", "f16"}))->type_name("auto|f32|f16")->group("Global");
   app.add_option("--kernel", flags.kernels, "force a kernel: OP=NAME, may be repeated")
@@ -60,7 +60,7 @@ int report(const std::string& message, int status) {
 }
 
 int report(const Status& status) {
-  if (status.code() == StatusCode::kCancelled && interrupted()) return kInterrupted;
+  if (interrupted()) return kInterrupted;  // whatever failed after Ctrl-C failed because of it
   return report(status.message());
 }
 

@@ -1,6 +1,7 @@
 // The rondo command. Contract: results on stdout, the rest on stderr; exit status 0, 1 (failed), 2 (usage), 130 (interrupted).
 #include <array>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <exception>
 #include <string_view>
@@ -49,6 +50,8 @@ int refuse_what_is_to_come(int argc, char** argv) {
 int run(int argc, char** argv) {
   GlobalFlags flags;
   flags.started_s = now_s();
+  // Not through CLI11: each subcommand would set it again, and the environment would win over the flag.
+  if (const char* device = std::getenv("RONDO_DEVICE")) flags.device = device;
   install_interrupt_handler();
   CLI::App app("Runs transformer models on any Vulkan GPU.", "rondo");
   app.set_version_flag("--version", "rondo " RONDO_VERSION);
