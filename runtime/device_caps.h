@@ -33,6 +33,8 @@ struct DeviceCaps {
   std::uint32_t min_subgroup_size = 1;
   std::uint32_t max_subgroup_size = 128;
   bool timestamps = false;
+  /// Iterations that all loops of one invocation may make together; 0: no limit. See quirks.cpp.
+  std::uint32_t max_loop_iterations = 0;
 
   /// Predictions only: what the device moves and computes per second, and what a dependent dispatch costs.
   double bytes_per_s = 50e9;

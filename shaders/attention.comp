@@ -36,7 +36,7 @@ shared float row_scale[kTile];
 struct Rows {
   uint sequence, kv_head;
   uint first, count;  // of the rows (query, head of the group) of this tile
-  uint query_width, value_width;  // padded to pairs
+  uint query_width, value_width;  // padded to 8 and to pairs
   int position0;      // of query 0
   uint reach;         // keys that any row may see
 };
@@ -58,7 +58,7 @@ void load_queries(Rows rows) {
     const uint head = rows.kv_head * p.group + row % p.group;
     const uint at = p.query_offset + rows.sequence * p.query_sequence + head * p.query_head + (row / p.group) * p.query_row;
     const float q = query[at + min(d, p.head_dim - 1u)];
-    queries_tile[i] = d < p.head_dim ? q * p.scale : 0.0;
+    queries_tile[i] = mix(0.0, q * p.scale, d < p.head_dim);
   }
   for (uint i = gl_LocalInvocationID.x; i < kTile * rows.value_width; i += kWidth) sums[i] = 0.0;
   if (gl_LocalInvocationID.x < kTile) {
@@ -75,11 +75,14 @@ void score(Rows rows, uint first_key, uint n_keys) {
     const uint at = p.key_offset + rows.sequence * p.key_sequence + rows.kv_head * p.key_head + (first_key + j) * p.key_row;
     float scores[kTile];
     for (uint r = 0u; r < kTile; ++r) scores[r] = 0.0;
-    for (uint d = 0u; d < rows.query_width; d += 2u) {
-      const vec2 k = load_key(at + d, d + 1u < p.head_dim);
-      for (uint r = 0u; r < kTile; ++r) {
-        const uint q = r * rows.query_width + d;
-        scores[r] += queries_tile[q] * k.x + queries_tile[q + 1u] * k.y;
+    for (uint first = 0u; first < rows.query_width; first += 8u) {
+      for (uint i = 0u; i < 8u; i += 2u) {
+        const uint d = min(first + i, (p.head_dim - 1u) & ~1u);  // the padded queries are zero
+        const vec2 k = load_key(at + d, d + 1u < p.head_dim);
+        for (uint r = 0u; r < kTile; ++r) {
+          const uint q = r * rows.query_width + first + i;
+          scores[r] += queries_tile[q] * k.x + queries_tile[q + 1u] * k.y;
+        }
       }
     }
     for (uint r = 0u; r < kTile; ++r) {
@@ -124,10 +127,13 @@ void accumulate(Rows rows, uint first_key, uint n_keys) {
     const uint e = 2u * (i % pairs);
     const uint to = r * rows.value_width + e;
     vec2 sum = vec2(sums[to], sums[to + 1u]) * row_scale[r];
-    for (uint j = 0u; j < n_keys; ++j) {
-      const float weight = weights[r * kBlock + j];
-      const vec2 v = load_value(at + j * p.value_row + e, e + 1u < p.value_dim);
-      sum += weight != 0.0 ? weight * v : vec2(0.0);  // a masked value never leaks, be it infinite
+    for (uint first = 0u; first < n_keys; first += 4u) {
+      for (uint k = 0u; k < 4u; ++k) {
+        const uint j = min(first + k, n_keys - 1u);
+        const float weight = first + k < n_keys ? weights[r * kBlock + j] : 0.0;
+        const vec2 v = load_value(at + j * p.value_row + e, e + 1u < p.value_dim);
+        sum += mix(vec2(0.0), weight * v, bvec2(weight != 0.0));  // a masked value never leaks, be it infinite
+      }
     }
     sums[to] = sum.x;
     sums[to + 1u] = sum.y;
@@ -165,7 +171,7 @@ void main() {
   const uint end = min(rows.first + kTile, min(p.queries, sequence_count(rows.sequence)) * p.group);
   if (rows.first >= end) return;
   rows.count = end - rows.first;
-  rows.query_width = (p.head_dim + 1u) & ~1u;
+  rows.query_width = (p.head_dim + 7u) & ~7u;
   rows.value_width = (p.value_dim + 1u) & ~1u;
   const uint length = p.has_lengths != 0u ? min(uint(max(lengths[rows.sequence], 0)), p.keys) : p.keys;
   rows.position0 = p.has_offset != 0u ? query_offset[rows.sequence] : int(p.keys) - int(p.queries);

@@ -20,7 +20,7 @@ void main() {
   const uint head = gl_WorkGroupID.z % p.kv_heads;
   if (2u * pair >= p.head_dim || !row_valid(sequence * p.rows_per_sequence + t, p.rows_per_sequence)) return;
   const uint row = uint(start[sequence]) + t;
-  if (row >= p.cache_rows || (p.has_count != 0u && t >= uint(count[sequence]))) return;
+  if (row >= p.cache_rows || (p.has_count != 0u && int(t) >= count[sequence])) return;
   const uint from = p.input_offset + sequence * p.stride_sequence + head * p.stride_head + t * p.stride_row + 2u * pair;
   const float a = update_values[from];
   const float b = 2u * pair + 1u < p.head_dim ? update_values[from + 1u] : 0.0;

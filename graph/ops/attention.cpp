@@ -69,13 +69,25 @@ std::uint32_t choose_tile(const runtime::DeviceCaps& caps, std::uint32_t rows, s
 }
 
 std::uint32_t choose_splits(const runtime::DeviceCaps& caps) {
-  return caps.type == runtime::DeviceType::kCpu ? 2 : 16;
+  return caps.type == runtime::DeviceType::kCpu ? 4 : 16;
 }
 
 /// Decode steps have few rows and many keys: split the keys. Otherwise rows alone fill the device.
 bool choose_split(const Lowering& lowering, std::uint32_t queries) {
   const std::string_view forced = lowering.forced_kernel("attention");
   return forced.empty() ? queries <= 2 : forced == "split";
+}
+
+/// Refuses what a driver with a limit on loops would end early: an upper bound of the kernel's iterations over all keys.
+Status check_loops(const runtime::DeviceCaps& caps, const shaders::AttentionParams& push, std::uint32_t tile, std::uint32_t threads) {
+  if (caps.max_loop_iterations == 0) return {};
+  const std::uint64_t blocks = ceil_div(ceil_div(push.keys, 64), push.n_splits);
+  const std::uint64_t score = ceil_div(64, threads) * std::uint64_t{ceil_div(push.head_dim, 8) * 5 + 2 * tile};
+  const std::uint64_t values = ceil_div(tile * ceil_div(push.value_dim, 2), threads) * std::uint64_t{17};
+  const std::uint64_t iterations = blocks * (score + values + 2 * threads + 2);
+  if (iterations <= caps.max_loop_iterations) return {};
+  return Status(StatusCode::kUnsupported, fmt::format("{} keys need {} loop iterations but driver {} ends a kernel's loops after {}; ask for a smaller context",
+                                                      push.keys, iterations, caps.driver, caps.max_loop_iterations));
 }
 
 Status lower(const Node& node, Lowering& lowering) {
@@ -105,7 +117,7 @@ Status lower(const Node& node, Lowering& lowering) {
   const bool split = choose_split(lowering, push.queries);
   push.n_splits = split ? choose_splits(lowering.caps()) : 1;
   const std::uint32_t rows = push.queries * push.group;
-  const std::uint32_t tile = choose_tile(lowering.caps(), rows, std::max((push.head_dim + 1) & ~1u, (push.value_dim + 1) & ~1u));
+  const std::uint32_t tile = choose_tile(lowering.caps(), rows, std::max((push.head_dim + 7) & ~7u, (push.value_dim + 1) & ~1u));
   const auto sequences = u32(query.shape[0]), kv_heads = u32(key.shape[1]);
   const std::uint64_t partial_floats = std::uint64_t{sequences} * push.queries * push.heads * push.n_splits * (push.value_dim + 2);
   const StorageId target = split ? lowering.scratch(partial_floats * 4, "attention partials") : output.storage;
@@ -114,6 +126,7 @@ Status lower(const Node& node, Lowering& lowering) {
   const double flops = 0.5 * 2.0 * push.queries * push.heads * push.keys * (push.head_dim + push.value_dim);
   // On a CPU driver a barrier switches between all subgroups of the workgroup: one or two are enough.
   const std::uint32_t threads = lowering.caps().type == runtime::DeviceType::kCpu ? std::max(tile, 8u) : 64;
+  RONDO_TRY(check_loops(lowering.caps(), push, tile, threads));
   lowering.dispatch(split ? "attention split" : "attention tiled", runtime::Shader::attention,
                     {threads, cache_type_constant(key), tile, split ? 1u : 0u},
                     {{query.storage, runtime::Access::kRead},
