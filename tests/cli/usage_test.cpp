@@ -1,0 +1,199 @@
+// What the command says about itself, and how it refuses wrong usage: exit status 2 and one line.
+#include <ostream>
+#include <regex>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "tests/support/command_runner.h"
+#include "tests/support/test_data.h"
+
+namespace rondo {
+namespace {
+
+using testing::Arguments;
+using testing::CommandResult;
+using testing::expect_error;
+using testing::run_command;
+
+constexpr int kUsage = 2;
+
+TEST(HelpTest, EachSubcommandExplainsItsFlags) {
+  const CommandResult overview = run_command({"--help"});
+  testing::expect_done(overview);
+  EXPECT_EQ(overview.err, "");
+  const std::vector<std::pair<std::string, std::vector<std::string>>> commands = {
+      {"devices", {"--json"}},
+      {"generate",
+       {"--model", "--prompt", "--file", "--tokens", "--ctx", "--temp", "--seed", "--ignore-eos", "--burst",
+        "--parse-special", "--json"}},
+      {"tokenize", {"--model", "--prompt", "--file", "--decode", "--no-bos", "--parse-special", "--json"}},
+      {"eval", {"--model", "--inputs", "--outputs", "--reference"}},
+      {"bench", {"--model", "-p", "-n", "-d", "-r", "--burst", "md|csv|json"}},
+  };
+  const std::vector<std::string> everywhere = {"--device",    "--validate",   "--kv-type",   "--kernel",
+                                               "--no-fusion", "--segment-us", "--log-level", "--pipeline-cache"};
+  for (const auto& [command, flags] : commands) {
+    EXPECT_NE(overview.out.find(command), std::string::npos) << overview.out;
+    const CommandResult help = run_command({command, "--help"});
+    testing::expect_done(help);
+    EXPECT_EQ(help.err, "");
+    for (const std::string& flag : flags) EXPECT_NE(help.out.find(flag), std::string::npos) << command << " " << flag;
+    for (const std::string& flag : everywhere)
+      EXPECT_NE(help.out.find(flag), std::string::npos) << command << " " << flag;
+  }
+}
+
+TEST(HelpTest, VersionIsOneLine) {
+  const CommandResult version = run_command({"--version"});
+  testing::expect_done(version);
+  EXPECT_EQ(version.err, "");
+  EXPECT_TRUE(std::regex_match(version.out, std::regex("rondo [0-9]+\\.[0-9]+\\.[0-9]+\n"))) << version.out;
+}
+
+/// Arguments that are refused, and what the line about it names.
+struct Refused {
+  std::string name;
+  Arguments arguments;
+  std::vector<std::string> parts;
+};
+
+void PrintTo(const Refused& refused, std::ostream* stream) {
+  for (const std::string& argument : refused.arguments) *stream << argument << ' ';
+}
+
+std::string name_of(const ::testing::TestParamInfo<Refused>& info) { return info.param.name; }
+
+/// `rondo generate` with a model, a text and `more`.
+Arguments generate(const Arguments& more) {
+  Arguments all = {"generate", "-m", RONDO_DEMO_MODEL, "-p", "x"};
+  all.insert(all.end(), more.begin(), more.end());
+  return all;
+}
+
+Arguments bench(const Arguments& more) {
+  Arguments all = {"bench", "-m", RONDO_DEMO_MODEL};
+  all.insert(all.end(), more.begin(), more.end());
+  return all;
+}
+
+class WrongUsageTest : public ::testing::TestWithParam<Refused> {};
+
+TEST_P(WrongUsageTest, IsOneLineAndStatusTwo) {
+  const CommandResult result = run_command(GetParam().arguments);
+  expect_error(result, kUsage, GetParam().parts);
+  EXPECT_EQ(result.err.find("not there yet"), std::string::npos) << result.err;
+}
+
+const std::string kModel = RONDO_DEMO_MODEL;
+
+INSTANTIATE_TEST_SUITE_P(
+    All, WrongUsageTest,
+    ::testing::Values(
+        Refused{"NoSubcommand", {}, {"subcommand"}}, Refused{"UnknownSubcommand", {"generat"}, {"'generat'"}},
+        Refused{"UnknownFlag", generate({"--no-such-flag"}), {"--no-such-flag"}},
+        Refused{"UnknownFlagOfDevices", {"devices", "-m", kModel}, {"-m"}},
+        Refused{"TooMuch", generate({"surplus"}), {"surplus"}},
+        Refused{"NoModelToGenerateFrom", {"generate", "-p", "x"}, {"--model"}},
+        Refused{"NoModelToTokenize", {"tokenize", "-p", "x"}, {"--model"}},
+        Refused{"NoModelToEvaluate", {"eval", "--inputs", "a", "--outputs", "b"}, {"--model"}},
+        Refused{"NoModelToMeasure", {"bench"}, {"--model"}},
+        Refused{"NoInputs", {"eval", "-m", kModel, "--outputs", "b"}, {"--inputs"}},
+        Refused{"NoOutputs", {"eval", "-m", kModel, "--inputs", "a"}, {"--outputs"}},
+        Refused{"NoPrompt", {"generate", "-m", kModel}, {"-p", "-f", "--tokens"}},
+        Refused{"NothingToTokenize", {"tokenize", "-m", kModel}, {"-p", "-f", "--decode"}},
+        Refused{"TextAndFile", generate({"-f", "x.txt"}), {"--file", "--prompt"}},
+        Refused{"TextAndTokens", generate({"--tokens", "1"}), {"--tokens", "--prompt"}},
+        Refused{"FileAndTokens", {"generate", "-m", kModel, "-f", "x.txt", "--tokens", "1"}, {"--tokens", "--file"}},
+        Refused{"TextAndIds", {"tokenize", "-m", kModel, "-p", "x", "--decode", "1"}, {"--decode", "--prompt"}},
+        Refused{"FlagWithoutValue", {"generate", "-p", "x", "-m"}, {"--model"}}),
+    name_of);
+
+INSTANTIATE_TEST_SUITE_P(
+    Numbers, WrongUsageTest,
+    ::testing::Values(
+        Refused{"NegativeN", generate({"-n", "-1"}), {"-n"}},
+        Refused{"WordForN", generate({"-n", "many"}), {"-n", "many"}},
+        Refused{"FractionForN", generate({"-n", "1.5"}), {"-n"}},
+        Refused{"NBeyond32Bits", generate({"-n", "4294967296"}), {"-n"}},
+        Refused{"TrailingLetters", generate({"-n", "12x"}), {"-n"}}, Refused{"EmptyN", generate({"-n", ""}), {"-n"}},
+        Refused{"NoContext", generate({"--ctx", "0"}), {"--ctx"}},
+        Refused{"NegativeContext", generate({"--ctx", "-5"}), {"--ctx"}},
+        Refused{"WordForContext", generate({"--ctx", "x"}), {"--ctx"}},
+        Refused{"HugeContext", generate({"--ctx", "99999999999"}), {"--ctx"}},
+        Refused{"NegativeSeed", generate({"--seed", "-1"}), {"--seed"}},
+        Refused{"WordForSeed", generate({"--seed", "dice"}), {"--seed"}},
+        Refused{"BurstOfNone", generate({"--burst", "0"}), {"--burst"}},
+        Refused{"BurstTooLong", generate({"--burst", "65"}), {"--burst", "64"}},
+        Refused{"WordForBurst", generate({"--burst", "x"}), {"--burst"}},
+        Refused{"NegativeBurst", generate({"--burst", "-1"}), {"--burst"}},
+        Refused{"TokensWithAHole", {"generate", "-m", kModel, "--tokens", "1,,2"}, {"--tokens", "1,,2"}},
+        Refused{"TokensWithAnEnd", {"generate", "-m", kModel, "--tokens", "1,2,"}, {"--tokens"}},
+        Refused{"WordsForTokens", {"generate", "-m", kModel, "--tokens", "one"}, {"--tokens"}},
+        Refused{"TokenBeyond32Bits", {"generate", "-m", kModel, "--tokens", "4294967297"}, {"--tokens"}},
+        Refused{"IdsWithSpaces", {"tokenize", "-m", kModel, "--decode", "1, 2"}, {"--decode"}},
+        Refused{"EmptySeed", generate({"--seed", ""}), {"--seed"}},
+        Refused{"SeedBeyond64Bits", generate({"--seed", "18446744073709551616"}), {"--seed"}},
+        Refused{"EmptySegment", generate({"--segment-us", ""}), {"--segment-us"}},
+        Refused{"EmptyBurst", generate({"--burst", ""}), {"--burst"}},
+        Refused{"BenchBurst", bench({"--burst", "65"}), {"--burst"}},
+        Refused{"NoSegment", generate({"--segment-us", "0"}), {"--segment-us"}},
+        Refused{"NegativeSegment", generate({"--segment-us", "-1"}), {"--segment-us"}},
+        Refused{"NanSegment", generate({"--segment-us", "nan"}), {"--segment-us"}},
+        Refused{"EndlessSegment", generate({"--segment-us", "inf"}), {"--segment-us"}},
+        Refused{"WordForSegment", generate({"--segment-us", "x"}), {"--segment-us"}},
+        Refused{"BenchPrompt", bench({"-p", "1,x"}), {"-p"}}, Refused{"BenchNegative", bench({"-d", "-1"}), {"-d"}},
+        Refused{"BenchHuge", bench({"-p", "1048577"}), {"-p"}}, Refused{"NoRepetition", bench({"-r", "0"}), {"-r"}}),
+    name_of);
+
+INSTANTIATE_TEST_SUITE_P(
+    Names, WrongUsageTest,
+    ::testing::Values(Refused{"KvType", generate({"--kv-type", "x"}), {"--kv-type", "f16"}},
+                      Refused{"EmptyKvType", generate({"--kv-type", ""}), {"--kv-type"}},
+                      Refused{"KernelWithoutName", generate({"--kernel", "linear"}), {"--kernel", "OP=NAME"}},
+                      Refused{"LogLevel", generate({"--log-level", "loud"}), {"--log-level", "warn"}},
+                      Refused{"BenchForm", bench({"-o", "xml"}), {"--output", "csv"}},
+                      Refused{
+                          "KvTypeOfTokenize", {"tokenize", "-m", kModel, "-p", "x", "--kv-type", "x"}, {"--kv-type"}},
+                      Refused{"KvTypeOfDevices", {"devices", "--kv-type", "x"}, {"--kv-type"}}),
+    name_of);
+
+class ToComeTest : public ::testing::TestWithParam<Refused> {};
+
+TEST_P(ToComeTest, SaysThatItIsNotThereYet) {
+  const CommandResult result = run_command(GetParam().arguments);
+  expect_error(result, kUsage, {"rondo: error: " + GetParam().parts.at(0) + " is not there yet"});
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    All, ToComeTest,
+    ::testing::Values(
+        Refused{"Check", {"check"}, {"check"}}, Refused{"CheckAnOperator", {"check", "--op", "linear"}, {"check"}},
+        Refused{"Info", {"info", "-m", kModel}, {"info"}}, Refused{"Graph", {"graph", "-m", kModel}, {"graph"}},
+        Refused{"Isa", {"isa", "--json"}, {"isa"}}, Refused{"Quantize", {"quantize", "a", "b", "q8_0"}, {"quantize"}},
+        Refused{"Chat", {"chat", "-m", kModel}, {"chat"}},
+        Refused{"KvTypeQ8", generate({"--kv-type", "q8_0"}), {"--kv-type q8_0"}},
+        Refused{"KvTypeQ8Joined", generate({"--kv-type=q8_0"}), {"--kv-type q8_0"}},
+        Refused{"As", generate({"--as", "baseline"}), {"--as"}},
+        Refused{"AsJoined", generate({"--as=baseline"}), {"--as"}},
+        Refused{"Quarantine", generate({"--quarantine", "q"}), {"--quarantine"}},
+        Refused{"Timings", generate({"--timings"}), {"--timings"}},
+        Refused{"Trace", generate({"--trace", "t.json"}), {"--trace"}},
+        Refused{"PipelineCache", generate({"--pipeline-cache", "p"}), {"--pipeline-cache"}},
+        Refused{"Temperature", generate({"--temp", "0.8"}), {"--temp"}},
+        Refused{"TemperatureJoined", generate({"--temp=0.8"}), {"--temp"}},
+        Refused{"TopK", generate({"--top-k", "40"}), {"--top-k"}},
+        Refused{"TopP", generate({"--top-p", "0.95"}), {"--top-p"}},
+        Refused{"MinP", generate({"--min-p", "0.05"}), {"--min-p"}},
+        Refused{"RepeatPenalty", generate({"--repeat-penalty", "1"}), {"--repeat-penalty"}},
+        Refused{"RepeatLastN", generate({"--repeat-last-n", "64"}), {"--repeat-last-n"}},
+        Refused{"Stop", generate({"--stop", "."}), {"--stop"}},
+        Refused{"EvalGraph", {"eval", "--graph", "g.json", "--inputs", "a", "--outputs", "b"}, {"--graph"}},
+        Refused{"BenchRandom", {"bench", "--random", "15m", "--type", "q4_0"}, {"--random"}},
+        Refused{"BenchKernels", {"bench", "--kernels"}, {"--kernels"}}),
+    name_of);
+
+}  // namespace
+}  // namespace rondo

@@ -1,0 +1,158 @@
+// Whole models on the device against references in double precision, with every way to submit the same steps.
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "graph/hazards.h"
+#include "models/session_state.h"
+#include "tests/device/session_harness.h"
+
+namespace rondo::tests {
+namespace {
+
+struct Case {
+  const char* name;
+  const char* gguf;      ///< within RONDO_TEST_DATA; tests/data if `bundled`
+  const char* expected;
+  bool bundled;
+};
+
+constexpr Case kCases[] = {
+    {"Bundled", "tiny-Q4_0.gguf", "tiny-Q4_0.expected.safetensors", true},
+    {"Stories260K", "stories260K/stories260K.gguf", "stories260K/expected.safetensors", false},
+    {"TinyF16", "quant/tiny-F16.gguf", "quant/tiny-F16.expected.safetensors", false},
+    {"TinyQ8_0", "quant/tiny-Q8_0.gguf", "quant/tiny-Q8_0.expected.safetensors", false},
+};
+
+/// Bounds on the logits, as parts of their range: what f32 arithmetic costs, and what rounding K and V to f16 costs.
+double bound_of(KvType kv_type) { return kv_type == KvType::kF32 ? 1e-4 : 1e-3; }
+
+const char* name_of(KvType kv_type) { return kv_type == KvType::kF32 ? "f32" : "f16"; }
+
+class ReferenceTest : public ::testing::TestWithParam<Case> {
+ protected:
+  std::string path_of(const char* file) const {
+    return GetParam().bundled ? testing::tests_data_path(file) : testing::test_data_path(file);
+  }
+  Model load(KvType kv_type, bool fusion = true) const {
+    ModelOptions options;
+    options.kv_type = kv_type;
+    options.fusion = fusion;
+    return load_model(path_of(GetParam().gguf), options);
+  }
+  Expected expected() const { return read_expected(path_of(GetParam().expected)); }
+};
+
+#define RONDO_REQUIRE_CASE() \
+  if (!GetParam().bundled) RONDO_REQUIRE_TEST_DATA()
+
+TEST_P(ReferenceTest, LogitsAreWithinTheirBound) {
+  RONDO_REQUIRE_CASE();
+  const Expected wanted = expected();
+  for (const KvType kv_type : {KvType::kF32, KvType::kF16}) {
+    for (const bool fusion : {true, false}) {
+      const Model model = load(kv_type, fusion);
+      Session session = make_session(model);
+      const Result<std::vector<float>> logits = session.wait_logits(wanted.input);
+      RONDO_ASSERT_OK(logits.status());
+      EXPECT_LE(relative_to_range(*logits, wanted.logits), bound_of(kv_type)) << name_of(kv_type) << (fusion ? "" : ", no fusion");
+    }
+  }
+}
+
+TEST_P(ReferenceTest, AWrongReferenceIsRejected) {
+  RONDO_REQUIRE_CASE();
+  const Expected wanted = expected();
+  const Model model = load(KvType::kF16);
+  Session session = make_session(model);
+  const Result<std::vector<float>> logits = session.wait_logits(wanted.input);
+  RONDO_ASSERT_OK(logits.status());
+  const auto [low, high] = std::minmax_element(wanted.logits.begin(), wanted.logits.end());
+  // One value off by a little more than twice the bound; one row in the place of another; one value missing.
+  std::vector<float> perturbed = wanted.logits;
+  perturbed[perturbed.size() / 2] += 2.5e-3f * (*high - *low);
+  EXPECT_GT(relative_to_range(*logits, perturbed), bound_of(KvType::kF16));
+  const auto n_vocab = static_cast<std::ptrdiff_t>(model.info().n_vocab);
+  std::vector<float> shifted = wanted.logits;
+  std::rotate(shifted.begin(), shifted.begin() + n_vocab, shifted.end());
+  EXPECT_GT(relative_to_range(*logits, shifted), bound_of(KvType::kF16));
+  EXPECT_GT(relative_to_range(std::span(*logits).first(logits->size() - 1), wanted.logits), bound_of(KvType::kF16));
+}
+
+TEST_P(ReferenceTest, GreedyTokensAreThoseOfTheReference) {
+  RONDO_REQUIRE_CASE();
+  const Expected wanted = expected();
+  ASSERT_FALSE(wanted.greedy.empty());
+  for (const KvType kv_type : {KvType::kF32, KvType::kF16}) {
+    const Model model = load(kv_type);
+    for (const std::uint32_t burst : {1u, 3u, 16u}) {
+      for (const bool cut : {false, true}) {
+        SessionOptions options;
+        options.burst = burst;
+        options.use_model_stop_ids = false;
+        if (cut) options.max_segment_us = 1;
+        Session session = make_session(model, options);
+        const Tokens made = continue_with(session, wanted.input, static_cast<std::uint32_t>(wanted.greedy.size()));
+        EXPECT_EQ(made, wanted.greedy) << name_of(kv_type) << ", burst " << burst << (cut ? ", cut" : "");
+        EXPECT_EQ(session.stop_reason(), StopReason::kLength);
+        const SessionStatistics& statistics = session.statistics();
+        EXPECT_EQ(statistics.segments_per_decode_step > 1, cut);
+        EXPECT_EQ(statistics.n_steps, wanted.greedy.size());
+      }
+    }
+  }
+}
+
+TEST_P(ReferenceTest, RepeatedRunsHaveTheSameBits) {
+  RONDO_REQUIRE_CASE();
+  const Tokens input = expected().input;
+  for (const KvType kv_type : {KvType::kF32, KvType::kF16}) {
+    const Model model = load(kv_type);
+    Session session = make_session(model);
+    const Result<std::vector<float>> once = session.wait_logits(input);
+    RONDO_ASSERT_OK(once.status());
+    RONDO_ASSERT_OK(session.rewind(0));
+    const Result<std::vector<float>> again = session.wait_logits(input);
+    RONDO_ASSERT_OK(again.status());
+    Session other = make_session(model);
+    const Result<std::vector<float>> elsewhere = other.wait_logits(input);
+    RONDO_ASSERT_OK(elsewhere.status());
+    ASSERT_EQ(once->size(), again->size());
+    EXPECT_EQ(std::memcmp(once->data(), again->data(), once->size() * sizeof(float)), 0);
+    ASSERT_EQ(once->size(), elsewhere->size());
+    EXPECT_EQ(std::memcmp(once->data(), elsewhere->data(), once->size() * sizeof(float)), 0);
+  }
+}
+
+/// As the recordings have them: a hazard between any two of a session's Programs, in any order, would be found.
+TEST_P(ReferenceTest, ProgramsHaveTheBarriersTheyNeed) {
+  RONDO_REQUIRE_CASE();
+  for (const KvType kv_type : {KvType::kF32, KvType::kF16}) {
+    const Model model = load(kv_type);
+    Result<std::unique_ptr<models::SessionState>> state = models::SessionState::create(model.internal(), {});
+    RONDO_ASSERT_OK(state.status());
+    const Tokens input = made_up_tokens(3, model.info().n_vocab);
+    RONDO_ASSERT_OK((*state)->wait_logits(input).status());
+    const std::vector<const runtime::Program*> programs = (*state)->programs();
+    ASSERT_GE(programs.size(), 4u);  // decode, prefill with and without sampling, logits
+    const std::vector<graph::Hazard> hazards = graph::find_hazards_in_all_orders(programs);
+    EXPECT_TRUE(hazards.empty()) << name_of(kv_type) << ": " << hazards.front().earlier << " / " << hazards.front().later;
+
+    // A wrong result is rejected: the same Programs without one of their barriers.
+    runtime::Program broken = *programs.front();
+    const auto barrier = std::find_if(broken.dispatches.rbegin(), broken.dispatches.rend(),
+                                      [](const runtime::Dispatch& dispatch) { return dispatch.barrier_before; });
+    ASSERT_NE(barrier, broken.dispatches.rend());
+    barrier->barrier_before = false;
+    const runtime::Program* const alone[] = {&broken};
+    EXPECT_FALSE(graph::find_hazards_in_all_orders(alone).empty());
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Models, ReferenceTest, ::testing::ValuesIn(kCases),
+                         [](const ::testing::TestParamInfo<Case>& each) { return std::string(each.param.name); });
+
+}  // namespace
+}  // namespace rondo::tests

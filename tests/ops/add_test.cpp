@@ -1,0 +1,74 @@
+#include <limits>
+
+#include <gtest/gtest.h>
+
+#include "tests/support/op_runner.h"
+
+namespace rondo::tests {
+namespace {
+
+using graph::Op;
+using graph::Shape;
+using graph::TensorId;
+
+std::size_t count(const Shape& shape) { return static_cast<std::size_t>(shape.n_elements()); }
+
+struct Broadcast {
+  Shape a, b;
+};
+
+class AddTest : public ::testing::TestWithParam<Broadcast> {};
+
+TEST_P(AddTest, Broadcasts) {
+  const auto& [a, b] = GetParam();
+  for (bool swapped : {false, true}) {
+    OpCase c;
+    const TensorId left = c.f32("a", a, integer_values(count(a), 1, 1000)), right = c.f32("b", b, integer_values(count(b), 2, 1000));
+    c.output(c.graph.add(Op::add, {swapped ? right : left, swapped ? left : right}));
+    EXPECT_TRUE(agrees(c, kExact)) << to_string(a) << " + " << to_string(b);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Shapes, AddTest,
+                         ::testing::Values(Broadcast{{1}, {1}}, Broadcast{{7}, {7}}, Broadcast{{257}, {1}}, Broadcast{{3, 37}, {37}},
+                                           Broadcast{{3, 37}, {3, 1}}, Broadcast{{3, 1}, {1, 41}}, Broadcast{{2, 3, 89}, {3, 1}},
+                                           Broadcast{{2, 1, 5, 41}, {7, 1, 41}}, Broadcast{{2, 3, 5, 7}, {2, 3, 5, 7}}, Broadcast{{1, 1, 1, 113}, {2, 3, 1, 1}}));
+
+/// One rounding each: the same bits as the host's.
+TEST(AddTest, RandomValuesAreRoundedOnce) {
+  OpCase c;
+  const TensorId a = c.f32("a", {41, 113}, random_values(41 * 113, 3, 1e3f)), b = c.f32("b", {41, 113}, random_values(41 * 113, 4));
+  c.output(c.graph.add(Op::add, {a, b}));
+  EXPECT_TRUE(agrees(c, kExact));
+}
+
+TEST(AddTest, TransposedAndSlicedInputs) {
+  OpCase c;
+  const TensorId a = c.graph.transpose(c.f32("a", {5, 37, 3}, integer_values(5 * 37 * 3, 5, 99)), {2, 0, 1});
+  const TensorId b = c.graph.slice(c.f32("b", {3, 9, 41}, integer_values(3 * 9 * 41, 6, 99)), 2, 4, 41);
+  c.output(c.graph.add(Op::add, {a, c.graph.slice(b, 1, 2, 7)}));
+  EXPECT_TRUE(agrees(c, kExact));
+}
+
+TEST(AddTest, RowsBeyondTheCountStayUntouched) {
+  for (std::int32_t valid : {0, 1, 5, 7, 9}) {
+    OpCase c(2);
+    const TensorId a = c.f32("a", {2, 7, 65}, integer_values(2 * 7 * 65, 7, 99)), b = c.f32("b", {65}, integer_values(65, 8, 99));
+    c.output(c.graph.add(Op::add, {a, b}), 1);
+    c.set_count(0, valid);
+    c.set_count(1, 3, valid != 5);
+    EXPECT_TRUE(agrees(c, kExact)) << valid;
+  }
+}
+
+TEST(AddTest, NanAndInfinityAsInIeee) {
+  constexpr float inf = std::numeric_limits<float>::infinity(), nan = std::numeric_limits<float>::quiet_NaN();
+  OpCase c;
+  const TensorId a = c.f32("a", {6}, std::vector<float>{nan, inf, inf, -inf, 3e38f, 1});
+  const TensorId b = c.f32("b", {6}, std::vector<float>{1, 1, -inf, -inf, 3e38f, 2});
+  c.output(c.graph.add(Op::add, {a, b}));
+  EXPECT_TRUE(agrees(c, kExact));
+}
+
+}  // namespace
+}  // namespace rondo::tests

@@ -1,0 +1,135 @@
+#include <limits>
+
+#include <gtest/gtest.h>
+
+#include <fmt/format.h>
+
+#include "tests/support/op_runner.h"
+
+namespace rondo::tests {
+namespace {
+
+using graph::Op;
+using graph::TensorId;
+using graph::Type;
+
+struct Sizes {
+  std::int64_t rows, columns, outputs;
+};
+
+bool has_blocks(Type type) { return type == Type::kQ8_0 || type == Type::kQ4_0; }
+
+/// Primes, one, whole groups and what lies beside them.
+std::vector<Sizes> sizes_of(Type type) {
+  if (has_blocks(type)) return {{1, 32, 1}, {2, 64, 3}, {3, 96, 41}, {7, 32, 65}, {1, 1120, 37}, {37, 160, 89}, {41, 96, 130}, {9, 256, 257}};
+  return {{1, 1, 1}, {1, 37, 2}, {2, 2, 3}, {3, 41, 7}, {7, 89, 65}, {1, 1031, 113}, {37, 31, 64}, {41, 33, 89}, {9, 128, 257}};
+}
+
+class LinearTest : public ::testing::TestWithParam<std::tuple<Type, const char*>> {
+ protected:
+  Type type() const { return std::get<0>(GetParam()); }
+  RunOptions options() const {
+    RunOptions options;
+    options.kernels["linear"] = std::get<1>(GetParam());
+    return options;
+  }
+  /// input weight^T, with large or small numbers.
+  OpCase plain(const Sizes& s, WeightValues values) const {
+    OpCase c;
+    const auto n = static_cast<std::size_t>(s.rows * s.columns);
+    const float scale = values == WeightValues::kLarge ? 1e6f : 1.0f;
+    const TensorId input = c.f32("input", {s.rows, s.columns}, values == WeightValues::kInteger ? integer_values(n, 1, 4) : random_values(n, 1, scale));
+    const TensorId weight = c.weight("weight", type(), s.outputs, s.columns, weight_rows(type(), s.outputs, s.columns, 2, values));
+    c.output(c.graph.add(Op::linear, {input, weight}));
+    return c;
+  }
+};
+
+std::string case_name(const Sizes& s) { return fmt::format("{} x {} -> {}", s.rows, s.columns, s.outputs); }
+
+TEST_P(LinearTest, IntegersAreExact) {
+  for (const Sizes& s : sizes_of(type())) EXPECT_TRUE(agrees(plain(s, WeightValues::kInteger), kExact, options())) << case_name(s);
+}
+
+TEST_P(LinearTest, RandomValues) {
+  for (const Sizes& s : sizes_of(type())) EXPECT_TRUE(agrees(plain(s, WeightValues::kRandom), {1e-11}, options())) << case_name(s);
+}
+
+TEST_P(LinearTest, LargeMagnitudes) {
+  for (const Sizes& s : {Sizes{3, 96, 41}, Sizes{41, 224, 37}}) EXPECT_TRUE(agrees(plain(s, WeightValues::kLarge), {1e-11}, options())) << case_name(s);
+}
+
+TEST_P(LinearTest, ChoicesForADiscreteDevice) {
+  RunOptions discrete = options();
+  discrete.pretend = runtime::DeviceType::kDiscrete;
+  for (const Sizes& s : sizes_of(type())) EXPECT_TRUE(agrees(plain(s, WeightValues::kInteger), kExact, discrete)) << case_name(s);
+}
+
+/// As wide as the largest models' feed-forward, all of which a driver that ends loops early would cut short.
+TEST_P(LinearTest, LongRows) {
+  for (std::int64_t rows : {1, 9}) EXPECT_TRUE(agrees(plain({rows, 28672, 33}, WeightValues::kInteger), kExact, options())) << rows << " rows";
+}
+
+/// Rows of a wider tensor, from a column on: offsets and strides that are and aren't multiples of 4 elements.
+TEST_P(LinearTest, ViewsAsInputAndResidual) {
+  const std::int64_t k = 64, n = 41;
+  for (const auto& [width, column] : {std::pair{71, 5}, std::pair{72, 4}, std::pair{72, 3}, std::pair{65, 0}}) {
+    OpCase c;
+    const TensorId wide = c.f32("wide", {5, width}, random_values(static_cast<std::size_t>(5 * width), 3));
+    const TensorId input = c.graph.slice(c.graph.slice(wide, 1, column, column + k), 0, 1, 4);
+    const TensorId weight = c.weight("weight", type(), n, k, weight_rows(type(), n, k, 4, WeightValues::kRandom));
+    const TensorId residuals = c.f32("residuals", {3, 2 * n}, random_values(static_cast<std::size_t>(3 * 2 * n), 5));
+    c.output(c.graph.add(Op::linear, {input, weight, c.graph.slice(residuals, 1, n - 1, 2 * n - 1)}));
+    EXPECT_TRUE(agrees(c, {1e-11}, options())) << "width " << width << ", column " << column;
+  }
+}
+
+/// Rows [7, 7 + 33) of a weight of 48.
+TEST_P(LinearTest, SliceOfAWeight) {
+  OpCase c;
+  const TensorId input = c.f32("input", {3, 96}, integer_values(3 * 96, 6, 4));
+  const TensorId weight = c.weight("weight", type(), 48, 96, weight_rows(type(), 48, 96, 7, WeightValues::kInteger));
+  c.output(c.graph.add(Op::linear, {input, c.graph.slice(weight, 0, 7, 40)}));
+  EXPECT_TRUE(agrees(c, kExact, options()));
+}
+
+TEST_P(LinearTest, RowsBeyondTheCountStayUntouched) {
+  for (std::int64_t rows : {3, 8, 37, 64}) {
+    for (std::int64_t count : {std::int64_t{0}, std::int64_t{1}, rows / 2, rows - 1, rows + 1}) {
+      OpCase c(2);
+      const auto n = static_cast<std::size_t>(2 * rows * 64);
+      const TensorId input = c.f32("input", {2, rows, 64}, integer_values(n, 8, 4));
+      const TensorId weight = c.weight("weight", type(), 7, 64, weight_rows(type(), 7, 64, 9, WeightValues::kInteger));
+      const TensorId residual = c.f32("residual", {2, rows, 7}, integer_values(static_cast<std::size_t>(2 * rows * 7), 10, 9));
+      c.output(c.graph.add(Op::linear, {input, weight, residual}), 1);
+      c.set_count(0, static_cast<std::int32_t>(count));
+      c.set_count(1, static_cast<std::int32_t>(rows - 1));
+      EXPECT_TRUE(agrees(c, kExact, options())) << rows << " rows, count " << count;
+      c.set_count(1, 3, false);
+      EXPECT_TRUE(agrees(c, kExact, options())) << rows << " rows, count " << count << ", the second sequence inactive";
+    }
+  }
+}
+
+TEST_P(LinearTest, ANanStaysInItsRow) {
+  OpCase c;
+  std::vector<float> values = integer_values(5 * 64, 11, 4);
+  values[2 * 64 + 17] = std::numeric_limits<float>::quiet_NaN();
+  values[4 * 64 + 63] = std::numeric_limits<float>::infinity();
+  const TensorId input = c.f32("input", {5, 64}, values);
+  const TensorId weight = c.weight("weight", type(), 37, 64, weight_rows(type(), 37, 64, 12, WeightValues::kInteger));
+  c.output(c.graph.add(Op::linear, {input, weight}));
+  EXPECT_TRUE(agrees(c, kExact, options()));
+}
+
+std::string param_name(const ::testing::TestParamInfo<std::tuple<Type, const char*>>& tested) {
+  return fmt::format("{}_{}", graph::type_name(std::get<0>(tested.param)), std::get<1>(tested.param));
+}
+
+INSTANTIATE_TEST_SUITE_P(TypesAndKernels, LinearTest,
+                         ::testing::Combine(::testing::Values(Type::kF32, Type::kF16, Type::kQ8_0, Type::kQ4_0),
+                                            ::testing::Values("vector", "wide", "tiled")),
+                         param_name);
+
+}  // namespace
+}  // namespace rondo::tests

@@ -1,0 +1,94 @@
+#include "tests/support/compare.h"
+
+#include <cmath>
+#include <cstring>
+
+#include <fmt/format.h>
+
+#include "graph/float16.h"
+
+namespace rondo::tests {
+
+namespace {
+
+template <typename T>
+T element(std::span<const std::byte> bytes, std::size_t index) {
+  T value;
+  std::memcpy(&value, bytes.data() + index * sizeof(T), sizeof(T));
+  return value;
+}
+
+float float_element(graph::Type type, std::span<const std::byte> bytes, std::size_t index) {
+  return type == graph::Type::kF16 ? graph::half_to_float(element<std::uint16_t>(bytes, index)) : element<float>(bytes, index);
+}
+
+bool same_value(float found, float expected) { return found == expected || (std::isnan(found) && std::isnan(expected)); }
+
+/// The error of what changes, and the first element that no tolerance allows.
+std::string find_float_difference(const Judged& judged, std::size_t element_bytes, Tolerance tolerance) {
+  std::vector<float> found, expected;
+  for (std::size_t i = 0; i < judged.found.size() / element_bytes; ++i) {
+    const auto bits = [&](std::span<const std::byte> bytes) { return bytes.subspan(i * element_bytes, element_bytes); };
+    const auto equal = [](std::span<const std::byte> a, std::span<const std::byte> b) { return std::memcmp(a.data(), b.data(), a.size()) == 0; };
+    const float f = float_element(judged.type, judged.found, i), e = float_element(judged.type, judged.expected, i);
+    if (equal(bits(judged.expected), bits(judged.before))) {
+      if (equal(bits(judged.found), bits(judged.before))) continue;
+      return fmt::format("element {} is {} but must be left as it was, {}", i, f, float_element(judged.type, judged.before, i));
+    }
+    if (equal(bits(judged.found), bits(judged.before)) && !same_value(f, e)) return fmt::format("element {} was not written (expected {})", i, e);
+    if (tolerance.nmse == 0 || !std::isfinite(e) || !std::isfinite(f)) {
+      if (!same_value(f, e)) return fmt::format("element {} is {} but must be {}", i, f, e);
+      continue;
+    }
+    found.push_back(f);
+    expected.push_back(e);
+  }
+  const double error = normalised_error(found, expected);
+  if (error <= tolerance.nmse) return "";
+  std::size_t worst = 0;
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    if (std::abs(found[i] - expected[i]) > std::abs(found[worst] - expected[worst])) worst = i;
+  }
+  return fmt::format("error {:.3g} exceeds {:.3g}; the worst is {} instead of {}", error, tolerance.nmse, found[worst], expected[worst]);
+}
+
+}  // namespace
+
+std::vector<std::byte> poison_bytes(std::size_t size_bytes) {
+  std::vector<std::byte> bytes(size_bytes);
+  for (std::size_t at = 0; at + 4 <= size_bytes; at += 4) std::memcpy(bytes.data() + at, &kPoison, 4);
+  return bytes;
+}
+
+double normalised_error(std::span<const float> found, std::span<const float> expected) {
+  double error = 0, norm = 0;
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    const double e = expected[i], d = static_cast<double>(found[i]) - e;
+    error += d * d;
+    norm += e * e;
+  }
+  return error == 0 ? 0 : error / norm;
+}
+
+std::string find_difference(const Judged& judged, Tolerance tolerance) {
+  if (judged.before.size() != judged.found.size() || judged.expected.size() != judged.found.size()) {
+    return fmt::format("sizes differ: {} before, {} found, {} expected", judged.before.size(), judged.found.size(), judged.expected.size());
+  }
+  if (judged.type == graph::Type::kF32) return find_float_difference(judged, 4, tolerance);
+  if (judged.type == graph::Type::kF16) return find_float_difference(judged, 2, tolerance);
+  for (std::size_t i = 0; i < judged.found.size() / 4; ++i) {
+    const auto f = element<std::int32_t>(judged.found, i), e = element<std::int32_t>(judged.expected, i);
+    if (f != e) return fmt::format("element {} is {} but must be {}", i, f, e);
+  }
+  return "";
+}
+
+std::string find_touched(std::span<const std::byte> guard) {
+  for (std::size_t i = 0; i < guard.size() / 4; ++i) {
+    const auto word = element<std::uint32_t>(guard, i);
+    if (word != kPoison) return fmt::format("word {} outside is {:#x}", i, word);
+  }
+  return "";
+}
+
+}  // namespace rondo::tests

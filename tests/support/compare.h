@@ -1,0 +1,44 @@
+// How the bytes that a run left behind are judged. Pure: no device, no graph.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "graph/tensor.h"
+
+namespace rondo::tests {
+
+/// Fills memory that a kernel has yet to write or must leave alone: a NaN, and an id outside every vocabulary.
+constexpr std::uint32_t kPoison = 0xffc0deadu;
+
+/// `size_bytes` (a multiple of 4) of poison.
+std::vector<std::byte> poison_bytes(std::size_t size_bytes);
+
+/// How far a result may be off: the normalised mean squared error, or 0 for equal values.
+struct Tolerance {
+  double nmse = 0;
+};
+constexpr Tolerance kExact{0};
+
+/// A storage before and after. All spans have the size of the storage.
+struct Judged {
+  graph::Type type = graph::Type::kF32;  ///< f32, f16 or i32
+  std::span<const std::byte> before;
+  std::span<const std::byte> found;
+  std::span<const std::byte> expected;  ///< elements equal to `before` must be left untouched, bit for bit
+};
+
+/// What is wrong with the found elements, or "". NaN is expected where `expected` is NaN, infinities must agree, and the
+/// error of the other elements that change stays within the tolerance. Integers must be equal.
+std::string find_difference(const Judged& judged, Tolerance tolerance);
+
+/// sum((found - expected)^2) / sum(expected^2); 0 / 0 is 0.
+double normalised_error(std::span<const float> found, std::span<const float> expected);
+
+/// The first word of `guard` that is not poison, in words, or "".
+std::string find_touched(std::span<const std::byte> guard);
+
+}  // namespace rondo::tests

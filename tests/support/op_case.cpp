@@ -1,0 +1,258 @@
+#include "tests/support/op_case.h"
+
+#include <algorithm>
+#include <cstring>
+#include <random>
+
+#include "graph/block_format.h"
+#include "graph/float16.h"
+#include "graph/interpreter.h"
+#include "lib/step_state.h"
+#include "tests/support/compare.h"
+
+namespace rondo::tests {
+
+using graph::StorageId;
+using graph::StorageKind;
+using graph::TensorId;
+using graph::Type;
+
+std::vector<float> random_values(std::size_t n, std::uint32_t seed, float scale) {
+  std::mt19937 bits(seed);
+  std::vector<float> values(n);
+  for (float& value : values) value = (static_cast<float>(bits() >> 8) * 0x1p-23f - 1.0f) * scale;
+  return values;
+}
+
+std::vector<float> integer_values(std::size_t n, std::uint32_t seed, int limit) {
+  std::mt19937 bits(seed);
+  std::vector<float> values(n);
+  for (float& value : values) value = static_cast<float>(static_cast<int>(bits() % static_cast<std::uint32_t>(2 * limit + 1)) - limit);
+  return values;
+}
+
+namespace {
+
+void put(std::vector<std::byte>& bytes, const void* value, std::size_t size) {
+  const auto* at = static_cast<const std::byte*>(value);
+  bytes.insert(bytes.end(), at, at + size);
+}
+
+/// A block of 32 quants behind its scale.
+void put_block(std::vector<std::byte>& bytes, Type type, std::mt19937& bits, WeightValues values) {
+  const float largest = type == Type::kQ8_0 ? 127.0f : 8.0f;
+  float scale = 1.0f;
+  if (values == WeightValues::kRandom) scale = (0.5f + static_cast<float>(bits() % 1024) / 1024.0f) / largest;
+  if (values == WeightValues::kLarge) scale = 1e4f / largest;
+  const std::uint16_t half = graph::float_to_half(scale);
+  put(bytes, &half, 2);
+  const auto quant = [&](int limit) { return values == WeightValues::kInteger ? static_cast<int>(bits() % 7) - 3 : static_cast<int>(bits() % static_cast<std::uint32_t>(2 * limit)) - limit; };
+  if (type == Type::kQ8_0) {
+    for (int i = 0; i < 32; ++i) {
+      const auto q = static_cast<std::int8_t>(quant(128));
+      put(bytes, &q, 1);
+    }
+    return;
+  }
+  for (int i = 0; i < 16; ++i) {
+    const int low = quant(8) + 8, high = quant(8) + 8;
+    const auto packed = static_cast<std::uint8_t>(low | high << 4);
+    put(bytes, &packed, 1);
+  }
+}
+
+}  // namespace
+
+std::vector<std::byte> weight_rows(Type type, std::int64_t rows, std::int64_t columns, std::uint32_t seed, WeightValues values) {
+  std::vector<std::byte> bytes;
+  const auto n = static_cast<std::size_t>(rows * columns);
+  if (type == Type::kQ8_0 || type == Type::kQ4_0) {
+    std::mt19937 bits(seed);
+    for (std::size_t block = 0; block < n / 32; ++block) put_block(bytes, type, bits, values);
+    return bytes;
+  }
+  const std::vector<float> dense = values == WeightValues::kInteger ? integer_values(n, seed, 3) : random_values(n, seed, values == WeightValues::kLarge ? 1e4f : 1.0f);
+  for (float value : dense) {
+    const std::uint16_t half = graph::float_to_half(value);
+    if (type == Type::kF16) put(bytes, &half, 2);
+    else put(bytes, &value, 4);
+  }
+  return bytes;
+}
+
+std::vector<float> weight_values(Type type, std::int64_t rows, std::int64_t columns, std::span<const std::byte> file_rows) {
+  const graph::BlockFormat& format = *graph::find_block_format(type);
+  const auto k = static_cast<std::uint32_t>(columns);
+  const std::size_t row_bytes = graph::file_row_bytes(format, k);
+  std::vector<float> values(static_cast<std::size_t>(rows * columns));
+  for (std::size_t row = 0; row < static_cast<std::size_t>(rows); ++row) {
+    format.dequantize_row(file_rows.subspan(row * row_bytes, row_bytes), k, values.data() + row * k);
+  }
+  return values;
+}
+
+OpCase::OpCase(std::int64_t n_sequences) {
+  graph.name = "op case";
+  graph.n_sequences = n_sequences;
+  std::vector<std::int32_t> words(static_cast<std::size_t>(n_sequences * RONDO_STATE_WORDS), 0);
+  for (std::size_t b = 0; b < static_cast<std::size_t>(n_sequences); ++b) {
+    words[b * RONDO_STATE_WORDS + RONDO_STATE_ACTIVE] = 1;
+    words[b * RONDO_STATE_WORDS + RONDO_STATE_COUNT] = 0x7fffffff;
+  }
+  state = step_i32("state", {n_sequences, RONDO_STATE_WORDS}, words);
+  graph.state = graph.tensor(state).storage;
+}
+
+TensorId OpCase::dense(const std::string& name, StorageKind kind, Type type, const graph::Shape& shape, std::span<const std::byte> bytes) {
+  const TensorId id = graph.add_tensor(name, kind, type, shape);
+  if (id != graph::kNone) contents_[graph.tensor(id).storage] = {bytes.begin(), bytes.end()};
+  return id;
+}
+
+TensorId OpCase::f32(const std::string& name, const graph::Shape& shape, std::span<const float> values) {
+  return dense(name, StorageKind::kInput, Type::kF32, shape, std::as_bytes(values));
+}
+
+TensorId OpCase::i32(const std::string& name, const graph::Shape& shape, std::span<const std::int32_t> values) {
+  return dense(name, StorageKind::kInput, Type::kI32, shape, std::as_bytes(values));
+}
+
+TensorId OpCase::step_i32(const std::string& name, const graph::Shape& shape, std::span<const std::int32_t> values) {
+  return dense(name, StorageKind::kStep, Type::kI32, shape, std::as_bytes(values));
+}
+
+TensorId OpCase::weight(const std::string& name, Type type, std::int64_t rows, std::int64_t columns, std::vector<std::byte> file_rows) {
+  graph::Storage storage;
+  storage.name = name;
+  storage.kind = StorageKind::kWeight;
+  storage.type = type;
+  storage.matrix = {rows, columns};
+  storage.size_bytes = graph::plane_layout(*graph::find_block_format(type), rows, columns).size_bytes;
+  graph::Tensor tensor;
+  tensor.name = name;
+  tensor.type = type;
+  tensor.shape = {rows, columns};
+  tensor.strides = graph::contiguous_strides(tensor.shape);
+  tensor.storage = graph.add_storage(std::move(storage));
+  contents_[tensor.storage] = std::move(file_rows);
+  return graph.add_view(std::move(tensor));
+}
+
+TensorId OpCase::cache(const std::string& name, Type type, const graph::Shape& shape, std::span<const float> values) {
+  const std::int64_t width = shape[3], padded = type == Type::kF16 ? (width + 1) / 2 * 2 : width;
+  const std::size_t element_bytes = type == Type::kF16 ? 2 : 4;
+  std::vector<std::byte> bytes(static_cast<std::size_t>(shape.n_rows() * padded) * element_bytes);
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    const std::size_t at = (i / static_cast<std::size_t>(width) * static_cast<std::size_t>(padded) + i % static_cast<std::size_t>(width)) * element_bytes;
+    const std::uint16_t half = graph::float_to_half(values[i]);
+    std::memcpy(bytes.data() + at, type == Type::kF16 ? static_cast<const void*>(&half) : &values[i], element_bytes);
+  }
+  graph::Storage storage;
+  storage.name = name;
+  storage.kind = StorageKind::kCache;
+  storage.type = type;
+  storage.size_bytes = bytes.size();
+  graph::Tensor tensor;
+  tensor.name = name;
+  tensor.type = type;
+  tensor.shape = shape;
+  tensor.strides = {shape[1] * shape[2] * padded, shape[2] * padded, padded, 1};
+  tensor.storage = graph.add_storage(std::move(storage));
+  contents_[tensor.storage] = std::move(bytes);
+  return graph.add_view(std::move(tensor));
+}
+
+void OpCase::output(TensorId id, int row_axis) {
+  if (id == graph::kNone) return;
+  graph.storage(graph.tensor(id).storage).kind = StorageKind::kOutput;
+  outputs_[id] = row_axis;
+}
+
+void OpCase::set_state(std::int64_t sequence, int word, std::int32_t value) {
+  std::memcpy(contents_[graph.state].data() + (sequence * RONDO_STATE_WORDS + word) * 4, &value, 4);
+}
+
+void OpCase::set_count(std::int64_t sequence, std::int32_t count, bool active) {
+  set_state(sequence, RONDO_STATE_COUNT, count);
+  set_state(sequence, RONDO_STATE_ACTIVE, active ? 1 : 0);
+}
+
+std::int32_t OpCase::state_word(std::int64_t sequence, int word) const {
+  std::int32_t value = 0;
+  if (sequence >= graph.n_sequences) return value;  // no state of its own: not active
+  std::memcpy(&value, contents_.at(graph.state).data() + (sequence * RONDO_STATE_WORDS + word) * 4, 4);
+  return value;
+}
+
+std::vector<std::byte> OpCase::before(StorageId id) const {
+  const graph::Storage& storage = graph.storage(id);
+  if (storage.kind == StorageKind::kActivation) return {};
+  if (storage.kind == StorageKind::kOutput) return poison_bytes(storage.size_bytes);
+  if (storage.kind == StorageKind::kConstant) return storage.content;
+  if (storage.kind == StorageKind::kWeight) return planes(id);
+  return contents_.at(id);
+}
+
+std::vector<std::byte> OpCase::planes(StorageId id) const {
+  const graph::Storage& storage = graph.storage(id);
+  const graph::BlockFormat& format = *graph::find_block_format(storage.type);
+  const graph::PlaneLayout layout = graph::plane_layout(format, storage.matrix[0], storage.matrix[1]);
+  const auto columns = static_cast<std::uint32_t>(storage.matrix[1]);
+  const std::size_t row_bytes = graph::file_row_bytes(format, columns);
+  std::vector<std::uint32_t> words(layout.size_bytes / 4, kPoison);
+  const std::span<const std::byte> rows(contents_.at(id));
+  for (std::size_t row = 0; row < static_cast<std::size_t>(storage.matrix[0]); ++row) {
+    format.repack_row(rows.subspan(row * row_bytes, row_bytes), columns, words.data() + row * layout.row_words,
+                      words.data() + layout.scale_offset_words + row * layout.scale_row_words);
+  }
+  const auto bytes = std::as_bytes(std::span(words));
+  return {bytes.begin(), bytes.end()};
+}
+
+void OpCase::keep_invalid_rows(TensorId id, int row_axis, std::vector<std::byte>& bytes) const {
+  const graph::Tensor& tensor = graph.tensor(id);
+  const graph::Shape& shape = tensor.shape;
+  for (std::int64_t flat = 0; flat < shape.n_elements(); ++flat) {
+    std::int64_t rest = flat, element = tensor.offset_elements, row = 0, sequence = 0;
+    for (int axis = shape.rank - 1; axis >= 0; --axis) {
+      const std::int64_t index = rest % shape[axis];
+      rest /= shape[axis];
+      element += index * tensor.strides[static_cast<std::size_t>(axis)];
+      if (axis == row_axis) row = index;
+      if (axis == 0) sequence = index;
+    }
+    if (row_axis == 0) {
+      const std::int64_t rows = shape.rank == 0 ? 1 : shape[0] / graph.n_sequences;
+      sequence = row / rows;
+      row %= rows;
+    }
+    if (state_word(sequence, RONDO_STATE_ACTIVE) != 0 && row < state_word(sequence, RONDO_STATE_COUNT)) continue;
+    std::memcpy(bytes.data() + element * 4, &kPoison, 4);
+  }
+}
+
+Result<std::vector<std::vector<std::byte>>> OpCase::run_reference() const {
+  graph::Graph copy = graph;
+  graph::HostTensors host(copy, [this](const graph::Storage& storage, std::vector<float>& values) -> Status {
+    for (const auto& [id, rows] : contents_) {
+      if (graph.storage(id).name == storage.name) values = weight_values(storage.type, storage.matrix[0], storage.matrix[1], rows);
+    }
+    return {};
+  });
+  for (std::size_t i = 0; i < copy.n_storages(); ++i) {
+    const auto id = static_cast<StorageId>(i);
+    const StorageKind kind = copy.storage(id).kind;
+    if (kind != StorageKind::kActivation && kind != StorageKind::kWeight) host.set_bytes(id, before(id));
+  }
+  RONDO_TRY(graph::interpret(copy, host));
+  std::vector<std::vector<std::byte>> after;
+  for (std::size_t i = 0; i < graph.n_storages(); ++i) {
+    const auto id = static_cast<StorageId>(i);
+    const StorageKind kind = graph.storage(id).kind;
+    after.push_back(kind == StorageKind::kWeight ? before(id) : host.bytes(id));
+  }
+  for (const auto& [id, row_axis] : outputs_) keep_invalid_rows(id, row_axis, after[static_cast<std::size_t>(graph.tensor(id).storage)]);
+  return after;
+}
+
+}  // namespace rondo::tests

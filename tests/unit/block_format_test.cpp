@@ -1,0 +1,133 @@
+#include <cmath>
+#include <cstring>
+
+#include <gtest/gtest.h>
+
+#include "graph/block_format.h"
+#include "graph/float16.h"
+#include "tests/support/op_case.h"
+
+namespace rondo::graph {
+namespace {
+
+using tests::weight_rows;
+using tests::weight_values;
+using tests::WeightValues;
+
+/// Element k of row n, as lib/block_<type>.glsl reads the planes.
+float plane_value(Type type, const PlaneLayout& layout, const std::vector<std::uint32_t>& words, std::size_t n, std::size_t k) {
+  const std::uint32_t* row = words.data() + n * layout.row_words;
+  const auto half_of = [](std::uint32_t word, std::size_t which) { return half_to_float(static_cast<std::uint16_t>(word >> (16 * which))); };
+  float value = 0;
+  switch (type) {
+    case Type::kF32: std::memcpy(&value, row + k, 4); return value;
+    case Type::kF16: return half_of(row[k / 2], k % 2);
+    case Type::kQ8_0: value = static_cast<float>(static_cast<std::int8_t>(row[k / 4] >> (8 * (k % 4)))); break;
+    default: value = static_cast<float>((row[k / 8] >> (4 * (k % 8))) & 15u) - 8.0f; break;
+  }
+  const std::size_t group = k / 32;
+  return value * half_of(words[layout.scale_offset_words + n * layout.scale_row_words + group / 2], group % 2);
+}
+
+class BlockFormatTest : public ::testing::TestWithParam<Type> {
+ protected:
+  const BlockFormat& format() const { return *find_block_format(GetParam()); }
+  std::vector<std::int64_t> columns() const {
+    if (format().block_elements > 1) return {32, 64, 96, 1120};
+    return {1, 2, 3, 31, 32, 33, 37, 64, 113, 257};
+  }
+  std::vector<std::uint32_t> repack(const std::vector<std::byte>& rows, std::int64_t n, std::int64_t k) const {
+    const PlaneLayout layout = plane_layout(format(), n, k);
+    std::vector<std::uint32_t> words(layout.size_bytes / 4, 0xffffffffu);
+    const std::size_t row_bytes = file_row_bytes(format(), static_cast<std::uint64_t>(k));
+    for (std::size_t row = 0; row < static_cast<std::size_t>(n); ++row) {
+      format().repack_row(std::span(rows).subspan(row * row_bytes, row_bytes), static_cast<std::uint32_t>(k), words.data() + row * layout.row_words,
+                          words.data() + layout.scale_offset_words + row * layout.scale_row_words);
+    }
+    return words;
+  }
+};
+
+TEST_P(BlockFormatTest, PlanesHoldTheDequantisedValues) {
+  for (std::int64_t k : columns()) {
+    const std::int64_t n = 5;
+    const std::vector<std::byte> rows = weight_rows(GetParam(), n, k, 1, WeightValues::kRandom);
+    const std::vector<float> values = weight_values(GetParam(), n, k, rows);
+    const std::vector<std::uint32_t> words = repack(rows, n, k);
+    const PlaneLayout layout = plane_layout(format(), n, k);
+    double sum = 0;
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      EXPECT_EQ(plane_value(GetParam(), layout, words, i / static_cast<std::size_t>(k), i % static_cast<std::size_t>(k)), values[i]) << "K " << k << ", element " << i;
+      sum += std::abs(static_cast<double>(values[i]));
+    }
+    EXPECT_GT(sum, 0) << "the values must tell something";
+  }
+}
+
+/// Types without blocks only: columns() of the others are whole groups, which leaves nothing to look at.
+TEST_P(BlockFormatTest, ColumnsBeyondKAreZero) {
+  for (std::int64_t k : columns()) {
+    const std::vector<std::uint32_t> words = repack(weight_rows(GetParam(), 3, k, 2, WeightValues::kRandom), 3, k);
+    const PlaneLayout layout = plane_layout(format(), 3, k);
+    for (std::size_t n = 0; n < 3; ++n) {
+      for (std::size_t i = static_cast<std::size_t>(k); i < std::size_t{32} * layout.groups; ++i) EXPECT_EQ(plane_value(GetParam(), layout, words, n, i), 0.0f) << "K " << k << ", column " << i;
+    }
+  }
+}
+
+TEST_P(BlockFormatTest, LayoutFitsTheKernels) {
+  for (std::int64_t n : {1, 7, 257}) {
+    for (std::int64_t k : columns()) {
+      const PlaneLayout layout = plane_layout(format(), n, k);
+      EXPECT_EQ(layout.groups, (k + 31) / 32);
+      EXPECT_EQ(layout.row_words % 4, 0u) << "rows are read 16 bytes at a time";
+      EXPECT_EQ(layout.row_words, layout.groups * format().group_words);
+      EXPECT_EQ(layout.scale_row_words, format().has_scales ? (layout.groups + 1) / 2 : 0u);
+      EXPECT_EQ(layout.scale_offset_words, static_cast<std::uint64_t>(n) * layout.row_words);
+      EXPECT_EQ(layout.size_bytes % 256, 0u);
+      EXPECT_GE(layout.size_bytes, 4 * (layout.scale_offset_words + static_cast<std::uint64_t>(n) * layout.scale_row_words));
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Types, BlockFormatTest, ::testing::Values(Type::kF32, Type::kF16, Type::kQ8_0, Type::kQ4_0),
+                         [](const ::testing::TestParamInfo<Type>& tested) { return std::string(type_name(tested.param)); });
+
+/// Blocks written down by hand, against the formats' definitions.
+TEST(BlockFormatValuesTest, Q8_0AndQ4_0) {
+  std::vector<std::byte> q8(34), q4(18);
+  const std::uint16_t half = float_to_half(0.5f);
+  std::memcpy(q8.data(), &half, 2);
+  std::memcpy(q4.data(), &half, 2);
+  q8[2] = std::byte{0x80};   // -128
+  q8[33] = std::byte{0x7f};  // 127
+  q4[2] = std::byte{0xf0};   // element 0: 0 - 8, element 16: 15 - 8
+  std::vector<float> values(32);
+  find_block_format(Type::kQ8_0)->dequantize_row(q8, 32, values.data());
+  EXPECT_EQ(values[0], -64.0f);
+  EXPECT_EQ(values[1], 0.0f);
+  EXPECT_EQ(values[31], 63.5f);
+  find_block_format(Type::kQ4_0)->dequantize_row(q4, 32, values.data());
+  EXPECT_EQ(values[0], -4.0f);
+  EXPECT_EQ(values[16], 3.5f);
+  EXPECT_EQ(values[1], -4.0f);
+}
+
+TEST(BlockFormatValuesTest, FileRowBytes) {
+  EXPECT_EQ(file_row_bytes(*find_block_format(Type::kF32), 37), 148u);
+  EXPECT_EQ(file_row_bytes(*find_block_format(Type::kF16), 37), 74u);
+  EXPECT_EQ(file_row_bytes(*find_block_format(Type::kQ8_0), 64), 68u);
+  EXPECT_EQ(file_row_bytes(*find_block_format(Type::kQ4_0), 64), 36u);
+  EXPECT_EQ(find_block_format(Type::kI32), nullptr);
+}
+
+TEST(BlockFormatValuesTest, ASliceOfAWeightKnowsItsFirstRow) {
+  tests::OpCase c;
+  const TensorId weight = c.weight("weight", Type::kQ8_0, 11, 96, weight_rows(Type::kQ8_0, 11, 96, 1, WeightValues::kRandom));
+  const WeightPlanes planes = planes_of(c.graph, c.graph.tensor(c.graph.slice(weight, 0, 4, 9)));
+  EXPECT_EQ(planes.first_row, 4u);
+  EXPECT_EQ(planes.layout.scale_offset_words, 11u * 24u) << "the layout is the whole block's";
+}
+
+}  // namespace
+}  // namespace rondo::graph

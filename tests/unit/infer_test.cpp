@@ -1,0 +1,194 @@
+// What operators refuse, in words: the operator in brackets, then what was found and what it must be.
+#include <ostream>
+#include <set>
+#include <string>
+
+#include <gtest/gtest.h>
+
+#include "graph/operator.h"
+#include "lib/step_state.h"
+#include "tests/support/op_case.h"
+
+namespace rondo::graph {
+namespace {
+
+using tests::OpCase;
+
+/// Tensors by shape, without content: nothing runs here.
+class Builder {
+ public:
+  OpCase c;
+  TensorId f32(const Shape& shape) { return c.graph.add_tensor("x", StorageKind::kInput, Type::kF32, shape); }
+  TensorId i32(const Shape& shape) { return c.graph.add_tensor("n", StorageKind::kInput, Type::kI32, shape); }
+  TensorId weight(Type type, std::int64_t rows, std::int64_t columns) { return c.weight("w", type, rows, columns, {}); }
+  TensorId cache(Type type, const Shape& shape) { return c.cache("cache", type, shape, {}); }
+  TensorId turned(const Shape& shape) { return c.graph.transpose(f32(shape), {1, 0}); }  ///< columns that are not dense
+  TensorId uneven() { return c.graph.slice(f32({2, 3, 5}), 1, 0, 2); }                   ///< (2, 2, 5), rows 0, 1, 3, 4
+  /// (1, heads, rows, width) inside a tensor that others share.
+  TensorId heads(TensorId rows, std::int64_t first, std::int64_t n, std::int64_t width) {
+    Graph& g = c.graph;
+    const Shape shape = g.tensor(rows).shape;
+    return g.transpose(g.reshape(g.slice(rows, 2, first * width, (first + n) * width), {shape[0], shape[1], n, width}), {0, 2, 1, 3});
+  }
+  TensorId add(Op op, std::vector<TensorId> inputs, Attributes attributes = {}) { return c.graph.add(op, std::move(inputs), attributes); }
+};
+
+struct Refused {
+  const char* message;
+  void (*build)(Builder&);
+};
+
+void PrintTo(const Refused& refused, std::ostream* out) { *out << refused.message; }
+
+class InferTest : public ::testing::TestWithParam<Refused> {};
+
+TEST_P(InferTest, IsRefusedInWords) {
+  Builder builder;
+  GetParam().build(builder);
+  EXPECT_EQ(builder.c.graph.status().code(), StatusCode::kInvalidArgument);
+  EXPECT_EQ(builder.c.graph.status().message(), GetParam().message);
+  EXPECT_TRUE(builder.c.graph.nodes().empty());
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Add, InferTest,
+    ::testing::Values(Refused{"[add] has 1 inputs but takes 2", [](Builder& b) { b.add(Op::add, {b.f32({2})}); }},
+                      Refused{"[add] b is missing", [](Builder& b) { b.add(Op::add, {b.f32({2}), kNone}); }},
+                      Refused{"[add] a is i32 but must be f32", [](Builder& b) { b.add(Op::add, {b.i32({2}), b.f32({2})}); }},
+                      Refused{"[add] b is () but must have 1 to 4 dimensions", [](Builder& b) { b.add(Op::add, {b.f32({2}), b.f32({})}); }},
+                      Refused{"[add] a is (2, 3) and b is (2, 2), which do not broadcast", [](Builder& b) { b.add(Op::add, {b.f32({2, 3}), b.f32({2, 2})}); }},
+                      Refused{"[add] a is (3, 2) and b is (3), which do not broadcast", [](Builder& b) { b.add(Op::add, {b.f32({3, 2}), b.f32({3})}); }}));
+
+INSTANTIATE_TEST_SUITE_P(
+    Linear, InferTest,
+    ::testing::Values(Refused{"[linear] has 4 inputs but takes 3", [](Builder& b) { b.add(Op::linear, {b.f32({2, 32}), b.weight(Type::kF32, 3, 32), kNone, kNone}); }},
+                      Refused{"[linear] input is missing", [](Builder& b) { b.add(Op::linear, {kNone, b.weight(Type::kF32, 3, 32)}); }},
+                      Refused{"[linear] weight is missing", [](Builder& b) { b.add(Op::linear, {b.f32({2, 32}), kNone}); }},
+                      Refused{"[linear] weight x is not of a weight type", [](Builder& b) { b.add(Op::linear, {b.f32({2, 32}), b.f32({3, 32})}); }},
+                      Refused{"[linear] weight is (3, 64) but input has 32 columns", [](Builder& b) { b.add(Op::linear, {b.f32({2, 32}), b.weight(Type::kQ8_0, 3, 64)}); }},
+                      Refused{"[linear] weight is (3, 48) of type q4_0, whose rows come in blocks of 32", [](Builder& b) { b.add(Op::linear, {b.f32({2, 48}), b.weight(Type::kQ4_0, 3, 48)}); }},
+                      Refused{"[linear] input (32, 2) has rows that are not evenly spaced", [](Builder& b) { b.add(Op::linear, {b.turned({2, 32}), b.weight(Type::kF32, 3, 2)}); }},
+                      Refused{"[linear] input (2, 2, 5) has rows that are not evenly spaced", [](Builder& b) { b.add(Op::linear, {b.uneven(), b.weight(Type::kF32, 3, 5)}); }},
+                      Refused{"[linear] residual is (2, 4) but must be (2, 3)", [](Builder& b) { b.add(Op::linear, {b.f32({2, 32}), b.weight(Type::kF32, 3, 32), b.f32({2, 4})}); }},
+                      Refused{"[linear] residual (2, 3) has rows that are not evenly spaced", [](Builder& b) { b.add(Op::linear, {b.f32({2, 32}), b.weight(Type::kF32, 3, 32), b.turned({3, 2})}); }},
+                      Refused{"[linear_glu] has 1 inputs but takes 2", [](Builder& b) { b.add(Op::linear_glu, {b.f32({2, 32})}); }},
+                      Refused{"[linear_glu] weight has 7 rows, which can't be halves of gates and ups", [](Builder& b) { b.add(Op::linear_glu, {b.f32({2, 32}), b.weight(Type::kF32, 7, 32)}); }},
+                      Refused{"[linear_glu] weight is (8, 64) but input has 32 columns", [](Builder& b) { b.add(Op::linear_glu, {b.f32({2, 32}), b.weight(Type::kF32, 8, 64)}); }}));
+
+INSTANTIATE_TEST_SUITE_P(
+    Embedding, InferTest,
+    ::testing::Values(Refused{"[embedding] ids is f32 but must be i32", [](Builder& b) { b.add(Op::embedding, {b.f32({2}), b.weight(Type::kF32, 3, 32)}); }},
+                      Refused{"[embedding] ids is (1, 1, 2) but must have 1 to 2 dimensions", [](Builder& b) { b.add(Op::embedding, {b.i32({1, 1, 2}), b.weight(Type::kF32, 3, 32)}); }},
+                      Refused{"[embedding] ids (2) must be contiguous", [](Builder& b) { b.add(Op::embedding, {b.c.graph.reshape(b.c.graph.slice(b.i32({2, 3}), 1, 0, 1), {2}), b.weight(Type::kF32, 3, 32)}); }},
+                      Refused{"[embedding] weight is missing", [](Builder& b) { b.add(Op::embedding, {b.i32({2}), kNone}); }},
+                      Refused{"[embedding] weight is i32, which is not a weight type", [](Builder& b) { b.add(Op::embedding, {b.i32({2}), b.i32({3, 32})}); }},
+                      Refused{"[embedding] weight is (3) but must be (V, D)", [](Builder& b) { b.add(Op::embedding, {b.i32({2}), b.f32({3})}); }},
+                      Refused{"[embedding] a weight that is computed must be f32", [](Builder& b) { b.add(Op::embedding, {b.i32({2}), b.c.graph.add_tensor("h", StorageKind::kInput, Type::kF16, {3, 32})}); }},
+                      Refused{"[embedding] weight (32, 3) has rows that are not evenly spaced", [](Builder& b) { b.add(Op::embedding, {b.i32({2}), b.turned({3, 32})}); }}));
+
+INSTANTIATE_TEST_SUITE_P(
+    RowsAndReductions, InferTest,
+    ::testing::Values(Refused{"[rms_norm] input is i32 but must be f32", [](Builder& b) { b.add(Op::rms_norm, {b.i32({2, 3})}); }},
+                      Refused{"[rms_norm] input (3, 2) has rows that are not evenly spaced", [](Builder& b) { b.add(Op::rms_norm, {b.turned({2, 3})}); }},
+                      Refused{"[rms_norm] weight is (4) but must be (3)", [](Builder& b) { b.add(Op::rms_norm, {b.f32({2, 3}), b.f32({4})}); }},
+                      Refused{"[rms_norm] weight is (1, 3) but must have 1 to 1 dimensions", [](Builder& b) { b.add(Op::rms_norm, {b.f32({2, 3}), b.f32({1, 3})}); }},
+                      Refused{"[glu] up is (2, 4) but must be (2, 3)", [](Builder& b) { b.add(Op::glu, {b.f32({2, 3}), b.f32({2, 4})}); }},
+                      Refused{"[glu] up (3, 2) has rows that are not evenly spaced", [](Builder& b) { b.add(Op::glu, {b.f32({3, 2}), b.turned({2, 3})}); }},
+                      Refused{"[glu] gate is missing", [](Builder& b) { b.add(Op::glu, {kNone, b.f32({2, 3})}); }},
+                      Refused{"[argmax] input is (3) but must have 2 to 4 dimensions", [](Builder& b) { b.add(Op::argmax, {b.f32({3})}); }},
+                      Refused{"[argmax] input (2, 2, 5) has rows that are not evenly spaced", [](Builder& b) { b.add(Op::argmax, {b.uneven()}); }}));
+
+INSTANTIATE_TEST_SUITE_P(
+    Rope, InferTest,
+    ::testing::Values(Refused{"[rope] input is (2, 3, 8) but must have 4 to 4 dimensions", [](Builder& b) { b.add(Op::rope, {b.f32({2, 3, 8}), b.i32({3})}); }},
+                      Refused{"[rope] input must be dense in its last dimension", [](Builder& b) { b.add(Op::rope, {b.c.graph.transpose(b.f32({1, 2, 8, 3}), {0, 1, 3, 2}), b.i32({3})}); }},
+                      Refused{"[rope] dimensions is 3 but must be even and in [2, 8]", [](Builder& b) { b.add(Op::rope, {b.f32({1, 2, 3, 8}), b.i32({3})}, RopeAttributes{RopeStyle::kHalf, 3}); }},
+                      Refused{"[rope] dimensions is 10 but must be even and in [2, 8]", [](Builder& b) { b.add(Op::rope, {b.f32({1, 2, 3, 8}), b.i32({3})}, RopeAttributes{RopeStyle::kHalf, 10}); }},
+                      Refused{"[rope] dimensions is 7 but must be even and in [2, 7]", [](Builder& b) { b.add(Op::rope, {b.f32({1, 2, 3, 7}), b.i32({3})}); }},
+                      Refused{"[rope] theta is -1 but must be positive", [](Builder& b) { b.add(Op::rope, {b.f32({1, 2, 3, 8}), b.i32({3})}, RopeAttributes{RopeStyle::kHalf, 0, -1}); }},
+                      Refused{"[rope] max_position is 0 but must be in [1, 2^24]", [](Builder& b) { b.add(Op::rope, {b.f32({1, 2, 3, 8}), b.i32({3})}, RopeAttributes{RopeStyle::kHalf, 0, 1e4, 1, 0}); }},
+                      Refused{"[rope] positions is (4) but must be (3)", [](Builder& b) { b.add(Op::rope, {b.f32({1, 2, 3, 8}), b.i32({4})}); }},
+                      Refused{"[rope] positions is (2, 3) but must be (1, 3)", [](Builder& b) { b.add(Op::rope, {b.f32({1, 2, 3, 8}), b.i32({2, 3})}); }},
+                      Refused{"[rope] frequency_factors is (8) but must be (4)", [](Builder& b) { b.add(Op::rope, {b.f32({1, 2, 3, 8}), b.i32({3}), b.f32({8})}); }},
+                      Refused{"[rope] frequency_factors must be a constant", [](Builder& b) { b.add(Op::rope, {b.f32({1, 2, 3, 8}), b.i32({3}), b.f32({4})}); }}));
+
+INSTANTIATE_TEST_SUITE_P(
+    Caches, InferTest,
+    ::testing::Values(
+        Refused{"[kv_write] cache is missing", [](Builder& b) { b.add(Op::kv_write, {kNone, b.f32({1, 2, 3, 8}), b.i32({1})}); }},
+        Refused{"[kv_write] cache is i32 but must be f32 or f16", [](Builder& b) { b.add(Op::kv_write, {b.i32({1, 2, 9, 8}), b.f32({1, 2, 3, 8}), b.i32({1})}); }},
+        Refused{"[kv_write] cache is (9, 8) but must be (B, G, S, D)", [](Builder& b) { b.add(Op::kv_write, {b.f32({9, 8}), b.f32({1, 2, 3, 8}), b.i32({1})}); }},
+        Refused{"[kv_write] cache must have rows padded to whole words and nothing else between them",
+                [](Builder& b) { b.add(Op::kv_write, {b.c.graph.slice(b.cache(Type::kF16, {1, 2, 9, 8}), 3, 0, 6), b.f32({1, 2, 3, 6}), b.i32({1})}); }},
+        Refused{"[kv_write] update is (1, 2, 3, 7) but must be (1, 2, 3, 8)", [](Builder& b) { b.add(Op::kv_write, {b.cache(Type::kF16, {1, 2, 9, 8}), b.f32({1, 2, 3, 7}), b.i32({1})}); }},
+        Refused{"[kv_write] update must be dense in its last dimension",
+                [](Builder& b) { b.add(Op::kv_write, {b.cache(Type::kF16, {1, 2, 9, 8}), b.c.graph.transpose(b.f32({1, 2, 8, 3}), {0, 1, 3, 2}), b.i32({1})}); }},
+        Refused{"[kv_write] start is (2) but must be (1)", [](Builder& b) { b.add(Op::kv_write, {b.cache(Type::kF16, {1, 2, 9, 8}), b.f32({1, 2, 3, 8}), b.i32({2})}); }},
+        Refused{"[kv_write] count is f32 but must be i32", [](Builder& b) { b.add(Op::kv_write, {b.cache(Type::kF16, {1, 2, 9, 8}), b.f32({1, 2, 3, 8}), b.i32({1}), b.f32({1})}); }},
+        Refused{"[rope_kv_write] has 3 inputs but takes 9", [](Builder& b) { b.add(Op::rope_kv_write, {kNone, kNone, kNone}); }},
+        Refused{"[rope_kv_write] query, key and value must be views of one storage with equal strides",
+                [](Builder& b) {
+                  const TensorId cache = b.cache(Type::kF16, {1, 1, 9, 8});
+                  b.add(Op::rope_kv_write, {b.f32({1, 2, 3, 8}), b.f32({1, 1, 3, 8}), b.f32({1, 1, 3, 8}), b.i32({3}), b.i32({1}), kNone, cache, cache, kNone});
+                }},
+        Refused{"[rope_kv_write] key and value caches differ in type",
+                [](Builder& b) {
+                  const TensorId rows = b.f32({1, 3, 32});
+                  b.add(Op::rope_kv_write, {b.heads(rows, 0, 2, 8), b.heads(rows, 2, 1, 8), b.heads(rows, 3, 1, 8), b.i32({3}), b.i32({1}), kNone, b.cache(Type::kF16, {1, 1, 9, 8}), b.cache(Type::kF32, {1, 1, 9, 8}), kNone});
+                }},
+        Refused{"[rope_kv_write] key is (1, 1, 3, 8) but must be (1, 2, 3, 8)",
+                [](Builder& b) {
+                  const TensorId rows = b.f32({1, 3, 32}), cache = b.cache(Type::kF16, {1, 2, 9, 8});
+                  b.add(Op::rope_kv_write, {b.heads(rows, 0, 2, 8), b.heads(rows, 2, 1, 8), b.heads(rows, 3, 1, 8), b.i32({3}), b.i32({1}), kNone, cache, cache, kNone});
+                }}));
+
+INSTANTIATE_TEST_SUITE_P(
+    Attention, InferTest,
+    ::testing::Values(
+        Refused{"[attention] key or value is missing", [](Builder& b) { b.add(Op::attention, {b.f32({1, 2, 3, 8}), b.f32({1, 2, 9, 8}), kNone}); }},
+        Refused{"[attention] query is (2, 3, 8) but must have 4 to 4 dimensions", [](Builder& b) { b.add(Op::attention, {b.f32({2, 3, 8}), b.f32({1, 2, 9, 8}), b.f32({1, 2, 9, 8})}); }},
+        Refused{"[attention] key is i32 but must be f32 or f16", [](Builder& b) { b.add(Op::attention, {b.f32({1, 2, 3, 8}), b.i32({1, 2, 9, 8}), b.f32({1, 2, 9, 8})}); }},
+        Refused{"[attention] value is (9, 8) but must be (B, G, S, D)", [](Builder& b) { b.add(Op::attention, {b.f32({1, 2, 3, 8}), b.f32({1, 2, 9, 8}), b.f32({9, 8})}); }},
+        Refused{"[attention] key has heads 257 wide; at most 256 is there yet", [](Builder& b) { b.add(Op::attention, {b.f32({1, 2, 3, 257}), b.f32({1, 2, 9, 257}), b.f32({1, 2, 9, 8})}); }},
+        Refused{"[attention] key and value differ in type", [](Builder& b) { b.add(Op::attention, {b.f32({1, 2, 3, 8}), b.cache(Type::kF16, {1, 2, 9, 8}), b.f32({1, 2, 9, 8})}); }},
+        Refused{"[attention] key is (1, 2, 9, 8) but must be (1, 2, 9, 16)", [](Builder& b) { b.add(Op::attention, {b.f32({1, 2, 3, 16}), b.f32({1, 2, 9, 8}), b.f32({1, 2, 9, 8})}); }},
+        Refused{"[attention] value is (1, 2, 7, 8) but must be (1, 2, 9, 8)", [](Builder& b) { b.add(Op::attention, {b.f32({1, 2, 3, 8}), b.f32({1, 2, 9, 8}), b.f32({1, 2, 7, 8})}); }},
+        Refused{"[attention] query has 3 heads, which 2 KV heads do not divide", [](Builder& b) { b.add(Op::attention, {b.f32({1, 3, 3, 8}), b.f32({1, 2, 9, 8}), b.f32({1, 2, 9, 8})}); }},
+        Refused{"[attention] lengths is (2) but must be (1)", [](Builder& b) { b.add(Op::attention, {b.f32({1, 2, 3, 8}), b.f32({1, 2, 9, 8}), b.f32({1, 2, 9, 8}), kNone, b.i32({2})}); }},
+        Refused{"[attention] query_offset is f32 but must be i32", [](Builder& b) { b.add(Op::attention, {b.f32({1, 2, 3, 8}), b.f32({1, 2, 9, 8}), b.f32({1, 2, 9, 8}), b.f32({1})}); }},
+        Refused{"[attention] query must be dense in its last dimension",
+                [](Builder& b) { b.add(Op::attention, {b.c.graph.transpose(b.f32({1, 2, 8, 3}), {0, 1, 3, 2}), b.f32({1, 2, 9, 8}), b.f32({1, 2, 9, 8})}); }},
+        Refused{"[attention] key must be dense in its last dimension",
+                [](Builder& b) { b.add(Op::attention, {b.f32({1, 2, 3, 8}), b.c.graph.transpose(b.f32({1, 2, 8, 9}), {0, 1, 3, 2}), b.f32({1, 2, 9, 8})}); }},
+        Refused{"[attention] key is f16 with rows that are not whole words", [](Builder& b) {
+                  const TensorId halves = b.c.graph.add_tensor("h", StorageKind::kInput, Type::kF16, {1, 2, 9, 7});
+                  b.add(Op::attention, {b.f32({1, 2, 3, 7}), halves, halves});
+                }}));
+
+INSTANTIATE_TEST_SUITE_P(
+    Steps, InferTest,
+    ::testing::Values(Refused{"[step_begin] tokens is (9) but must have 2 to 2 dimensions", [](Builder& b) { b.add(Op::step_begin, {b.i32({9}), b.c.state}); }},
+                      Refused{"[step_begin] state is (1, 9) but must be (1, 64)", [](Builder& b) { b.add(Op::step_begin, {b.i32({1, 9}), b.i32({1, 9})}); }},
+                      Refused{"[step_begin] rows is 0 but must be at least 1", [](Builder& b) { b.add(Op::step_begin, {b.i32({1, 9}), b.c.state}, StepBeginAttributes{0}); }},
+                      Refused{"[step_begin] tokens (2, 3) must be contiguous", [](Builder& b) { b.add(Op::step_begin, {b.c.graph.transpose(b.i32({3, 2}), {1, 0}), b.i32({2, 64})}); }},
+                      Refused{"[step_end] has 2 inputs but takes 4", [](Builder& b) { b.add(Op::step_end, {kNone, kNone}); }},
+                      Refused{"[step_end] mirror is (1, 8) but must be (1, 9)", [](Builder& b) { b.add(Op::step_end, {kNone, b.i32({1, 9}), b.i32({1, 8}), b.c.state}); }},
+                      Refused{"[step_end] state is (1, 32) but must be (1, 64)", [](Builder& b) { b.add(Op::step_end, {kNone, b.i32({1, 9}), b.i32({1, 9}), b.i32({1, 32})}); }},
+                      Refused{"[step_end] token is (2) but must be (1)", [](Builder& b) { b.add(Op::step_end, {b.i32({2}), b.i32({1, 9}), b.i32({1, 9}), b.c.state}); }}));
+
+static_assert(RONDO_STATE_WORDS == 64);
+
+TEST(OperatorTableTest, NamesAreUniqueAndFound) {
+  std::set<std::string> names;
+  for (std::size_t i = 0; i < kOpCount; ++i) {
+    const Operator& table = operator_of(static_cast<Op>(i));
+    EXPECT_TRUE(names.insert(table.name).second) << table.name;
+    EXPECT_EQ(find_operator(table.name), static_cast<Op>(i));
+    EXPECT_FALSE(table.kernels.empty()) << table.name;
+    EXPECT_NE(table.reference != nullptr, table.decompose != nullptr) << table.name << " has one oracle";
+  }
+  EXPECT_EQ(find_operator("no such thing"), std::nullopt);
+}
+
+}  // namespace
+}  // namespace rondo::graph

@@ -1,0 +1,127 @@
+#include <algorithm>
+
+#include <gtest/gtest.h>
+
+#include "graph/lowering.h"
+#include "tests/support/op_case.h"
+
+namespace rondo::graph {
+namespace {
+
+using runtime::DeviceCaps;
+using tests::OpCase;
+
+OpCase linear_case(std::int64_t rows = 3) {
+  OpCase c;
+  const TensorId input = c.f32("input", {rows, 32}, std::vector<float>(static_cast<std::size_t>(rows) * 32));
+  c.output(c.graph.add(Op::linear, {input, c.weight("weight", Type::kF32, 7, 32, {})}));
+  return c;
+}
+
+std::string refusal(OpCase c, const DeviceCaps& caps, const LoweringOptions& options) {
+  const Result<Lowered> lowered = lower(c.graph, caps, options);
+  return lowered.ok() ? "" : lowered.status().message();
+}
+
+TEST(LoweringTest, ForcedKernelsAreTakenByName) {
+  for (const char* kernel : {"vector", "wide", "tiled"}) {
+    OpCase c = linear_case();
+    LoweringOptions options;
+    options.forced_kernels["linear"] = kernel;
+    const Result<Lowered> lowered = lower(c.graph, {}, options);
+    ASSERT_TRUE(lowered.ok()) << lowered.status().message();
+    EXPECT_EQ(lowered->program.dispatches.at(0).label, std::string("linear ") + kernel + " f32");
+  }
+}
+
+TEST(LoweringTest, UnknownKernelsAndOperatorsAreRefused) {
+  LoweringOptions options;
+  options.forced_kernels["linear"] = "fastest";
+  EXPECT_EQ(refusal(linear_case(), {}, options), "kernel linear=fastest: linear has the kernels vector, wide, tiled");
+  options.forced_kernels = {{"lineal", "wide"}};
+  EXPECT_EQ(refusal(linear_case(), {}, options), "kernel lineal=wide: there is no operator lineal");
+}
+
+TEST(LoweringTest, KernelsFollowRowsAndDevice) {
+  const auto label = [](std::int64_t rows, runtime::DeviceType type) {
+    OpCase c = linear_case(rows);
+    DeviceCaps caps;
+    caps.type = type;
+    const Result<Lowered> lowered = lower(c.graph, caps, {});
+    return lowered.ok() ? lowered->program.dispatches.at(0).label : lowered.status().message();
+  };
+  EXPECT_EQ(label(1, runtime::DeviceType::kCpu), "linear wide f32");
+  EXPECT_EQ(label(1, runtime::DeviceType::kDiscrete), "linear vector f32");
+  EXPECT_EQ(label(64, runtime::DeviceType::kCpu), "linear tiled f32");
+  EXPECT_EQ(label(64, runtime::DeviceType::kIntegrated), "linear tiled f32");
+}
+
+TEST(LoweringTest, StoragesBeyondTheRangeAreRefused) {
+  DeviceCaps caps;
+  caps.name = "small";
+  caps.max_storage_range_bytes = 1000;
+  EXPECT_EQ(refusal(linear_case(), caps, {}),
+            "op case: linear vector f32 binds weight of 1024 bytes, but a storage buffer on device small can have 1000; splitting is not there yet");
+}
+
+TEST(LoweringTest, GridsBeyondTheDeviceAreRefused) {
+  DeviceCaps caps;
+  caps.name = "small";
+  caps.max_grid = {65535, 2, 65535};
+  LoweringOptions options;
+  options.forced_kernels["linear"] = "vector";
+  EXPECT_EQ(refusal(linear_case(), caps, options), "op case: linear vector f32 needs 3 workgroups but device small allows 2");
+}
+
+/// The numbers are the kernel's affair; that a small limit refuses and none does not, and that splits reach further, is not.
+TEST(LoweringTest, ContextsBeyondTheDriversLoopsAreRefused) {
+  const auto refused = [](std::int64_t keys, std::uint32_t limit, const char* kernel) {
+    OpCase c;
+    const TensorId query = c.f32("query", {1, 8, 1, 64}, std::vector<float>(512));
+    c.output(c.graph.add(Op::attention, {query, c.cache("key", Type::kF16, {1, 1, keys, 64}, {}), c.cache("value", Type::kF16, {1, 1, keys, 64}, {})}), 2);
+    DeviceCaps caps;
+    caps.driver = "made up";
+    caps.max_loop_iterations = limit;
+    LoweringOptions options;
+    options.forced_kernels["attention"] = kernel;
+    return refusal(c, caps, options);
+  };
+  EXPECT_EQ(refused(1 << 16, 0, "tiled"), "");
+  EXPECT_EQ(refused(64, 65535, "tiled"), "");
+  EXPECT_NE(refused(1 << 16, 65535, "tiled").find("but driver made up ends a kernel's loops after 65535"), std::string::npos) << refused(1 << 16, 65535, "tiled");
+  EXPECT_EQ(refused(1 << 14, 65535, "split"), "");
+  EXPECT_NE(refused(1 << 20, 65535, "split"), "");
+}
+
+/// Equal kernels are one pipeline, and binding 0 is the step state everywhere.
+TEST(LoweringTest, ProgramsAreCompleteAndShareKernels) {
+  OpCase c;
+  const TensorId x = c.f32("x", {5, 64}, std::vector<float>(320));
+  const TensorId sum = c.graph.add(Op::add, {x, x});
+  c.output(c.graph.add(Op::rms_norm, {c.graph.add(Op::add, {sum, x})}));
+  c.graph.storage(c.graph.state).place = {9, 0, 256};
+  const Result<Lowered> lowered = lower(c.graph, {}, {});
+  ASSERT_TRUE(lowered.ok()) << lowered.status().message();
+  const runtime::Program& program = lowered->program;
+  EXPECT_EQ(program.name, "op case");
+  ASSERT_EQ(program.dispatches.size(), 3u);
+  EXPECT_EQ(program.kernels.size(), 2u);
+  for (const runtime::Dispatch& dispatch : program.dispatches) {
+    const runtime::Kernel& kernel = program.kernels.at(dispatch.kernel);
+    EXPECT_EQ(dispatch.bindings.size(), kernel.n_bindings);
+    EXPECT_LE(dispatch.bindings.size(), runtime::kMaxBindings);
+    EXPECT_EQ(dispatch.push.size(), kernel.push_bytes);
+    EXPECT_LE(dispatch.push.size(), runtime::kMaxPushBytes);
+    EXPECT_EQ(dispatch.bindings[0].range.buffer, 9u);
+    EXPECT_GT(dispatch.cost.bytes, 0);
+  }
+}
+
+TEST(LoweringTest, AGraphWithAnErrorIsNotLowered) {
+  OpCase c = linear_case();
+  c.graph.add(Op::argmax, {kNone});
+  EXPECT_EQ(refusal(c, {}, {}), "[argmax] input is missing");
+}
+
+}  // namespace
+}  // namespace rondo::graph
