@@ -1,14 +1,13 @@
 #!/usr/bin/env bash
 # From a fresh checkout to generated text: installs what is missing, builds the command, runs the bundled model.
 # usage: tools/quickstart.sh [--no-install] [TEXT]
-#   --no-install  install nothing: stop with exit status 1 if a package is missing
+#   --no-install  only print the packages it needs; exit status 1 if one is missing
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
-setup=()
 while [[ ${1-} == -* ]]; do
   case $1 in
-    --no-install) setup=(--no-install) ;;
+    --no-install) exec tools/setup.sh --no-install ;;
     --) shift; break ;;
     *) echo "usage: tools/quickstart.sh [--no-install] [TEXT]" >&2; exit 2 ;;
   esac
@@ -16,7 +15,7 @@ while [[ ${1-} == -* ]]; do
 done
 text=${1:-And Jesus answered}
 
-tools/setup.sh "${setup[@]}"
+tools/setup.sh
 if [[ ! -e build/build.ninja || CMakePresets.json -nt build/build.ninja ]]; then
   cmake --preset release >&2
 fi
