@@ -82,7 +82,9 @@ Status Device::measure() {
   // A copy reads and writes; the submission itself costs some tens of microseconds, which only small devices notice.
   const double measured = 4.0 * kBytes / std::max(best_s, 1e-6);
   DeviceCaps& predictions = parts_.plan.caps;
-  const double ratio = std::clamp(measured / predictions.bytes_per_s, 0.25, 4.0);
+  // What a CPU copies says little of how fast its driver computes: there the measurement only slows predictions down.
+  const double most = predictions.type == DeviceType::kCpu ? 1.0 : 4.0;
+  const double ratio = std::clamp(measured / predictions.bytes_per_s, 0.25, most);
   predictions.bytes_per_s *= ratio;
   predictions.flops_per_s *= ratio;
   return {};

@@ -58,7 +58,7 @@ int find_compute_queue(const std::vector<QueueFamily>& queues) {
 void set_predictions(DeviceCaps& caps) {
   switch (caps.type) {
     case DeviceType::kDiscrete: caps.bytes_per_s = 300e9, caps.flops_per_s = 3e12, caps.dispatch_ns = 3000; break;
-    case DeviceType::kCpu: caps.bytes_per_s = 4e9, caps.flops_per_s = 4e9, caps.dispatch_ns = 10000; break;
+    case DeviceType::kCpu: caps.bytes_per_s = 4e9, caps.flops_per_s = 1e9, caps.dispatch_ns = 10000; break;
     default: caps.bytes_per_s = 30e9, caps.flops_per_s = 0.3e12, caps.dispatch_ns = 6000; break;
   }
 }
