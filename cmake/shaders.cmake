@@ -1,5 +1,4 @@
 # Compiles shaders/*.comp to SPIR-V arrays in headers, and lists them in shader_list.h (the enum) and shader_code.inc.
-set(RONDO_GENERATED_DIR ${PROJECT_BINARY_DIR}/generated)
 file(MAKE_DIRECTORY ${RONDO_GENERATED_DIR}/spirv)
 file(GLOB shaders CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/shaders/*.comp)
 

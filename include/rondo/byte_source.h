@@ -11,6 +11,7 @@
 #include <span>
 #include <string>
 
+#include <rondo/export.h>
 #include <rondo/status.h>
 
 namespace rondo {
@@ -25,9 +26,9 @@ struct ByteSource {
 
 /// Opens a regular file for reading; it is closed when the last copy of the source goes.
 /// Errors: kNotFound (no such file), kInvalidArgument (a directory or device), kIo. The message names the path.
-Result<ByteSource> open_file(const std::string& path);
+RONDO_API Result<ByteSource> open_file(const std::string& path);
 
 /// Reads from memory that outlives the source. Nothing is copied.
-ByteSource memory_source(std::span<const std::byte> bytes, std::string name);
+RONDO_API ByteSource memory_source(std::span<const std::byte> bytes, std::string name);
 
 }  // namespace rondo

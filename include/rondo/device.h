@@ -12,6 +12,7 @@
 #include <string_view>
 #include <vector>
 
+#include <rondo/export.h>
 #include <rondo/log.h>
 #include <rondo/status.h>
 
@@ -44,7 +45,7 @@ struct InstanceOptions {
 };
 
 /// A connection to the Vulkan loader.
-class Instance {
+class RONDO_API Instance {
  public:
   /// Opens the loader and lists the devices. Errors: kNotFound (no Vulkan loader, no validation layer), kUnsupported.
   static Result<Instance> create(const InstanceOptions& options = {});
@@ -70,7 +71,7 @@ class Instance {
 };
 
 /// A device with one queue, ready for models.
-class Device {
+class RONDO_API Device {
  public:
   /// Creates a logical device. `selector` as in Instance::find_device. Measures the device for a millisecond or so.
   /// Errors: those of find_device, kOutOfMemory, kDeviceLost.

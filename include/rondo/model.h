@@ -12,6 +12,7 @@
 
 #include <rondo/byte_source.h>
 #include <rondo/device.h>
+#include <rondo/export.h>
 #include <rondo/status.h>
 #include <rondo/tokenizer.h>
 
@@ -50,7 +51,7 @@ struct ModelInfo {
 };
 
 /// A checkpoint on a device.
-class Model {
+class RONDO_API Model {
  public:
   /// Reads the header of a GGUF file, checks it, plans and allocates its memory, and returns; weights come with load_some.
   /// `device` outlives the model. Errors, each naming file and field: kCorruptData, kUnsupported (architecture, tokenizer or

@@ -16,6 +16,7 @@
 #include <string_view>
 #include <vector>
 
+#include <rondo/export.h>
 #include <rondo/model.h>
 #include <rondo/status.h>
 
@@ -58,7 +59,7 @@ struct Generation {
 };
 
 /// One sequence of tokens on a model.
-class Session {
+class RONDO_API Session {
  public:
   /// Unlimited generation, until a stop id or a full context.
   static constexpr std::uint32_t kUnlimited = 0xffffffffu;

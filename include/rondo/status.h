@@ -10,6 +10,8 @@
 #include <string>
 #include <utility>
 
+#include <rondo/export.h>
+
 namespace rondo {
 
 /// The kind of failure, for programs; the message is for people.
@@ -29,10 +31,10 @@ enum class StatusCode : std::uint8_t {
 };
 
 /// The code's name in lower case, as in "out of memory". Never null.
-const char* status_code_name(StatusCode code);
+RONDO_API const char* status_code_name(StatusCode code);
 
 /// Success, or what failed, where, and the VkResult behind it (0 where none was).
-class [[nodiscard]] Status {
+class [[nodiscard]] RONDO_API Status {
  public:
   Status() = default;
   Status(StatusCode code, std::string message, const char* file = __builtin_FILE(), int line = __builtin_LINE())

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include <rondo/byte_source.h>
+#include <rondo/export.h>
 #include <rondo/status.h>
 
 namespace rondo {
@@ -25,7 +26,7 @@ struct EncodeOptions {
   bool parse_special = false;  ///< true: "</s>" and the like become their control token; false: they are text
 };
 
-class Tokenizer {
+class RONDO_API Tokenizer {
  public:
   /// Reads the tokenizer of a GGUF file; files that hold nothing else are fine.
   /// Errors: kCorruptData and kUnsupported (a tokenizer kind that isn't there yet), naming file and field.

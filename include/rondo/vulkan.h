@@ -9,6 +9,7 @@
 #include <vulkan/vulkan_core.h>
 
 #include <rondo/device.h>
+#include <rondo/export.h>
 
 namespace rondo {
 
@@ -35,6 +36,6 @@ struct ImportedDevice {
 
 /// Makes a Device of the caller's. Submits a short measurement to the queue.
 /// Errors: kInvalidArgument (a handle is null), kUnsupported (naming the limit or the feature that is not enabled), kOutOfMemory.
-Result<Device> import_device(const ImportedDevice& imported);
+RONDO_API Result<Device> import_device(const ImportedDevice& imported);
 
 }  // namespace rondo

@@ -4,9 +4,12 @@
 #include <cstdlib>
 #include <cstring>
 #include <exception>
+#include <string>
 #include <string_view>
 
 #include <fmt/format.h>
+
+#include <rondo/version.h>
 
 #include "tools/rondo/command.h"
 
@@ -54,7 +57,7 @@ int run(int argc, char** argv) {
   if (const char* device = std::getenv("RONDO_DEVICE")) flags.device = device;
   install_interrupt_handler();
   CLI::App app("Runs transformer models on any Vulkan GPU.", "rondo");
-  app.set_version_flag("--version", "rondo " RONDO_VERSION);
+  app.set_version_flag("--version", std::string("rondo ") + library_version());
   app.require_subcommand(1);
   int status = kDone;
   add_devices(app, flags, status);

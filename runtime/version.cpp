@@ -1,0 +1,7 @@
+#include <rondo/version.h>
+
+namespace rondo {
+
+const char* library_version() { return kVersionString; }
+
+}  // namespace rondo
