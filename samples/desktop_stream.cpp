@@ -1,0 +1,190 @@
+// desktop_stream MODEL PROMPT [TOKENS]: text streams in while the main thread draws sixty frames a second.
+//
+// There is one thread and it never waits for Rondo: each frame it loads a piece of the model, or submits work and takes
+// the tokens that are ready. `q` or Ctrl-C cancels. At the end it says what the calls took in frames: on a GPU the device's
+// work costs this thread nothing; a CPU driver takes its cores from the frames, so look at the CPU time there.
+#include <poll.h>
+#include <termios.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <ctime>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <rondo/session.h>
+
+namespace {
+
+using namespace std::chrono_literals;
+using Clock = std::chrono::steady_clock;
+using Milliseconds = std::chrono::duration<double, std::milli>;
+constexpr auto kFrameTime = std::chrono::microseconds(16'667);
+constexpr auto kLoadBudget = 6ms;  // of each frame, while the model loads
+
+volatile std::sig_atomic_t interrupted = 0;
+
+/// What the calls of Rondo took of the main thread: on the clock, and of its CPU.
+class CallTimes {
+ public:
+  template <typename Call>
+  auto measure(const char* name, Call call) {
+    const Clock::time_point start = Clock::now();
+    const double cpu_start_ms = cpu_ms();
+    auto result = call();
+    const double ms = Milliseconds(Clock::now() - start).count();
+    if (ms > worst_ms_) worst_ms_ = ms, worst_ = name;
+    worst_cpu_ms_ = std::max(worst_cpu_ms_, cpu_ms() - cpu_start_ms);
+    return result;
+  }
+  void report(const char* when) const {
+    std::fprintf(stderr, "worst call while %s: %s, %.2f ms; most CPU time of a call: %.2f ms\n", when, worst_, worst_ms_, worst_cpu_ms_);
+  }
+
+ private:
+  static double cpu_ms() {
+    timespec now{};
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+    return static_cast<double>(now.tv_sec) * 1e3 + static_cast<double>(now.tv_nsec) / 1e6;
+  }
+  const char* worst_ = "none";
+  double worst_ms_ = 0, worst_cpu_ms_ = 0;
+};
+
+/// The other work: a ball that bounces below the text, where stdout is a terminal; only the text elsewhere.
+class Screen {
+ public:
+  Screen() : is_terminal_(isatty(STDOUT_FILENO) && isatty(STDIN_FILENO)) {
+    if (!is_terminal_ || tcgetattr(STDIN_FILENO, &before_) != 0) return;
+    termios raw = before_;
+    raw.c_lflag &= ~static_cast<tcflag_t>(ICANON | ECHO);
+    tcsetattr(STDIN_FILENO, TCSANOW, &raw);
+  }
+  ~Screen() {
+    if (is_terminal_) tcsetattr(STDIN_FILENO, TCSANOW, &before_);
+    std::printf("%s%s\n", is_terminal_ ? "\r\033[J" : "", line_.c_str());
+  }
+  Screen(const Screen&) = delete;
+  Screen& operator=(const Screen&) = delete;
+
+  void add(const std::string& text) {
+    if (!is_terminal_) return void(std::fwrite(text.data(), 1, text.size(), stdout));
+    for (char c : text) {
+      if (c == ' ' && line_.size() > 60) c = '\n';
+      if (c != '\n') {
+        line_ += c;
+        continue;
+      }
+      std::printf("\r\033[J%s\n", line_.c_str());
+      line_.clear();
+    }
+  }
+  void draw(unsigned frame, const char* note) const {
+    const unsigned x = frame % 100 < 50 ? frame % 100 : 100 - frame % 100;
+    if (is_terminal_) std::printf("\r\033[J%s\n%*s  (%s)\033[A\r", line_.c_str(), static_cast<int>(x + 1), "o", note);
+    std::fflush(stdout);
+  }
+  bool quit_pressed() const {
+    pollfd keyboard{STDIN_FILENO, POLLIN, 0};
+    char key = 0;
+    return is_terminal_ && poll(&keyboard, 1, 0) > 0 && read(STDIN_FILENO, &key, 1) == 1 && key == 'q';
+  }
+
+ private:
+  bool is_terminal_;
+  termios before_{};
+  std::string line_;
+};
+
+/// The text of one prompt, a frame at a time.
+class Stream {
+ public:
+  Stream(rondo::Model& model, std::string prompt, std::uint32_t n_tokens) : model_(model), prompt_(std::move(prompt)), n_tokens_(n_tokens) {}
+
+  /// Does what this frame has to do, and returns.
+  rondo::Status step(Screen& screen) {
+    if (!loaded_) return load();
+    if (!session_) return begin();
+    RONDO_TRY(calls_.measure("advance", [&] { return session_->advance(); }));
+    std::int32_t taken[32];
+    RONDO_ASSIGN(const std::size_t n, calls_.measure("take_tokens", [&] { return session_->take_tokens(taken); }));
+    for (std::size_t i = 0; i < n; ++i) screen.add(model_.tokenizer().piece(taken[i]));
+    n_taken_ += n;
+    done_ = calls_.measure("idle", [&] { return session_->idle(); });
+    return {};
+  }
+  void cancel() {
+    if (session_) session_->cancel();
+    else done_ = true;
+  }
+  bool done() const { return done_; }
+  const char* note() const { return !loaded_ ? "loading; q quits" : "q quits"; }
+  void report() const {
+    load_calls_.report("loading");
+    calls_.report("streaming");
+    const bool cancelled = !session_ || session_->stop_reason() == rondo::StopReason::kCancelled;
+    std::fprintf(stderr, "%zu tokens%s\n", n_taken_, cancelled ? ", cancelled" : "");
+  }
+
+ private:
+  rondo::Status load() {
+    RONDO_ASSIGN(const rondo::LoadProgress progress, load_calls_.measure("load_some", [&] { return model_.load_some(kLoadBudget); }));
+    loaded_ = progress.finished;
+    return {};
+  }
+  rondo::Status begin() {
+    RONDO_ASSIGN(session_, load_calls_.measure("Session::create", [&] { return rondo::Session::create(model_); }));
+    const std::vector<std::int32_t> ids = model_.tokenizer().encode(prompt_);
+    return calls_.measure("append", [&] { return session_->append(ids, n_tokens_); });
+  }
+
+  rondo::Model& model_;
+  std::string prompt_;
+  std::uint32_t n_tokens_;
+  std::optional<rondo::Session> session_;
+  CallTimes load_calls_, calls_;
+  std::size_t n_taken_ = 0;
+  bool loaded_ = false, done_ = false;
+};
+
+rondo::Status run(const char* path, const char* prompt, std::uint32_t n_tokens) {
+  RONDO_ASSIGN(rondo::ByteSource file, rondo::open_file(path));
+  RONDO_ASSIGN(rondo::Instance instance, rondo::Instance::create());
+  RONDO_ASSIGN(rondo::Device device, rondo::Device::create(instance));
+  RONDO_ASSIGN(rondo::Model model, rondo::Model::create(device, file));
+  Stream stream(model, prompt, n_tokens);
+  unsigned n_frames = 0, n_late = 0;
+  {
+    Screen screen;
+    screen.add(prompt);
+    for (Clock::time_point start = Clock::now(); !stream.done(); ++n_frames) {
+      if (interrupted || screen.quit_pressed()) stream.cancel();
+      RONDO_TRY(stream.step(screen));
+      screen.draw(n_frames, stream.note());
+      const Clock::time_point drawn = Clock::now();
+      n_late += drawn - start > kFrameTime;
+      std::this_thread::sleep_until(start + kFrameTime);
+      start = std::max(start + kFrameTime, drawn);
+    }
+  }
+  stream.report();
+  std::fprintf(stderr, "%u frames, %u over 1/60 s\n", n_frames, n_late);
+  return {};
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const long n_tokens = argc > 3 ? std::strtol(argv[3], nullptr, 10) : 256;
+  if (argc < 3 || n_tokens < 1) return std::fprintf(stderr, "usage: desktop_stream MODEL PROMPT [TOKENS]\n"), 2;
+  std::signal(SIGINT, [](int) { interrupted = 1; });
+  const rondo::Status status = run(argv[1], argv[2], static_cast<std::uint32_t>(n_tokens));
+  if (!status.ok()) std::fprintf(stderr, "desktop_stream: %s\n", status.message().c_str());
+  return status.ok() ? 0 : 1;
+}
