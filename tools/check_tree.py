@@ -41,12 +41,16 @@ MAY_INCLUDE = {
 # Runtime's input language, which graph/ lowers into.
 PLAIN_HEADERS = ("runtime/program.h", "runtime/device_caps.h")
 C_HEADERS = {"stdbool.h", "stddef.h", "stdint.h"}
+TERMINAL_HEADERS = {"poll.h", "termios.h", "unistd.h"}
+# Documents whose C++ and CMake are all taken from files that a test builds; elsewhere only where a document says so.
+QUOTING_DOCUMENTS = ("docs/embedding.md",)
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
 STRING_OR_COMMENT = re.compile(
     r'//[^\n]*|/\*.*?\*/'
     r'|R"([^\s()\\]{0,16})\(.*?\)\1"|"(?:\\.|[^"\\\n])*"'
     r"|(?<![0-9A-Fa-f])'(?:\\.|[^'\\\n])+'", re.S)
+SNIPPET = re.compile(r"^(?:<!-- from (\S+) -->\n)?```(?:cpp|cmake)\n(.*?)^```$", re.M | re.S)
 DIRECTIVE = re.compile(r"[ \t]*#\s*(if|ifdef|ifndef|else|elif|endif)\b")
 # Written in pieces, so that this file does not find itself.
 MACHINE_PATH = re.compile(r"(?<![\w.-])/(?:wo" + r"rk|ro" + r"ot|home/\w+)/")
@@ -94,8 +98,8 @@ def code_only(text):
 
 
 def strip_angles(header):
-    """`header` without a leading template<...> and without attributes."""
-    header = re.sub(r"\[\[.*?\]\]", " ", header, flags=re.S).strip()
+    """`header` without a leading template<...>, attributes and RONDO_API."""
+    header = re.sub(r"\[\[.*?\]\]|\bRONDO_API\b", " ", header, flags=re.S).strip()
     while re.match(r"template\s*<", header):
         depth, at = 0, header.index("<")
         for at in range(at, len(header)):
@@ -273,8 +277,8 @@ def refused_include(path, name, quote, target):
     if target is None:
         if layer == PUBLIC and not is_standard(name) and not name.startswith("rondo/"):
             return "public headers include the standard library and <rondo/...> only"
-        if layer == "samples" and not is_standard(name) and not name.startswith("rondo/"):
-            return "samples include the standard library and <rondo/...> only"
+        if layer == "samples" and not is_standard(name) and name not in TERMINAL_HEADERS and not name.startswith("rondo/"):
+            return "samples include the standard library, POSIX terminals and <rondo/...> only"
         in_library = layer in ("runtime", "graph", "models")
         if in_library and name.startswith("nlohmann/") and not path.startswith("models/json."):
             return "the library reads JSON through models/json.h only"
@@ -318,6 +322,23 @@ def check_reaches_no_vulkan(path, texts):
                 todo.append(inner_target)
 
 
+def check_snippets(path, texts):
+    """Snippets that are not in the file they name: each run of lines between `...` lines, in order, indented anyhow."""
+    for match in SNIPPET.finditer(texts[path]):
+        source, line = match.group(1), texts[path].count("\n", 0, match.start()) + 1
+        if source is None and path in QUOTING_DOCUMENTS:
+            yield path, line, "a snippet without `<!-- from FILE -->` above it: no test builds it"
+        if source is None:
+            continue
+        rest = "\n" + "\n".join(l.strip() for l in texts.get(source, "").split("\n")) + "\n"
+        for run in re.split(r"^\s*(?://|#) \.\.\.$", match.group(2), flags=re.M):
+            wanted = "\n" + "\n".join(l.strip() for l in run.strip().split("\n")) + "\n"
+            if wanted not in rest:
+                yield path, line, f"this is not in {source}: {wanted.split(chr(10))[1]}"
+                break
+            rest = rest[rest.index(wanted) + len(wanted) - 1:]
+
+
 def check_words(path, text):
     for number, line in enumerate(text.split("\n"), 1):
         if MACHINE_PATH.search(line):
@@ -356,6 +377,8 @@ def check_tree(root):
 
     for path, text in texts.items():
         yield from check_words(path, text)
+        if path.endswith(".md"):
+            yield from check_snippets(path, texts)
         if not path.endswith(CODE) and os.path.basename(path) != "CMakeLists.txt":
             continue
         n_lines = text.count("\n")
@@ -381,7 +404,7 @@ BROKEN = [
     ("standard library and <rondo/...> only", {"include/rondo/a.h": "#include <fmt/format.h>\n"}),
     ("know no Vulkan", {"include/rondo/a.h": "#include <vulkan/vulkan_core.h>\n"}),
     ("know no Vulkan", {"include/rondo/vulkan.h": "#include <vulkan/vulkan.h>\n"}),
-    ("standard library and <rondo/...> only", {"samples/a.cpp": "#include <nlohmann/json.hpp>\n"}),
+    ("POSIX terminals and <rondo/...> only", {"samples/a.cpp": "#include <nlohmann/json.hpp>\n"}),
     ("samples/ must not include models/", {"samples/a.cpp": '#include "models/b.h"\n', "models/b.h": "\n"}),
     ("samples/ must not include Vulkan", {"samples/a.cpp": "#include <vulkan/vulkan.h>\n"}),
     ("graph/ must not include Vulkan", {"graph/a.cpp": "#include <volk.h>\n"}),
@@ -404,6 +427,11 @@ BROKEN = [
      {"include/rondo/a.h": "/// Does it.\nint f(int x);\n\nmap<int, pair<int, int>> g(int x = 1) { return {}; }\n"}),
     ("public B has no comment", {"include/rondo/a.h": "template <typename T>\nclass [[nodiscard]] B {\n};\n"}),
     ("public f has no comment", {"include/rondo/a.h": "/// A class.\nclass B {\n public:\n  Status f();\n};\n"}),
+    ("public f has no comment", {"include/rondo/a.h": "RONDO_API int f(int x);\n"}),
+    ("public B has no comment", {"include/rondo/a.h": "class [[nodiscard]] RONDO_API B {\n};\n"}),
+    ("no test builds it", {"docs/embedding.md": "```cpp\nint x;\n```\n"}),
+    ("not in samples/a.cpp: int y;", {"docs/a.md": "<!-- from samples/a.cpp -->\n```cpp\nint y;\n```\n", "samples/a.cpp": "int x;\n"}),
+    ("not in b: f();", {"docs/a.md": "<!-- from b -->\n```cmake\ng();\n# ...\nf();\n```\n", "b": "f();\ng();\n"}),
     ("bytes; only samples/models/", {"docs/a.bin": "\0" * (MAX_FILE_BYTES + 1)}),
     ("bytes in all", {f"tests/data/{i}": "\0" * (MAX_FILE_BYTES - 1) for i in range(4)}),
     ("a path of one machine", {"docs/a.md": "see /wo" + "rk/main/x\n"}),
@@ -450,7 +478,9 @@ class Thing {
     "graph/a.cpp": '#include "runtime/program.h"\n// vkCmdDispatch is runtime\'s\nconst char* s = "vkQueueSubmit {";\n',
     "models/json.cpp": "#include <nlohmann/json.hpp>\n",
     "tests/unit/a.cpp": '#include <gtest/gtest.h>\n#include "models/json.h"\n#include "tests/support/b.h"\n',
-    "samples/a.cpp": "#include <cstdio>\n#include <rondo/a.h>\n",
+    "samples/a.cpp": "#include <cstdio>\n#include <termios.h>\n#include <rondo/a.h>\n",
+    "docs/a.md": "```cpp\nint any;\n```\n<!-- from samples/b.c -->\n```cpp\nint x;\n// ...\nif (x) {\n  f();\n```\n",
+    "samples/b.c": "  int x;\n  int y;\n  if (x) {\n    f();\n  }\n",
     "samples/models/big.gguf": "\0" * (MAX_FILE_BYTES + 1),
     "runtime/long_but_fine.cpp":
         "namespace a {\nclass B {\n" + "  int f() { return 1'000; }\n" * 120 + "};\n"
