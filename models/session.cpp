@@ -1,6 +1,7 @@
 #include <rondo/session.h>
 
 #include "models/session_state.h"
+#include "models/stop_filter.h"
 #include "models/utf8.h"
 
 namespace rondo {
@@ -43,7 +44,8 @@ Result<Generation> Session::generate(std::span<const std::int32_t> prompt, std::
   Generation generation;
   generation.prompt_tokens.assign(prompt.begin(), prompt.end());
   const Tokenizer& tokenizer = impl_->model().tokenizer;
-  models::Utf8Stream stream;
+  models::Utf8Stream utf8;
+  models::StopFilter filter(impl_->options().stop_texts);
   bool wants_text = static_cast<bool>(on_text);
   const auto emit = [&](const std::string& text) {
     generation.text += text;
@@ -52,18 +54,26 @@ Result<Generation> Session::generate(std::span<const std::int32_t> prompt, std::
     cancel();
   };
   RONDO_TRY(append(prompt, max_new_tokens));
-  while (!idle()) {
+  const std::size_t first = tokens().size();
+  while (!idle() && !filter.stopped()) {
     RONDO_TRY(advance());
     const Status waited = wait(std::chrono::milliseconds(100));
     if (!waited.ok() && waited.code() != StatusCode::kTimeout && waited.code() != StatusCode::kCancelled) return waited;
     std::int32_t taken[64];
     RONDO_ASSIGN(const std::size_t n, take_tokens(taken));
-    for (std::size_t i = 0; i < n; ++i) {
+    for (std::size_t i = 0; i < n && !filter.stopped(); ++i) {
       generation.tokens.push_back(taken[i]);
-      emit(stream.add(tokenizer.piece(taken[i])));
+      emit(filter.add_token(utf8.add(tokenizer.piece(taken[i]))));
     }
   }
-  emit(stream.finish());
+  if (!filter.stopped()) emit(filter.add_token(utf8.finish()));
+  if (filter.stopped()) {
+    generation.tokens.resize(filter.n_tokens_before());
+    RONDO_TRY(rewind(static_cast<std::uint32_t>(first + generation.tokens.size())));
+    generation.stop = StopReason::kStopText;
+    return generation;
+  }
+  emit(filter.finish());
   generation.stop = stop_reason();
   return generation;
 }

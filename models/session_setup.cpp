@@ -1,5 +1,6 @@
 // Setting up a session: plan, allocate, record.
 #include <algorithm>
+#include <bit>
 #include <cstring>
 
 #include <fmt/format.h>
@@ -13,10 +14,30 @@ namespace rondo::models {
 SessionState::SessionState(std::shared_ptr<LoadedModel> model, const SessionOptions& options)
     : model_(std::move(model)), device_(model_->device), options_(options) {}
 
+namespace {
+
+Status check_sampling(const SamplingOptions& sampling) {
+  const auto refuse = [](const char* name, float value, const char* expected) {
+    return Status(StatusCode::kInvalidArgument, fmt::format("session: {} is {} but must be {}", name, value, expected));
+  };
+  // Written so that NaN is refused.
+  if (!(sampling.temperature >= 0 && sampling.temperature <= 1e6f)) return refuse("temperature", sampling.temperature, "from 0 to 1e6");
+  if (!(sampling.top_p > 0 && sampling.top_p <= 1)) return refuse("top_p", sampling.top_p, "above 0 and at most 1");
+  if (!(sampling.min_p >= 0 && sampling.min_p <= 1)) return refuse("min_p", sampling.min_p, "from 0 to 1");
+  if (!(sampling.repeat_penalty > 0 && sampling.repeat_penalty <= 1e6f)) return refuse("repeat_penalty", sampling.repeat_penalty, "above 0 and at most 1e6");
+  return {};
+}
+
+}  // namespace
+
 Result<std::unique_ptr<SessionState>> SessionState::create(std::shared_ptr<LoadedModel> model, const SessionOptions& options) {
   if (!model->progress.finished) return Status(StatusCode::kFailedPrecondition, "session: the model is not loaded yet");
   if (options.burst > runtime::Device::kMaxBatches) {
     return Status(StatusCode::kInvalidArgument, fmt::format("session: burst is {} but must be at most {}", options.burst, runtime::Device::kMaxBatches));
+  }
+  RONDO_TRY(check_sampling(options.sampling));
+  for (const std::string& text : options.stop_texts) {
+    if (text.empty()) return Status(StatusCode::kInvalidArgument, "session: a stop text is empty");
   }
   if (!(options.max_segment_us > 0)) return Status(StatusCode::kInvalidArgument, "session: max_segment_us must be positive");
   std::unique_ptr<SessionState> session(new SessionState(std::move(model), options));
@@ -166,6 +187,13 @@ Status SessionState::write_initial_state() {
   words[RONDO_STATE_SEED_LOW] = static_cast<std::int32_t>(options_.seed & 0xffffffffu);
   words[RONDO_STATE_SEED_HIGH] = static_cast<std::int32_t>(options_.seed >> 32);
   words[RONDO_STATE_N_STOP] = static_cast<std::int32_t>(stop_ids_.size());
+  const SamplingOptions& sampling = options_.sampling;
+  words[RONDO_STATE_TEMPERATURE] = std::bit_cast<std::int32_t>(sampling.temperature);
+  words[RONDO_STATE_TOP_K] = static_cast<std::int32_t>(sampling.top_k);
+  words[RONDO_STATE_TOP_P] = std::bit_cast<std::int32_t>(sampling.top_p);
+  words[RONDO_STATE_MIN_P] = std::bit_cast<std::int32_t>(sampling.min_p);
+  words[RONDO_STATE_REPEAT_PENALTY] = std::bit_cast<std::int32_t>(sampling.repeat_penalty);
+  words[RONDO_STATE_REPEAT_LAST_N] = static_cast<std::int32_t>(sampling.repeat_last_n);
   for (std::size_t i = 0; i < stop_ids_.size(); ++i) words[RONDO_STATE_STOP_IDS + i] = stop_ids_[i];
   runtime::CommandList list(device_);
   RONDO_TRY(list.begin());

@@ -40,6 +40,7 @@ class SessionState {
   std::uint32_t n_ctx() const { return n_ctx_; }
   const SessionStatistics& statistics() const { return statistics_; }
   const LoadedModel& model() const { return *model_; }
+  const SessionOptions& options() const { return options_; }
   /// The Programs as recorded, for proofs.
   std::vector<const runtime::Program*> programs() const;
 

@@ -26,18 +26,32 @@ namespace models {
 class SessionState;
 }
 
+/// How the next token is chosen from the logits; greedy unless changed. In this order: repetition penalty, top-k, top-p,
+/// min-p, temperature, draw. Ties at a threshold are all kept. The random number of the token at position p depends on the
+/// seed and p alone, so a text does not depend on bursts, chunks or what ran before.
+struct SamplingOptions {
+  float temperature = 0;      ///< divides the logits; 0: the largest logit, the lowest id of equal ones
+  std::uint32_t top_k = 0;    ///< keep the k largest; 0: all
+  float top_p = 1;            ///< keep the fewest largest whose probability reaches this (Holtzman et al. 2020); in (0, 1]
+  float min_p = 0;            ///< keep what is at least this times as probable as the largest (Nguyen et al. 2024); in [0, 1]
+  float repeat_penalty = 1;   ///< divides positive and multiplies negative logits of recent tokens (Keskar et al. 2019)
+  std::uint32_t repeat_last_n = 64;  ///< how many tokens are recent
+};
+
 /// What is decided when a session is created.
 struct SessionOptions {
   std::uint32_t n_ctx = 0;    ///< tokens that fit; 0: the smaller of the model's context and 4096
   std::uint32_t burst = 0;    ///< most decode steps per submission, up to 64; 0: as many as fit 25 ms
-  std::uint64_t seed = 0;     ///< kept for sampling; greedy decoding draws nothing
+  std::uint64_t seed = 0;     ///< of the random numbers; greedy decoding draws none
+  SamplingOptions sampling;
   std::vector<std::int32_t> stop_ids;  ///< at most 16; the model's own with `use_model_stop_ids`
   bool use_model_stop_ids = true;
+  std::vector<std::string> stop_texts;  ///< generate() ends before the first of them, also where it spans tokens
   double max_segment_us = 100'000;     ///< predicted time above which a step is cut into several command buffers
 };
 
 /// Why a session stopped making tokens.
-enum class StopReason : std::uint8_t { kNone, kLength, kStopId, kContext, kCancelled };
+enum class StopReason : std::uint8_t { kNone, kLength, kStopId, kContext, kCancelled, kStopText };
 
 /// Counters since the session was made.
 struct SessionStatistics {
@@ -53,8 +67,8 @@ struct SessionStatistics {
 /// What generate() did.
 struct Generation {
   std::vector<std::int32_t> prompt_tokens;
-  std::vector<std::int32_t> tokens;  ///< without the stop id
-  std::string text;
+  std::vector<std::int32_t> tokens;  ///< without the stop id, or those that hold some of a stop text
+  std::string text;                  ///< up to the stop text
   StopReason stop = StopReason::kNone;
 };
 
@@ -65,7 +79,8 @@ class RONDO_API Session {
   static constexpr std::uint32_t kUnlimited = 0xffffffffu;
 
   /// Plans and allocates KV cache and activations, records the steps. The model must be loaded.
-  /// Errors: kOutOfMemory or kUnsupported (the context does not fit the device, with the plan), kFailedPrecondition.
+  /// Errors: kOutOfMemory or kUnsupported (the context does not fit the device, with the plan), kFailedPrecondition,
+  /// kInvalidArgument (options out of their range, by name).
   static Result<Session> create(const Model& model, const SessionOptions& options = {});
   Session(Session&&) noexcept;
   Session& operator=(Session&&) noexcept;
@@ -105,7 +120,8 @@ class RONDO_API Session {
   const SessionStatistics& statistics() const;
 
   /// Encodes `prompt` (with BOS only at position 0), appends it, and calls `on_text` with valid UTF-8 as it comes, until
-  /// `max_new_tokens`, a stop or a `false` from `on_text` (which cancels). Blocks. `on_text` may be empty.
+  /// `max_new_tokens`, a stop or a `false` from `on_text` (which cancels). After a stop text the session is rewound to before
+  /// the token it begins in. Blocks. `on_text` may be empty.
   Result<Generation> generate(std::string_view prompt, std::uint32_t max_new_tokens, const std::function<bool(std::string_view)>& on_text = {});
   /// The same for tokens, to which nothing is added.
   Result<Generation> generate(std::span<const std::int32_t> prompt, std::uint32_t max_new_tokens, const std::function<bool(std::string_view)>& on_text = {});

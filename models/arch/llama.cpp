@@ -367,7 +367,7 @@ Graph LlamaStep::build(const LlamaWeights& weights, std::int64_t rows, StepHead 
     const TensorId normed = g.add(Op::rms_norm, {hidden, norm_weight(weights.output_norm)}, norm_);
     const TensorId logits = g.add(Op::linear, {normed, weight(weights.output)});
     if (head == StepHead::kSample) {
-      token = g.add(Op::argmax, {logits});
+      token = g.add(Op::sample, {logits, tokens, state});
     } else if (g.status().ok()) {
       graph::Storage& output = g.storage(g.tensor(logits).storage);
       output.kind = graph::StorageKind::kOutput;

@@ -9,6 +9,13 @@
 #define RONDO_STATE_SEED_LOW 3
 #define RONDO_STATE_SEED_HIGH 4
 #define RONDO_STATE_N_STOP 5
+// Parameters of sampling (graph/sampling.h); floats as their bits.
+#define RONDO_STATE_TEMPERATURE 6
+#define RONDO_STATE_TOP_K 7
 #define RONDO_STATE_STOP_IDS 8
 #define RONDO_STATE_MAX_STOP_IDS 16
+#define RONDO_STATE_TOP_P 24
+#define RONDO_STATE_MIN_P 25
+#define RONDO_STATE_REPEAT_PENALTY 26
+#define RONDO_STATE_REPEAT_LAST_N 27
 #endif

@@ -42,11 +42,7 @@ void add_global_flags(CLI::App& app, GlobalFlags& flags) {
       ->group("Global");
   app.add_flag("--no-fusion", flags.no_fusion, "one dispatch per operator")->group("Global");
   app.add_option("--segment-us", flags.segment_us, "cut steps at this much predicted time, in microseconds")
-      ->check([](const std::string& text) {
-        char* end = nullptr;
-        const double value = std::strtod(text.c_str(), &end);
-        return !text.empty() && *end == '\0' && std::isfinite(value) && value > 0 ? "" : "'" + text + "' is not a positive number";
-      })
+      ->check(number_check(0, 1e12, true))
       ->group("Global");
   app.add_option("--log-level", flags.log_level, "what to print on stderr")->check(CLI::IsMember({"error", "warn", "info", "debug"}))->type_name("error|warn|info|debug")->group("Global");
   app.add_option("--pipeline-cache", flags.pipeline_cache, "none: there is no cache of pipelines yet")->type_name("PATH|none")->group("Global");
@@ -155,13 +151,14 @@ int Workbench::close() {
   return report(fmt::format("validation: the layers printed {} messages; see above", messages));
 }
 
-Result<RunTimes> run_session(Session& session, std::span<const std::int32_t> tokens, std::uint32_t n, const std::function<void(std::int32_t)>& on_token) {
+Result<RunTimes> run_session(Session& session, std::span<const std::int32_t> tokens, std::uint32_t n, const std::function<bool(std::int32_t)>& on_token) {
   RunTimes times;
   times.appended = now_s();
   RONDO_TRY(session.append(tokens, n));
   if (interrupted()) session.cancel();
   double cpu_at_first = thread_cpu_s();
-  while (!session.idle()) {
+  bool wanted = true;
+  while (wanted && !session.idle()) {
     RONDO_TRY(session.advance());
     const Status waited = session.wait(std::chrono::seconds(1));
     if (!waited.ok() && waited.code() != StatusCode::kTimeout && waited.code() != StatusCode::kCancelled) return waited;
@@ -177,9 +174,7 @@ Result<RunTimes> run_session(Session& session, std::span<const std::int32_t> tok
     }
     times.last_token = now;
     times.n_tokens += n_taken;
-    for (std::size_t i = 0; i < n_taken; ++i) {
-      if (on_token) on_token(taken[i]);
-    }
+    for (std::size_t i = 0; i < n_taken && wanted; ++i) wanted = !on_token || on_token(taken[i]);
   }
   times.decode_cpu = thread_cpu_s() - cpu_at_first;
   times.finished = now_s();
@@ -227,6 +222,16 @@ std::string check_u64(const std::string& text) {
   const char* end = text.data() + text.size();
   const auto [stopped_at, error] = std::from_chars(text.data(), end, value);
   return error == std::errc() && stopped_at == end ? "" : fmt::format("'{}' is not a whole number from 0 to 2^64 - 1", text);
+}
+
+std::function<std::string(const std::string&)> number_check(double lowest, double highest, bool open) {
+  return [lowest, highest, open](const std::string& text) -> std::string {
+    double value = 0;
+    const char* end = text.data() + text.size();
+    const auto [stopped_at, error] = std::from_chars(text.data(), end, value);
+    if (error == std::errc() && stopped_at == end && (open ? value > lowest : value >= lowest) && value <= highest) return "";
+    return fmt::format("'{}' is not a number {} {} and at most {}", text, open ? "above" : "of at least", lowest, highest);
+  };
 }
 
 Status check_vocabulary(const std::string& what, std::span<const std::int32_t> ids, std::uint32_t n_vocab) {

@@ -96,9 +96,9 @@ struct RunTimes {
   std::size_t n_tokens = 0;
 };
 
-/// Appends `tokens`, asks for `n` more, and drives the session until it is idle.
+/// Appends `tokens`, asks for `n` more, and drives the session until it is idle or `on_token` says false.
 Result<RunTimes> run_session(Session& session, std::span<const std::int32_t> tokens, std::uint32_t n,
-                             const std::function<void(std::int32_t)>& on_token);
+                             const std::function<bool(std::int32_t)>& on_token);
 
 /// CLI11's check of --burst, "" if the text is fine; and its value, 0 for auto.
 std::string check_burst(const std::string& text);
@@ -112,6 +112,8 @@ Result<std::vector<std::int32_t>> parse_ids(const std::string& text);
 /// CLI11 checks: what is wrong with a flag's text, or "".
 std::string check_ids(const std::string& text);
 std::string check_u64(const std::string& text);
+/// The text is a number in [lowest, highest], or above `lowest` where `open`.
+std::function<std::string(const std::string&)> number_check(double lowest, double highest, bool open = false);
 /// kInvalidArgument, naming `what`, if an id is outside the vocabulary.
 Status check_vocabulary(const std::string& what, std::span<const std::int32_t> ids, std::uint32_t n_vocab);
 

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "models/stop_filter.h"
 #include "models/utf8.h"
 #include "tools/rondo/command.h"
 
@@ -14,14 +15,17 @@ namespace rondo::tools {
 namespace {
 
 struct GenerateFlags {
-  std::string model, prompt, file, tokens, burst = "auto", temp;
+  std::string model, prompt, file, tokens, burst = "auto";
   std::uint32_t n = 128, ctx = 0;
+  std::vector<std::string> stop_texts;
+  SamplingOptions sampling{0.8f, 40, 0.95f, 0.05f, 1, 64};
   std::uint64_t seed = 0;
   bool has_prompt = false, has_tokens = false, has_seed = false, has_ctx = false, ignore_eos = false, parse_special = false, json = false;
 };
 
 const char* stop_name(StopReason reason) {
   switch (reason) {
+    case StopReason::kStopText: return "stop";
     case StopReason::kContext: return "context";
     case StopReason::kStopId: return "eos";
     case StopReason::kCancelled: return "interrupted";
@@ -47,12 +51,13 @@ Result<std::vector<std::int32_t>> prompt_tokens(const GenerateFlags& own, const 
   return tokens;
 }
 
-void print_statistics(const Workbench& bench, const std::string& device, const RunTimes& times, std::size_t n_prompt, StopReason stop) {
+void print_statistics(const Workbench& bench, const std::string& device, const RunTimes& times, std::size_t n_prompt, StopReason stop, const GenerateFlags& own) {
   const double decode_s = times.last_token - times.first_token;
   const double rate = times.n_tokens > 1 && decode_s > 0 ? static_cast<double>(times.n_tokens - 1) / decode_s : 0;
   const double prefill_s = times.first_token - times.appended;
-  fmt::print(stderr, "\n[{}: loaded in {:.2f} s; {} tokens of input at {:.0f}/s, {} of output at {:.0f}/s; ended by {}]\n", device, bench.load_s(), n_prompt,
-             prefill_s > 0 ? static_cast<double>(n_prompt) / prefill_s : 0, times.n_tokens, rate, stop_name(stop));
+  fmt::print(stderr, "\n[{}: loaded in {:.2f} s; {} tokens of input at {:.0f}/s, {} of output at {:.0f}/s; ended by {}{}]\n", device, bench.load_s(), n_prompt,
+             prefill_s > 0 ? static_cast<double>(n_prompt) / prefill_s : 0, times.n_tokens, rate, stop_name(stop),
+             own.sampling.temperature > 0 ? fmt::format("; seed {}", own.seed) : "");
 }
 
 Status generate(const GlobalFlags& flags, const GenerateFlags& own, StopReason& stop, int& closed) {
@@ -65,6 +70,7 @@ Status generate(const GlobalFlags& flags, const GenerateFlags& own, StopReason& 
   SessionOptions options = flags.session_options();
   options.n_ctx = own.ctx;
   options.seed = own.seed;
+  options.sampling = own.sampling;
   options.use_model_stop_ids = !own.ignore_eos;
   options.burst = parse_burst(own.burst);
 
@@ -79,7 +85,8 @@ Status generate(const GlobalFlags& flags, const GenerateFlags& own, StopReason& 
     }
     tokens.reserve(std::min(own.n, session.n_ctx()));
     const Interruptible interruptible(session);
-    models::Utf8Stream stream;
+    models::Utf8Stream utf8;
+    models::StopFilter filter(own.stop_texts);
     const auto emit = [&](const std::string& piece) {
       text += piece;
       if (own.json || piece.empty()) return;
@@ -88,10 +95,16 @@ Status generate(const GlobalFlags& flags, const GenerateFlags& own, StopReason& 
     };
     RONDO_ASSIGN(times, run_session(session, prompt, own.n, [&](std::int32_t token) {
                    tokens.push_back(token);
-                   emit(stream.add(model.tokenizer().piece(token)));
+                   emit(filter.add_token(utf8.add(model.tokenizer().piece(token))));
+                   return !filter.stopped();
                  }));
-    emit(stream.finish());
     stop = session.stop_reason();
+    if (!filter.stopped()) emit(filter.add_token(utf8.finish()));
+    if (filter.stopped()) {
+      tokens.resize(filter.n_tokens_before());
+      stop = StopReason::kStopText;
+    }
+    emit(filter.finish());
   }
   const auto rate = [](double n, double seconds) { return seconds > 0 ? n / seconds : 0; };
   const double n_more = tokens.size() > 1 ? static_cast<double>(tokens.size() - 1) : 0;
@@ -109,7 +122,7 @@ Status generate(const GlobalFlags& flags, const GenerateFlags& own, StopReason& 
     fmt::print("{}\n", result.dump());
   } else {
     fmt::print("\n");
-    print_statistics(*bench, bench->device().info().name, times, prompt.size(), stop);
+    print_statistics(*bench, bench->device().info().name, times, prompt.size(), stop, own);
   }
   closed = bench->close();
   return {};
@@ -126,7 +139,17 @@ void add_generate(CLI::App& app, GlobalFlags& flags, int& status) {
   CLI::Option* tokens = command->add_option("--tokens", own->tokens, "ids to continue, nothing added: 1,2,3")->excludes(prompt)->excludes(file)->check(check_ids);
   command->add_option("-n", own->n, "most tokens to make")->check(CLI::Range(0u, ~0u))->capture_default_str();
   CLI::Option* ctx = command->add_option("--ctx", own->ctx, "context in tokens (default: the model's, at most 4096)")->check(CLI::Range(1u, 1u << 24));
-  command->add_option("--temp", own->temp, "0: greedy, which is what there is");
+  SamplingOptions& sampling = own->sampling;
+  command->add_option("--temp", sampling.temperature, "temperature; 0: greedy")->check(number_check(0, 1e6))->capture_default_str();
+  command->add_option("--top-k", sampling.top_k, "keep the K most probable tokens; 0: all")->check(CLI::Range(0u, ~0u))->capture_default_str();
+  command->add_option("--top-p", sampling.top_p, "keep the fewest tokens that reach this probability")->check(number_check(0, 1, true))->capture_default_str();
+  command->add_option("--min-p", sampling.min_p, "keep tokens at least this times as probable as the first")->check(number_check(0, 1))->capture_default_str();
+  command->add_option("--repeat-penalty", sampling.repeat_penalty, "divides the logits of recent tokens")->check(number_check(0, 1e6, true))->capture_default_str();
+  command->add_option("--repeat-last-n", sampling.repeat_last_n, "how many tokens are recent")->check(CLI::Range(0u, ~0u))->capture_default_str();
+  command->add_option("--stop", own->stop_texts, "end before this text; may be repeated")
+      ->check([](const std::string& text) { return text.empty() ? "--stop takes a text that is not empty" : ""; })
+      ->type_name("TEXT")
+      ->allow_extra_args(false);
   CLI::Option* seed = command->add_option("--seed", own->seed, "seed for sampling (default: random)")->check(check_u64);
   command->add_flag("--ignore-eos", own->ignore_eos, "go on after an end-of-text token");
   command->add_option("--burst", own->burst, "most decode steps per submission")->check(check_burst)->type_name("auto|K");

@@ -18,8 +18,7 @@ namespace {
 
 /// Commands and flags of the contract that are not built yet.
 constexpr std::array kCommandsToCome = {"check", "info", "graph", "isa", "quantize", "chat"};
-constexpr std::array kFlagsToCome = {"--as",       "--quarantine", "--timings",     "--trace",      "--temp",  "--top-k",  "--top-p",     "--min-p",
-                                     "--repeat-penalty", "--repeat-last-n", "--stop", "--graph", "--random", "--type", "--kernels"};
+constexpr std::array kFlagsToCome = {"--as", "--quarantine", "--timings", "--trace", "--graph", "--random", "--type", "--kernels"};
 
 bool starts_with_flag(std::string_view argument, std::string_view flag) {
   return argument == flag || (argument.size() > flag.size() && argument.substr(0, flag.size()) == flag && argument[flag.size()] == '=');
@@ -35,9 +34,6 @@ int refuse_what_is_to_come(int argc, char** argv) {
   for (int i = 1; i < argc; ++i) {
     const std::string_view argument = argv[i];
     const std::string_view next = i + 1 < argc ? argv[i + 1] : "";
-    // Greedy is what there is: --temp 0 asks for it.
-    if (argument == "--temp" && (next == "0" || next == "0.0")) continue;
-    if (argument == "--temp=0") continue;
     if (argument == "--kv-type" && next == "q8_0") return report("--kv-type q8_0 is not there yet", kUsage);
     if (argument == "--kv-type=q8_0") return report("--kv-type q8_0 is not there yet", kUsage);
     if (starts_with_flag(argument, "--pipeline-cache") && argument != "--pipeline-cache=none" && !(argument == "--pipeline-cache" && next == "none")) {

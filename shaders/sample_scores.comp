@@ -1,0 +1,66 @@
+// First half of sampling: logits after the repetition penalty, as unsigned keys in the order of the values (0: padding and
+// NaN), and the largest key of each chunk of 256. The penalty (Keskar et al. 2019) acts once on each id among the last N
+// tokens: it is computed from the untouched logit, so equal ids write equal values.
+// One workgroup per 8 chunks; grid (ceil(chunks / 8), B). Exact but for the division.
+#version 450
+#extension GL_GOOGLE_include_directive : require
+#include "sample.params.h"
+#include "lib/sample_key.glsl"
+#include "lib/step_state.glsl"
+
+layout(local_size_x_id = 0) in;
+layout(constant_id = 0) const uint kWidth = 64u;  // a power of two, at least 8, at most 64
+layout(std430, set = 0, binding = 1) readonly buffer Input { float logits[]; };
+layout(std430, set = 0, binding = 2) readonly buffer Tokens { int tokens[]; };
+layout(std430, set = 0, binding = 3) writeonly buffer Keys { uint keys[]; };
+
+const uint kChunk = RONDO_SAMPLE_CHUNK;
+const uint kElements = kChunk * RONDO_SAMPLE_CHUNKS_PER_GROUP;
+shared uint group_keys[kElements];
+shared uint highest[RONDO_SAMPLE_CHUNKS_PER_GROUP * kWidth];
+
+void main() {
+  const uint sequence = gl_WorkGroupID.y;
+  if (!sequence_active(sequence)) return;
+  const uint self = gl_LocalInvocationID.x;
+  const uint first = gl_WorkGroupID.x * kElements;
+  const uint at = p.input_offset + sequence * p.input_stride;
+  for (uint i = self; i < kElements; i += kWidth) {
+    const float value = logits[at + min(first + i, p.vocabulary - 1u)];
+    group_keys[i] = first + i < p.vocabulary ? sample_key(value) : 0u;
+  }
+  barrier();
+
+  const uint state = sequence * RONDO_STATE_WORDS;
+  const float penalty = uintBitsToFloat(step_state[state + RONDO_STATE_REPEAT_PENALTY]);
+  const uint end = min(step_state[state + RONDO_STATE_POSITION] + step_state[state + RONDO_STATE_COUNT], p.context);
+  const uint last_n = penalty == 1.0 ? 0u : min(step_state[state + RONDO_STATE_REPEAT_LAST_N], end);
+  for (uint i = self; i < last_n; i += kWidth) {
+    const uint id = uint(tokens[sequence * p.context + end - 1u - i]);
+    if (id >= p.vocabulary || id < first || id >= first + kElements) continue;
+    const float value = logits[at + id];
+    group_keys[id - first] = sample_key(value > 0.0 ? value / penalty : value * penalty);
+  }
+  barrier();
+
+  for (uint chunk = 0u; chunk < RONDO_SAMPLE_CHUNKS_PER_GROUP; ++chunk) {
+    uint best = 0u;
+    for (uint i = self; i < kChunk; i += kWidth) {
+      const uint key = group_keys[chunk * kChunk + i];
+      best = max(best, key);
+      if (first + chunk * kChunk < p.chunks * kChunk) keys[sequence * p.sequence_keys + first + chunk * kChunk + i] = key;
+    }
+    highest[chunk * kWidth + self] = best;
+  }
+  barrier();
+  const uint maxima = sequence * p.sequence_keys + p.chunks * kChunk;
+  const uint first_chunk = gl_WorkGroupID.x * RONDO_SAMPLE_CHUNKS_PER_GROUP;
+  if (self < RONDO_SAMPLE_CHUNKS_PER_GROUP && first_chunk + self < p.chunks) {
+    uint best = 0u;
+    for (uint i = 0u; i < kWidth; ++i) best = max(best, highest[self * kWidth + i]);
+    keys[maxima + first_chunk + self] = best;
+  }
+  if (gl_WorkGroupID.x + 1u == gl_NumWorkGroups.x) {
+    for (uint i = p.chunks + self; i < p.sequence_keys - p.chunks * kChunk; i += kWidth) keys[maxima + i] = 0u;
+  }
+}
