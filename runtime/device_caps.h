@@ -32,6 +32,7 @@ struct DeviceCaps {
 
   std::uint32_t min_subgroup_size = 1;
   std::uint32_t max_subgroup_size = 128;
+  bool subgroup_shuffle = false;  ///< subgroupShuffle in compute shaders
   bool timestamps = false;
   /// Iterations that all loops of one invocation may make together; 0: no limit. See quirks.cpp.
   std::uint32_t max_loop_iterations = 0;

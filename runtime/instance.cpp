@@ -95,6 +95,7 @@ DeviceSnapshot take_snapshot(const InstanceTable& vk, VkPhysicalDevice physical_
   for (std::size_t i = 0; i < 3; ++i) caps.max_grid[i] = limits.maxComputeWorkGroupCount[i];
   caps.min_subgroup_size = sizes_known ? subgroup_sizes.minSubgroupSize : properties11.subgroupSize;
   caps.max_subgroup_size = sizes_known ? subgroup_sizes.maxSubgroupSize : properties11.subgroupSize;
+  caps.subgroup_shuffle = (properties11.subgroupSupportedOperations & VK_SUBGROUP_FEATURE_SHUFFLE_BIT) && (properties11.subgroupSupportedStages & VK_SHADER_STAGE_COMPUTE_BIT);
 
   if (is_12) {
     VkPhysicalDeviceVulkan11Features features11{};

@@ -1,6 +1,6 @@
 // output[m, n] = sum_k input[m, k] weight[n, k] (+ residual[m, n]); with kGlu silu(gate) * up of weight rows n and N + n.
-// For few rows: kLanes invocations share kRows output rows and add up in shared memory, in fixed order; kLanes = 1 needs
-// neither shared memory nor barriers and suits CPU drivers. Grid (ceil(N / rows of a workgroup), M). f32 accumulation.
+// For few rows: kLanes invocations share kRows output rows and add up in shared memory, in fixed order.
+// Grid (ceil(N / rows of a workgroup), M). f32 accumulation.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #include "linear.params.h"
@@ -34,7 +34,6 @@ float dot_group(uint row, uint group, vec4 x[8]) {
 }
 
 float add_lanes(float value, uint lane) {
-  if (kLanes == 1u) return value;
   const uint self = gl_LocalInvocationID.x;
   partial[self] = value;
   barrier();

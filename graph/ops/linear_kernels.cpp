@@ -14,14 +14,27 @@ enum class LinearKernel { kVector, kWide, kTiled };
 
 /// Up to this many rows the weight is read once per row rather than through tiles.
 constexpr std::uint32_t kVectorRows = 4;
+/// Rows that an invocation of the wide kernel makes where there are as many.
+constexpr std::uint32_t kWideRows = 8;
 
-LinearKernel choose(const Lowering& lowering, std::string_view op, std::uint32_t rows) {
+/// Why the device can't run the wide kernel, or null.
+const char* refuses_wide(const runtime::DeviceCaps& caps) {
+  if (caps.min_subgroup_size != caps.max_subgroup_size || caps.min_subgroup_size < 4 || caps.min_subgroup_size > 16) return "subgroups of one size, 4 to 16";
+  return caps.subgroup_shuffle ? nullptr : "subgroup shuffles";
+}
+
+Result<LinearKernel> choose(const Lowering& lowering, std::string_view op, std::uint32_t rows) {
   std::string_view forced = lowering.forced_kernel(op);
   if (forced.empty()) forced = lowering.forced_kernel("linear");
+  const char* missing = refuses_wide(lowering.caps());
+  if (forced == "wide" && missing) {
+    return Status(StatusCode::kUnsupported, fmt::format("kernel 'wide' needs {}, which device {} does not have", missing, lowering.caps().name));
+  }
   if (forced == "vector") return LinearKernel::kVector;
   if (forced == "wide") return LinearKernel::kWide;
-  if (forced == "tiled" || rows > kVectorRows) return LinearKernel::kTiled;
-  return lowering.caps().type == runtime::DeviceType::kCpu ? LinearKernel::kWide : LinearKernel::kVector;
+  if (forced == "tiled") return LinearKernel::kTiled;
+  if (lowering.caps().type == runtime::DeviceType::kCpu && !missing) return LinearKernel::kWide;
+  return rows <= kVectorRows ? LinearKernel::kVector : LinearKernel::kTiled;
 }
 
 }  // namespace
@@ -81,7 +94,7 @@ Status lower_linear(Lowering& lowering, const Operator& op, TensorId input_id, T
   const double weight_bytes = 4.0 * weight_rows * (planes.layout.row_words + planes.layout.scale_row_words);
   runtime::Cost cost{weight_bytes + tensor_bytes(input) + tensor_bytes(output), 2.0 * push.rows * push.columns * weight_rows};
   const auto type = static_cast<std::uint32_t>(weight.type);
-  const LinearKernel kernel = choose(lowering, op.name, push.rows);
+  RONDO_ASSIGN(const LinearKernel kernel, choose(lowering, op.name, push.rows));
   const std::string label = fmt::format("{} {} {}", op.name, kLinearKernels[static_cast<std::size_t>(kernel)], type_name(weight.type));
 
   if (kernel == LinearKernel::kTiled) {
@@ -90,10 +103,15 @@ Status lower_linear(Lowering& lowering, const Operator& op, TensorId input_id, T
                       {ceil_div(push.outputs, glu ? 32 : 64), ceil_div(push.rows, 8 * tile_rows), 1}, cost);
     return {};
   }
+  if (kernel == LinearKernel::kWide) {
+    const std::uint32_t width = lowering.caps().min_subgroup_size;
+    const std::uint32_t tile_rows = push.rows >= kWideRows ? kWideRows : 1, columns = glu ? 2 : 4;
+    lowering.dispatch(label, runtime::Shader::linear_wide, {width, type, tile_rows, columns, glu ? 1u : 0u, input_vec4}, arguments, push,
+                      {ceil_div(push.outputs, width * columns), ceil_div(push.rows, tile_rows), 1}, cost);
+    return {};
+  }
   cost.bytes += weight_bytes * (push.rows - 1);
-  const bool wide = kernel == LinearKernel::kWide;
-  const std::uint32_t width = wide ? 8 : 128, lanes = wide ? 1 : 32;
-  const std::uint32_t rows = wide && !glu ? 4 : 2;
+  constexpr std::uint32_t width = 128, lanes = 32, rows = 2;
   lowering.dispatch(label, runtime::Shader::linear_vector, {width, type, lanes, rows, glu ? 1u : 0u, input_vec4}, arguments, push,
                     {ceil_div(push.outputs, width / lanes * rows), push.rows, 1}, cost);
   return {};

@@ -6,8 +6,8 @@
 
 namespace rondo::graph {
 
-/// Kernels of both operators: "vector" (few rows, invocations share output rows), "wide" (few rows, an invocation per
-/// output row; for CPU drivers), "tiled" (many rows, dequantised tiles in shared memory).
+/// Kernels of both operators: "vector" (few rows, invocations share output rows), "wide" (any rows, subgroups that
+/// share the input; for CPU drivers), "tiled" (many rows, dequantised tiles in shared memory).
 extern const char* const kLinearKernels[3];
 
 /// Checks input (..., K), f32 with even rows, against weight (N, K).

@@ -1,0 +1,76 @@
+// output[m, n] = sum_k input[m, k] weight[n, k] (+ residual[m, n]); with kGlu silu(gate) * up of weight rows n and N + n.
+// For CPU drivers: a workgroup is one subgroup; an invocation makes kColumns outputs of each of kRows rows. The lanes load
+// 32 columns of a row of the input together, a vector each, and share them by subgroupShuffle: such drivers load lane by
+// lane, with a check for each, even from one address. Grid (ceil(N / (width kColumns)), ceil(M / kRows)). f32 accumulation.
+// Needs: subgroups of exactly kWidth invocations, subgroupShuffle.
+#version 450
+#extension GL_GOOGLE_include_directive : require
+#extension GL_KHR_shader_subgroup_shuffle : require
+#extension GL_EXT_control_flow_attributes : require
+#include "linear.params.h"
+#include "lib/step_state.glsl"
+
+layout(local_size_x_id = 0) in;
+layout(constant_id = 0) const uint kWidth = 8u;
+layout(constant_id = 1) const uint kWeightType = 0u;
+layout(constant_id = 2) const uint kRows = 4u;
+layout(constant_id = 3) const uint kColumns = 2u;
+layout(constant_id = 4) const uint kGlu = 0u;
+layout(constant_id = 5) const uint kInputVec4 = 1u;
+
+#include "lib/linear_input.glsl"
+#define RONDO_WEIGHT_BINDING 2
+#define weight_layout p
+#include "lib/weight.glsl"
+layout(std430, set = 0, binding = 3) readonly buffer Residual { float residual[]; };
+layout(std430, set = 0, binding = 4) writeonly buffer Output { float values[]; };
+
+const uint kWeightRows = kColumns << kGlu;
+const uint kLoads = kWidth < 8u ? 8u / kWidth : 1u;  // vectors that a lane loads of 32 columns
+
+void main() {
+  const uint first_row = gl_WorkGroupID.y * kRows;
+  const bool one_sequence = p.rows_per_sequence >= p.rows;
+  if (one_sequence && !row_valid(first_row, p.rows_per_sequence)) return;
+  const uint lane = gl_LocalInvocationID.x;
+  const uint first = gl_WorkGroupID.x * kWidth * kColumns + lane;
+  uint weight_rows[kWeightRows];
+  [[unroll]] for (uint c = 0u; c < kWeightRows; ++c) {
+    weight_rows[c] = min(first + (c % kColumns) * kWidth, p.outputs - 1u) + (c / kColumns) * p.outputs + p.weight_offset_rows;
+  }
+  float sums[kWeightRows * kRows];
+  for (uint i = 0u; i < kWeightRows * kRows; ++i) sums[i] = 0.0;
+  for (uint group = 0u; group < p.groups; ++group) {
+    vec4 w[kWeightRows * 8u];
+    [[unroll]] for (uint c = 0u; c < kWeightRows; ++c) {
+      vec4 unscaled[8];
+      const float scale = weight_group(weight_rows[c], group, unscaled);
+      [[unroll]] for (uint quad = 0u; quad < 8u; ++quad) w[c * 8u + quad] = unscaled[quad] * scale;
+    }
+    [[unroll]] for (uint r = 0u; r < kRows; ++r) {
+      const uint at = p.input_offset + min(first_row + r, p.rows - 1u) * p.input_stride;
+      [[unroll]] for (uint load = 0u; load < kLoads; ++load) {
+        const vec4 own = input_quad(at, group * 32u + (load * kWidth + lane % 8u) * 4u);
+        [[unroll]] for (uint l = 0u; l < 8u / kLoads; ++l) {
+          const vec4 x = subgroupShuffle(own, l);
+          [[unroll]] for (uint c = 0u; c < kWeightRows; ++c) {
+            const vec4 v = w[c * 8u + load * kWidth + l] * x;
+            sums[c * kRows + r] += (v.x + v.y) + (v.z + v.w);
+          }
+        }
+      }
+    }
+  }
+  for (uint r = 0u; r < kRows; ++r) {
+    const uint row = first_row + r;
+    if (row >= p.rows || !row_valid(row, p.rows_per_sequence)) continue;
+    for (uint c = 0u; c < kColumns; ++c) {
+      const uint n = first + c * kWidth;
+      if (n >= p.outputs) continue;
+      float value = sums[c * kRows + r];
+      if (kGlu == 1u) value = value / (1.0 + exp(-value)) * sums[(kColumns + c) * kRows + r];
+      if (p.has_residual != 0u) value += residual[p.residual_offset + row * p.residual_stride + n];
+      values[row * p.output_stride + n] = value;
+    }
+  }
+}
