@@ -11,6 +11,7 @@
 #include "graph/operator.h"
 #include "graph/ops/checks.h"
 #include "graph/ops/cache_checks.h"
+#include "graph/ops/wide_kernels.h"
 
 namespace rondo::graph {
 
@@ -72,22 +73,51 @@ std::uint32_t choose_splits(const runtime::DeviceCaps& caps) {
   return caps.type == runtime::DeviceType::kCpu ? 4 : 16;
 }
 
-/// Decode steps have few rows and many keys: split the keys. Otherwise rows alone fill the device.
-bool choose_split(const Lowering& lowering, std::uint32_t queries) {
-  const std::string_view forced = lowering.forced_kernel("attention");
-  return forced.empty() ? queries <= 2 : forced == "split";
+enum class AttentionKernel { kTiled, kSplit, kWide, kWideSplit };
+constexpr const char* kKernels[] = {"tiled", "split", "wide", "wide_split"};
+
+/// What the wide kernels need that is missing here, or "".
+std::string refuses_wide(const runtime::DeviceCaps& caps, const Tensor& query, const Tensor& key, const Tensor& value) {
+  if (const char* missing = wide_kernel_needs(caps)) return missing;
+  std::int64_t all = query.shape[3] | value.shape[3] | query.offset_elements | key.offset_elements | value.offset_elements;
+  for (std::size_t axis = 0; axis < 3; ++axis) all |= query.strides[axis] | key.strides[axis] | value.strides[axis];
+  return all % 8 == 0 ? "" : "head widths, strides and offsets that are multiples of 8";
 }
 
-/// Refuses what a driver with a limit on loops would end early: an upper bound of the kernel's iterations over all keys.
-Status check_loops(const runtime::DeviceCaps& caps, const shaders::AttentionParams& push, std::uint32_t tile, std::uint32_t threads) {
-  if (caps.max_loop_iterations == 0) return {};
+/// Decode steps have few rows and many keys: split the keys. Otherwise rows alone fill the device.
+Result<AttentionKernel> choose(const Lowering& lowering, const Tensor& query, const Tensor& key, const Tensor& value) {
+  const std::string_view forced = lowering.forced_kernel("attention");
+  const std::string missing = refuses_wide(lowering.caps(), query, key, value);
+  if (forced.starts_with("wide") && !missing.empty()) {
+    return Status(StatusCode::kUnsupported, fmt::format("kernel '{}' needs {}, which device {} or this graph does not have", forced, missing, lowering.caps().name));
+  }
+  for (std::size_t i = 0; i < std::size(kKernels); ++i) {
+    if (forced == kKernels[i]) return static_cast<AttentionKernel>(i);
+  }
+  const bool wide = lowering.caps().type == runtime::DeviceType::kCpu && missing.empty();
+  if (query.shape[2] <= 2) return wide ? AttentionKernel::kWideSplit : AttentionKernel::kSplit;
+  return wide ? AttentionKernel::kWide : AttentionKernel::kTiled;
+}
+
+/// Refuses what a driver with a limit on loops would end early.
+Status check_loops(const runtime::DeviceCaps& caps, std::uint32_t keys, std::uint64_t iterations) {
+  if (caps.max_loop_iterations == 0 || iterations <= caps.max_loop_iterations) return {};
+  return Status(StatusCode::kUnsupported, fmt::format("{} keys need {} loop iterations but driver {} ends a kernel's loops after {}; ask for a smaller context", keys, iterations,
+                                                      caps.driver, caps.max_loop_iterations));
+}
+
+/// Upper bound of the iterations of attention.comp over all keys.
+std::uint64_t shared_iterations(const shaders::AttentionParams& push, std::uint32_t tile, std::uint32_t threads) {
   const std::uint64_t blocks = ceil_div(ceil_div(push.keys, 64), push.n_splits);
   const std::uint64_t score = ceil_div(64, threads) * std::uint64_t{ceil_div(push.head_dim, 8) * 5 + 2 * tile};
   const std::uint64_t values = ceil_div(tile * ceil_div(push.value_dim, 2), threads) * std::uint64_t{17};
-  const std::uint64_t iterations = blocks * (score + values + 2 * threads + 2);
-  if (iterations <= caps.max_loop_iterations) return {};
-  return Status(StatusCode::kUnsupported, fmt::format("{} keys need {} loop iterations but driver {} ends a kernel's loops after {}; ask for a smaller context",
-                                                      push.keys, iterations, caps.driver, caps.max_loop_iterations));
+  return blocks * (score + values + 2 * threads + 2);
+}
+
+/// The same of attention_wide.comp.
+std::uint64_t wide_iterations(const shaders::AttentionParams& push, std::uint32_t width, std::uint32_t pieces) {
+  const std::uint64_t blocks = ceil_div(ceil_div(push.keys, 4 * width), push.n_splits);
+  return blocks * (5 + ceil_div(push.head_dim, 8 * pieces));
 }
 
 Status lower(const Node& node, Lowering& lowering) {
@@ -114,28 +144,40 @@ Status lower(const Node& node, Lowering& lowering) {
   push.has_offset = node.inputs[kOffset] != kNone;
   push.has_lengths = node.inputs[kLengths] != kNone;
 
-  const bool split = choose_split(lowering, push.queries);
-  push.n_splits = split ? choose_splits(lowering.caps()) : 1;
+  RONDO_ASSIGN(const AttentionKernel kernel, choose(lowering, query, key, value));
+  const bool split = kernel == AttentionKernel::kSplit || kernel == AttentionKernel::kWideSplit;
+  const bool wide = kernel == AttentionKernel::kWide || kernel == AttentionKernel::kWideSplit;
+  const runtime::DeviceCaps& caps = lowering.caps();
+  push.n_splits = split ? choose_splits(caps) : 1;
   const std::uint32_t rows = push.queries * push.group;
-  const std::uint32_t tile = choose_tile(lowering.caps(), rows, std::max((push.head_dim + 7) & ~7u, (push.value_dim + 1) & ~1u));
   const auto sequences = u32(query.shape[0]), kv_heads = u32(key.shape[1]);
   const std::uint64_t partial_floats = std::uint64_t{sequences} * push.queries * push.heads * push.n_splits * (push.value_dim + 2);
   const StorageId target = split ? lowering.scratch(partial_floats * 4, "attention partials") : output.storage;
   // Typical rather than largest cost: half the context. Cuts need an order of magnitude only.
   const double keys_read = 0.5 * push.keys * kv_heads * (push.head_dim + push.value_dim) * (key.type == Type::kF16 ? 2 : 4);
   const double flops = 0.5 * 2.0 * push.queries * push.heads * push.keys * (push.head_dim + push.value_dim);
-  // On a CPU driver a barrier switches between all subgroups of the workgroup: one or two are enough.
-  const std::uint32_t threads = lowering.caps().type == runtime::DeviceType::kCpu ? std::max(tile, 8u) : 64;
-  RONDO_TRY(check_loops(lowering.caps(), push, tile, threads));
-  lowering.dispatch(split ? "attention split" : "attention tiled", runtime::Shader::attention,
-                    {threads, cache_type_constant(key), tile, split ? 1u : 0u},
-                    {{query.storage, runtime::Access::kRead},
-                     {key.storage, runtime::Access::kRead},
-                     {value.storage, runtime::Access::kRead},
-                     {lowering.read_only(node.inputs[kOffset]), runtime::Access::kRead},
-                     {lowering.read_only(node.inputs[kLengths]), runtime::Access::kRead},
-                     {target, runtime::Access::kWrite}},
-                    push, {ceil_div(rows, tile), sequences * kv_heads, push.n_splits}, {sequences * keys_read, sequences * flops});
+  const runtime::Cost cost{sequences * keys_read, sequences * flops};
+  const std::initializer_list<Lowering::Argument> arguments = {{query.storage, runtime::Access::kRead},
+                                                               {key.storage, runtime::Access::kRead},
+                                                               {value.storage, runtime::Access::kRead},
+                                                               {lowering.read_only(node.inputs[kOffset]), runtime::Access::kRead},
+                                                               {lowering.read_only(node.inputs[kLengths]), runtime::Access::kRead},
+                                                               {target, runtime::Access::kWrite}};
+  const std::string label = fmt::format("attention {}", kKernels[static_cast<std::size_t>(kernel)]);
+  if (wide) {
+    const std::uint32_t width = caps.min_subgroup_size, pieces = std::min(4u, push.head_dim / 8), units = ceil_div(push.value_dim, 8 * width);
+    const std::uint32_t tile = std::min(rows, std::clamp(16 / units, 1u, 8u));
+    RONDO_TRY(check_loops(caps, push.keys, wide_iterations(push, width, pieces)));
+    lowering.dispatch(label, runtime::Shader::attention_wide, {width, cache_type_constant(key), tile, split ? 1u : 0u, pieces, units}, arguments, push,
+                      {ceil_div(rows, tile), sequences * kv_heads, push.n_splits}, cost);
+  } else {
+    const std::uint32_t tile = choose_tile(caps, rows, std::max((push.head_dim + 7) & ~7u, (push.value_dim + 1) & ~1u));
+    // On a CPU driver a barrier switches between all subgroups of the workgroup: one or two are enough.
+    const std::uint32_t threads = caps.type == runtime::DeviceType::kCpu ? std::max(tile, 8u) : 64;
+    RONDO_TRY(check_loops(caps, push.keys, shared_iterations(push, tile, threads)));
+    lowering.dispatch(label, runtime::Shader::attention, {threads, cache_type_constant(key), tile, split ? 1u : 0u}, arguments, push,
+                      {ceil_div(rows, tile), sequences * kv_heads, push.n_splits}, cost);
+  }
   if (!split) return {};
 
   shaders::AttentionCombineParams combine{push.queries, push.heads, push.value_dim, push.n_splits};
@@ -184,8 +226,6 @@ Status reference(const Node& node, HostTensors& tensors) {
   }
   return {};
 }
-
-constexpr const char* kKernels[] = {"tiled", "split"};
 
 }  // namespace
 

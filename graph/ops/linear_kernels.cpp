@@ -2,6 +2,7 @@
 
 #include "graph/block_format.h"
 #include "graph/ops/checks.h"
+#include "graph/ops/wide_kernels.h"
 #include "linear.params.h"
 
 namespace rondo::graph {
@@ -17,16 +18,10 @@ constexpr std::uint32_t kVectorRows = 4;
 /// Rows that an invocation of the wide kernel makes where there are as many.
 constexpr std::uint32_t kWideRows = 8;
 
-/// Why the device can't run the wide kernel, or null.
-const char* refuses_wide(const runtime::DeviceCaps& caps) {
-  if (caps.min_subgroup_size != caps.max_subgroup_size || caps.min_subgroup_size < 4 || caps.min_subgroup_size > 16) return "subgroups of one size, 4 to 16";
-  return caps.subgroup_shuffle ? nullptr : "subgroup shuffles";
-}
-
 Result<LinearKernel> choose(const Lowering& lowering, std::string_view op, std::uint32_t rows) {
   std::string_view forced = lowering.forced_kernel(op);
   if (forced.empty()) forced = lowering.forced_kernel("linear");
-  const char* missing = refuses_wide(lowering.caps());
+  const char* missing = wide_kernel_needs(lowering.caps());
   if (forced == "wide" && missing) {
     return Status(StatusCode::kUnsupported, fmt::format("kernel 'wide' needs {}, which device {} does not have", missing, lowering.caps().name));
   }

@@ -23,15 +23,35 @@ std::string refusal(OpCase c, const DeviceCaps& caps, const LoweringOptions& opt
   return lowered.ok() ? "" : lowered.status().message();
 }
 
+/// A device of this type with subgroups of 8 that shuffle.
+DeviceCaps caps_of(runtime::DeviceType type) {
+  DeviceCaps caps;
+  caps.type = type;
+  caps.min_subgroup_size = caps.max_subgroup_size = 8;
+  caps.subgroup_shuffle = true;
+  return caps;
+}
+
 TEST(LoweringTest, ForcedKernelsAreTakenByName) {
   for (const char* kernel : {"vector", "wide", "tiled"}) {
     OpCase c = linear_case();
     LoweringOptions options;
     options.forced_kernels["linear"] = kernel;
-    const Result<Lowered> lowered = lower(c.graph, {}, options);
+    const Result<Lowered> lowered = lower(c.graph, caps_of(runtime::DeviceType::kCpu), options);
     ASSERT_TRUE(lowered.ok()) << lowered.status().message();
     EXPECT_EQ(lowered->program.dispatches.at(0).label, std::string("linear ") + kernel + " f32");
   }
+}
+
+TEST(LoweringTest, AForcedKernelThatTheDeviceCantRunIsRefused) {
+  LoweringOptions options;
+  options.forced_kernels["linear"] = "wide";
+  DeviceCaps caps = caps_of(runtime::DeviceType::kCpu);
+  caps.subgroup_shuffle = false;
+  EXPECT_NE(refusal(linear_case(), caps, options).find("kernel 'wide' needs subgroup shuffles"), std::string::npos) << refusal(linear_case(), caps, options);
+  caps = caps_of(runtime::DeviceType::kCpu);
+  caps.max_subgroup_size = 16;
+  EXPECT_NE(refusal(linear_case(), caps, options).find("subgroups of one size"), std::string::npos);
 }
 
 TEST(LoweringTest, UnknownKernelsAndOperatorsAreRefused) {
@@ -45,14 +65,12 @@ TEST(LoweringTest, UnknownKernelsAndOperatorsAreRefused) {
 TEST(LoweringTest, KernelsFollowRowsAndDevice) {
   const auto label = [](std::int64_t rows, runtime::DeviceType type) {
     OpCase c = linear_case(rows);
-    DeviceCaps caps;
-    caps.type = type;
-    const Result<Lowered> lowered = lower(c.graph, caps, {});
+    const Result<Lowered> lowered = lower(c.graph, caps_of(type), {});
     return lowered.ok() ? lowered->program.dispatches.at(0).label : lowered.status().message();
   };
   EXPECT_EQ(label(1, runtime::DeviceType::kCpu), "linear wide f32");
   EXPECT_EQ(label(1, runtime::DeviceType::kDiscrete), "linear vector f32");
-  EXPECT_EQ(label(64, runtime::DeviceType::kCpu), "linear tiled f32");
+  EXPECT_EQ(label(64, runtime::DeviceType::kCpu), "linear wide f32");
   EXPECT_EQ(label(64, runtime::DeviceType::kIntegrated), "linear tiled f32");
 }
 

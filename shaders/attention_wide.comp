@@ -1,0 +1,199 @@
+// Scaled dot-product attention with online softmax for CPU drivers; formula, partitioning and results as attention.comp.
+// A workgroup is one subgroup of kWidth lanes, and takes kTile rows (a row is one query of one head of a KV head's group).
+// Keys come in blocks of 4 kWidth: a lane scores four of them, from queries that the lanes load together; then it adds up
+// 8 kUnits elements of the output, from values that the lanes load together. What they load they share by subgroupShuffle
+// from constant lanes: llvmpipe makes a broadcast of that, and a loop of any other shuffle.
+// Grid (row tiles, B * G, n_splits); split keys as in attention.comp. f32 accumulation in fixed order; K and V f32 or f16.
+// Needs: subgroups of exactly kWidth invocations, subgroupShuffle; head widths, strides and offsets multiples of 8.
+#version 450
+#extension GL_GOOGLE_include_directive : require
+#extension GL_KHR_shader_subgroup_shuffle : require
+#extension GL_EXT_control_flow_attributes : require
+#include "attention.params.h"
+#include "lib/step_state.glsl"
+
+layout(local_size_x_id = 0) in;
+layout(constant_id = 0) const uint kWidth = 8u;
+layout(constant_id = 1) const uint kCacheType = 1u;
+layout(constant_id = 2) const uint kTile = 4u;
+layout(constant_id = 3) const uint kSplit = 0u;
+layout(constant_id = 4) const uint kPieces = 4u;  // of 8 columns, scored in one pass: min(4, D / 8)
+layout(constant_id = 5) const uint kUnits = 1u;   // ceil(E / (8 kWidth))
+layout(std430, set = 0, binding = 1) readonly buffer Query { vec4 query4[]; };
+layout(std430, set = 0, binding = 2) readonly buffer Key { uvec4 key4[]; };
+layout(std430, set = 0, binding = 3) readonly buffer Value { uvec4 value4[]; };
+layout(std430, set = 0, binding = 4) readonly buffer Offset { int query_offset[]; };
+layout(std430, set = 0, binding = 5) readonly buffer Lengths { int lengths[]; };
+layout(std430, set = 0, binding = 6) writeonly buffer Output { float values[]; };
+layout(std430, set = 0, binding = 6) writeonly buffer Output4 { vec4 values4[]; };
+
+const float kLowest = -3e38;
+const uint kKeys = 4u;  // of a lane in a block
+const uint kBlock = kKeys * kWidth;
+const uint kLoads = kWidth < 8u ? 8u / kWidth : 1u;  // vectors that a lane loads of 32 columns of a query
+
+// 8 elements from element `at`, a multiple of 8.
+void load_key(uint at, out vec4 low, out vec4 high) {
+  if (kCacheType == 1u) {
+    const uvec4 words = key4[at >> 3];
+    low = vec4(unpackHalf2x16(words.x), unpackHalf2x16(words.y));
+    high = vec4(unpackHalf2x16(words.z), unpackHalf2x16(words.w));
+  } else {
+    low = uintBitsToFloat(key4[at >> 2]);
+    high = uintBitsToFloat(key4[(at >> 2) + 1u]);
+  }
+}
+
+void load_value(uint at, out uvec4 low, out uvec4 high) {
+  if (kCacheType == 1u) {
+    const uvec4 words = value4[at >> 3];
+    low = floatBitsToUint(vec4(unpackHalf2x16(words.x), unpackHalf2x16(words.y)));
+    high = floatBitsToUint(vec4(unpackHalf2x16(words.z), unpackHalf2x16(words.w)));
+  } else {
+    low = value4[at >> 2];
+    high = value4[(at >> 2) + 1u];
+  }
+}
+
+float sum4(vec4 v) { return (v.x + v.y) + (v.z + v.w); }
+
+float subgroup_max(float value) {
+  float highest = subgroupShuffle(value, 0u);
+  [[unroll]] for (uint l = 1u; l < kWidth; ++l) highest = max(highest, subgroupShuffle(value, l));
+  return highest;
+}
+
+float subgroup_sum(float value) {
+  float sum = subgroupShuffle(value, 0u);
+  [[unroll]] for (uint l = 1u; l < kWidth; ++l) sum += subgroupShuffle(value, l);
+  return sum;
+}
+
+void main() {
+  const uint lane = gl_LocalInvocationID.x;
+  const uint kv_heads = p.heads / p.group;
+  const uint sequence = gl_WorkGroupID.y / kv_heads;
+  const uint kv_head = gl_WorkGroupID.y % kv_heads;
+  if (!sequence_active(sequence)) return;
+  const uint first_row = gl_WorkGroupID.x * kTile;
+  const uint end = min(first_row + kTile, min(p.queries, sequence_count(sequence)) * p.group);
+  if (first_row >= end) return;
+  const uint length = p.has_lengths != 0u ? min(uint(max(lengths[sequence], 0)), p.keys) : p.keys;
+  const int position0 = p.has_offset != 0u ? query_offset[sequence] : int(p.keys) - int(p.queries);
+  const uint reach = p.causal != 0u ? uint(clamp(position0 + int((end - 1u) / p.group) + 1, 0, int(length))) : length;
+
+  uint query_at[kTile];
+  uint row_reach[kTile];  // keys that the row may see
+  [[unroll]] for (uint r = 0u; r < kTile; ++r) {
+    const uint row = min(first_row + r, end - 1u);
+    query_at[r] = p.query_offset + sequence * p.query_sequence + (kv_head * p.group + row % p.group) * p.query_head + (row / p.group) * p.query_row;
+    row_reach[r] = p.causal != 0u ? min(uint(max(position0 + int(row / p.group) + 1, 0)), reach) : reach;
+  }
+  const uint key_base = p.key_offset + sequence * p.key_sequence + kv_head * p.key_head;
+  const uint value_base = p.value_offset + sequence * p.value_sequence + kv_head * p.value_head;
+
+  vec4 sums[kTile * kUnits * 2u];
+  float row_max[kTile];
+  float row_sum[kTile];  // of this lane's keys
+  [[unroll]] for (uint i = 0u; i < kTile * kUnits * 2u; ++i) sums[i] = vec4(0.0);
+  [[unroll]] for (uint r = 0u; r < kTile; ++r) {
+    row_max[r] = kLowest;
+    row_sum[r] = 0.0;
+  }
+  for (uint block = kSplit == 1u ? gl_WorkGroupID.z : 0u; block * kBlock < reach; block += kSplit == 1u ? p.n_splits : 1u) {
+    float scores[kTile * kKeys];
+    [[unroll]] for (uint i = 0u; i < kTile * kKeys; ++i) scores[i] = 0.0;
+    for (uint column = 0u; column < p.head_dim; column += 8u * kPieces) {
+      vec4 k[kKeys * kPieces * 2u];
+      [[unroll]] for (uint j = 0u; j < kKeys; ++j) {
+        const uint at = key_base + min(block * kBlock + j * kWidth + lane, reach - 1u) * p.key_row;
+        [[unroll]] for (uint piece = 0u; piece < kPieces; ++piece) {
+          load_key(at + min(column + 8u * piece, p.head_dim - 8u), k[(j * kPieces + piece) * 2u], k[(j * kPieces + piece) * 2u + 1u]);
+        }
+      }
+      [[unroll]] for (uint r = 0u; r < kTile; ++r) {
+        [[unroll]] for (uint load = 0u; load < kLoads; ++load) {
+          const uint own_column = column + (load * kWidth + lane % 8u) * 4u;
+          vec4 own = query4[(query_at[r] + min(own_column, p.head_dim - 4u)) >> 2];
+          own = mix(vec4(0.0), own, bvec4(own_column < p.head_dim));  // columns beyond the head repeat others
+          [[unroll]] for (uint l = 0u; l < min(8u / kLoads, 2u * kPieces); ++l) {
+            if (load * kWidth + l >= 2u * kPieces) continue;
+            const vec4 q = subgroupShuffle(own, l);
+            [[unroll]] for (uint j = 0u; j < kKeys; ++j) scores[r * kKeys + j] += sum4(q * k[j * kPieces * 2u + load * kWidth + l]);
+          }
+        }
+      }
+    }
+
+    [[unroll]] for (uint r = 0u; r < kTile; ++r) {
+      float highest = kLowest;
+      [[unroll]] for (uint j = 0u; j < kKeys; ++j) {
+        const bool allowed = block * kBlock + j * kWidth + lane < row_reach[r];
+        const float score = allowed ? scores[r * kKeys + j] * p.scale : kLowest;
+        scores[r * kKeys + j] = score;
+        highest = max(highest, score);
+      }
+      highest = max(row_max[r], subgroup_max(highest));
+      const float scale = row_max[r] > kLowest ? exp(row_max[r] - highest) : 0.0;
+      row_max[r] = highest;
+      row_sum[r] *= scale;
+      [[unroll]] for (uint i = 0u; i < kUnits * 2u; ++i) sums[r * kUnits * 2u + i] *= scale;
+      [[unroll]] for (uint j = 0u; j < kKeys; ++j) {
+        const float score = scores[r * kKeys + j];
+        // A masked key weighs nothing; a NaN stays one.
+        const float weight = score > kLowest ? exp(score - highest) : (isnan(score) ? score : 0.0);
+        scores[r * kKeys + j] = weight;
+        row_sum[r] += weight;
+      }
+    }
+
+    [[dont_unroll]] for (uint j = 0u; j < kKeys; ++j) {
+      float weights[kTile];
+      [[unroll]] for (uint r = 0u; r < kTile; ++r) {
+        const uint i = r * kKeys;
+        weights[r] = j < 2u ? (j == 0u ? scores[i] : scores[i + 1u]) : (j == 2u ? scores[i + 2u] : scores[i + 3u]);
+      }
+      [[unroll]] for (uint l = 0u; l < kWidth; ++l) {
+        const uint key = min(block * kBlock + j * kWidth + l, reach - 1u);
+        [[unroll]] for (uint unit = 0u; unit < kUnits; ++unit) {
+          uvec4 low, high;
+          load_value(value_base + key * p.value_row + min((unit * kWidth + lane) * 8u, p.value_dim - 8u), low, high);
+          [[unroll]] for (uint r = 0u; r < kTile; ++r) {
+            const float weight = subgroupShuffle(weights[r], l);
+            const uint mask = weight == 0.0 ? 0u : ~0u;  // a masked value never leaks, be it infinite
+            sums[(r * kUnits + unit) * 2u] += weight * uintBitsToFloat(low & mask);
+            sums[(r * kUnits + unit) * 2u + 1u] += weight * uintBitsToFloat(high & mask);
+          }
+        }
+      }
+    }
+  }
+
+  [[unroll]] for (uint r = 0u; r < kTile; ++r) {
+    const uint row = first_row + r;
+    const float total = subgroup_sum(row_sum[r]);
+    if (row >= end) continue;
+    const uint out_row = (sequence * p.queries + row / p.group) * p.heads + kv_head * p.group + row % p.group;
+    [[unroll]] for (uint unit = 0u; unit < kUnits; ++unit) {
+      const uint e = (unit * kWidth + lane) * 8u;
+      if (e >= p.value_dim) continue;
+      const vec4 low = sums[(r * kUnits + unit) * 2u], high = sums[(r * kUnits + unit) * 2u + 1u];
+      if (kSplit == 0u) {
+        const uint to = (out_row * p.value_dim + e) >> 2;
+        values4[to] = total == 0.0 ? vec4(0.0) : low / total;
+        values4[to + 1u] = total == 0.0 ? vec4(0.0) : high / total;
+      } else {
+        const uint to = (out_row * p.n_splits + gl_WorkGroupID.z) * (p.value_dim + 2u) + e;
+        [[unroll]] for (uint c = 0u; c < 4u; ++c) {
+          values[to + c] = low[c];
+          values[to + 4u + c] = high[c];
+        }
+      }
+    }
+    if (kSplit == 1u && lane == 0u) {
+      const uint to = (out_row * p.n_splits + gl_WorkGroupID.z) * (p.value_dim + 2u) + p.value_dim;
+      values[to] = row_max[r];
+      values[to + 1u] = total;
+    }
+  }
+}
