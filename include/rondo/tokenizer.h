@@ -16,7 +16,7 @@
 namespace rondo {
 
 namespace models {
-class SpmTokenizer;
+class TokenizerModel;
 }
 
 /// How `encode` treats the text.
@@ -30,7 +30,7 @@ class Tokenizer {
   /// Reads the tokenizer of a GGUF file; files that hold nothing else are fine.
   /// Errors: kCorruptData and kUnsupported (a tokenizer kind that isn't there yet), naming file and field.
   static Result<Tokenizer> create(const ByteSource& source);
-  explicit Tokenizer(std::shared_ptr<const models::SpmTokenizer> impl);
+  explicit Tokenizer(std::shared_ptr<const models::TokenizerModel> impl);
 
   /// Token ids of UTF-8 `text`; bytes that are not UTF-8 are encoded by byte fallback. The empty text gives BOS or nothing.
   std::vector<std::int32_t> encode(std::string_view text, const EncodeOptions& options = {}) const;
@@ -53,7 +53,7 @@ class Tokenizer {
   bool add_space_prefix() const;
 
  private:
-  std::shared_ptr<const models::SpmTokenizer> impl_;
+  std::shared_ptr<const models::TokenizerModel> impl_;
 };
 
 }  // namespace rondo
