@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "models/printable.h"
+#include "models/tokenizers/bpe.h"
 #include "models/tokenizers/spm.h"
 
 namespace rondo::models {
@@ -16,9 +17,13 @@ Result<std::shared_ptr<const TokenizerModel>> TokenizerModel::create(const GgufF
     RONDO_ASSIGN(SpmTokenizer spm, SpmTokenizer::create(file));
     return std::shared_ptr<const TokenizerModel>(std::make_shared<const SpmTokenizer>(std::move(spm)));
   }
+  if (kind == "gpt2") {
+    RONDO_ASSIGN(BpeTokenizer bpe, BpeTokenizer::create(file));
+    return std::shared_ptr<const TokenizerModel>(std::make_shared<const BpeTokenizer>(std::move(bpe)));
+  }
   return Status(
       StatusCode::kUnsupported,
-      fmt::format("{}: metadata key '{}' is '{}': this kind of tokenizer is not there yet, expected 'llama'",
+      fmt::format("{}: metadata key '{}' is '{}': this kind of tokenizer is not there yet, expected 'llama' or 'gpt2'",
                   file.name(), kModelKey, printable(kind)));
 }
 
