@@ -17,8 +17,8 @@ constexpr std::string_view kMergesKey = "tokenizer.ggml.merges";
 
 // Seven times the largest published table; bounds what a hostile one can allocate.
 constexpr std::size_t kMaxMerges = std::size_t{1} << 21;
-// Positions within a run are 32-bit; longer texts are encoded in runs.
-constexpr std::size_t kMaxRunBytes = std::size_t{1} << 30;
+// Positions within a piece are 32-bit; longer pieces are cut.
+constexpr std::size_t kMaxPieceBytes = std::size_t{1} << 30;
 constexpr std::int32_t kGone = -2;  // the token of a symbol that became part of its left neighbour
 
 /// GPT-2's letters for bytes: Latin-1's visible characters stand for themselves, the others, in order, for those from
@@ -82,7 +82,7 @@ struct BpeTokenizer::Workspace {
 
 Result<BpeTokenizer> BpeTokenizer::create(const GgufFile& file) {
   BpeTokenizer tokenizer;
-  RONDO_TRY(tokenizer.load_kind(file));
+  RONDO_TRY(tokenizer.load_pre_tokenizer(file));
   RONDO_ASSIGN(tokenizer.vocabulary_, Vocabulary::read(file, Vocabulary::DefaultIds::kNone));
   RONDO_TRY(tokenizer.check_spellings(file));
   RONDO_TRY(tokenizer.vocabulary_.index(file, true));
@@ -96,13 +96,13 @@ Result<BpeTokenizer> BpeTokenizer::create(const GgufFile& file) {
   return tokenizer;
 }
 
-Status BpeTokenizer::load_kind(const GgufFile& file) {
+Status BpeTokenizer::load_pre_tokenizer(const GgufFile& file) {
   RONDO_ASSIGN(const std::string_view name, file.string(kPreKey));
-  const auto kinds = pre_tokenizer_kinds();
-  const auto kind = std::find_if(kinds.begin(), kinds.end(), [&](const auto& known) { return known.name == name; });
-  if (kind == kinds.end()) {
+  const auto all = pre_tokenizers();
+  const auto found = std::find_if(all.begin(), all.end(), [&](const auto& known) { return known.name == name; });
+  if (found == all.end()) {
     std::string names;
-    for (const PreTokenizerKind& known : kinds) {
+    for (const PreTokenizer& known : all) {
       names += names.empty() ? "" : ", ";
       names += known.name;
     }
@@ -110,9 +110,8 @@ Status BpeTokenizer::load_kind(const GgufFile& file) {
                   fmt::format("{}: metadata key '{}' is '{}': this pre-tokenizer is not there yet, expected one of {}",
                               file.name(), kPreKey, printable(name), names));
   }
-  RONDO_ASSIGN(pre_tokenizer_, PreTokenizer::create(kind->patterns));
-  whole_tokens_first_ = kind->whole_tokens_first;
-  RONDO_ASSIGN(add_bos_, file.boolean_or("tokenizer.ggml.add_bos_token", kind->add_bos));
+  pre_tokenizer_ = &*found;
+  RONDO_ASSIGN(add_bos_, file.boolean_or("tokenizer.ggml.add_bos_token", pre_tokenizer_->add_bos));
   return Status();
 }
 
@@ -237,7 +236,7 @@ void BpeTokenizer::merge_symbols(Workspace& workspace) const {
 
 void BpeTokenizer::encode_piece(std::string_view piece, Workspace& workspace, std::vector<std::int32_t>& tokens) const {
   // A letter takes at least a byte.
-  if (whole_tokens_first_ && piece.size() <= vocabulary_.max_findable_bytes()) {
+  if (pre_tokenizer_->whole_tokens_first && piece.size() <= vocabulary_.max_findable_bytes()) {
     workspace.spelling.clear();
     for (const char byte : piece) append_letter(byte, workspace.spelling);
     const std::int32_t token = vocabulary_.find(workspace.spelling);
@@ -261,9 +260,10 @@ void BpeTokenizer::encode_piece(std::string_view piece, Workspace& workspace, st
 
 void BpeTokenizer::encode_text(std::string_view text, bool /*begins_text*/, std::vector<std::int32_t>& tokens) const {
   Workspace workspace;
-  for (std::size_t begin = 0; begin < text.size(); begin += kMaxRunBytes) {
-    pre_tokenizer_.split(text.substr(begin, kMaxRunBytes),
-                         [&](std::string_view piece) { encode_piece(piece, workspace, tokens); });
+  while (!text.empty()) {
+    const std::string_view piece = text.substr(0, pre_tokenizer_->first_piece_bytes(text.substr(0, kMaxPieceBytes)));
+    encode_piece(piece, workspace, tokens);
+    text.remove_prefix(piece.size());
   }
 }
 

@@ -37,7 +37,7 @@ class BpeTokenizer final : public TokenizerModel {
   struct Symbol;
   struct Workspace;
 
-  Status load_kind(const GgufFile& file);
+  Status load_pre_tokenizer(const GgufFile& file);
   Status check_spellings(const GgufFile& file) const;
   Status load_merges(const GgufFile& file);
   Status index_merges(const GgufFile& file);
@@ -49,8 +49,7 @@ class BpeTokenizer final : public TokenizerModel {
   void merge_symbols(Workspace& workspace) const;
   void append_text(std::int32_t token, std::string& out) const override;
 
-  PreTokenizer pre_tokenizer_;
-  bool whole_tokens_first_ = false;
+  const PreTokenizer* pre_tokenizer_ = nullptr;  // one of pre_tokenizers()
   std::vector<Merge> merges_;
   std::vector<std::int32_t> merge_slots_;           // open addressing by left and right; -1 is empty
   std::array<std::int32_t, 256> byte_tokens_ = {};  // -1 where there is none

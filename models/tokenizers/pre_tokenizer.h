@@ -1,52 +1,48 @@
-// Cuts text into pieces that byte-level BPE merges one by one, by the regular expressions that tokenizer.ggml.pre names.
+// Cuts text into pieces that byte-level BPE merges one by one, as the regular expressions do that tokenizer.ggml.pre
+// names.
 //
-// Owns its compiled expressions (PCRE2); immutable after create(), so it may be used from several threads.
+// The published expressions have the same alternatives in the same order, which are written out here; a pre-tokenizer
+// is a line of options. It is all constant data, so it may be used from several threads.
 #pragma once
 
-#include <array>
-#include <functional>
-#include <memory>
+#include <cstddef>
+#include <cstdint>
 #include <span>
-#include <string>
 #include <string_view>
-#include <vector>
-
-#include <rondo/status.h>
-
-struct pcre2_real_code_8;
 
 namespace rondo::models {
 
+/// What sets the expressions apart.
+struct SplitRules {
+  enum class Numbers : std::uint8_t {
+    kRuns,        ///< ` ?\p{N}+`
+    kThrees,      ///< `\p{N}{1,3}`
+    kSingle,      ///< `\p{N}`
+    kSingleFirst  ///< `\p{N}`, before the expression sees what is between them
+  };
+
+  bool any_case_contractions;  ///< `(?i:'s|'t|'re|'ve|'m|'ll|'d)`, else without the `?i:`
+  bool any_before_letters;     ///< `[^\r\n\p{L}\p{N}]?\p{L}+`, else ` ?\p{L}+`
+  bool line_ends_together;     ///< ` ?[^\s\p{L}\p{N}]+[\r\n]*` and `\s*[\r\n]+`, else only ` ?[^\s\p{L}\p{N}]+`
+  Numbers numbers;
+};
+
 /// A value of tokenizer.ggml.pre and what follows from it.
-struct PreTokenizerKind {
+struct PreTokenizer {
   std::string_view name;
-  /// Each cuts what the ones before it left; "" for none.
-  std::array<std::string_view, 2> patterns;
+  SplitRules rules;
   /// A piece that is a token becomes that token, whatever the merges say.
   bool whole_tokens_first;
   /// Whether BOS is put first where tokenizer.ggml.add_bos_token is absent.
   bool add_bos;
+
+  /// Bytes of the piece that `text` begins with; 0 only for no text. The pieces of a text are those of what is left
+  /// after the one before. A byte that is not part of UTF-8 counts as a symbol. All pieces together take time in
+  /// proportion to the text.
+  std::size_t first_piece_bytes(std::string_view text) const;
 };
 
-/// All kinds there are.
-std::span<const PreTokenizerKind> pre_tokenizer_kinds();
-
-class PreTokenizer {
- public:
-  /// Compiles `patterns`, in PCRE2's syntax except that \s and \S mean Unicode's White_Space; empty ones are left out.
-  /// Errors: kInternal where PCRE2 refuses one.
-  static Result<PreTokenizer> create(std::span<const std::string_view> patterns);
-
-  /// Calls `piece` for every part of `text`, in order; together they are the text. What a pattern does not match is a
-  /// piece of its own. A byte that is not part of UTF-8 counts as a symbol, like U+001A. Where a pattern reaches its limit
-  /// of steps, which grows with the text, the rest is one piece. At most 4 GiB of text.
-  void split(std::string_view text, const std::function<void(std::string_view)>& piece) const;
-
- private:
-  struct CodeDeleter {
-    void operator()(pcre2_real_code_8* code) const;
-  };
-  std::vector<std::unique_ptr<pcre2_real_code_8, CodeDeleter>> patterns_;
-};
+/// All there are.
+std::span<const PreTokenizer> pre_tokenizers();
 
 }  // namespace rondo::models

@@ -210,7 +210,7 @@ TEST(BpeTest, LongTextsTakeTimeInProportion) {
   ASSERT_TRUE(source.ok());
   Result<Tokenizer> tokenizer = Tokenizer::create(*source);
   ASSERT_TRUE(tokenizer.ok());
-  constexpr std::size_t kSize = 10 << 20;
+  constexpr std::size_t kSize = 1 << 20;
   std::string prose;
   while (prose.size() < kSize) prose += "In the beginning God created the heaven and the earth. 1:1 \xe6\x88\x91\n";
   for (const std::string& text :
@@ -218,7 +218,7 @@ TEST(BpeTest, LongTextsTakeTimeInProportion) {
     const auto begin = std::chrono::steady_clock::now();
     const Ids ids = encode(*tokenizer, text);
     const std::chrono::duration<double> duration = std::chrono::steady_clock::now() - begin;
-    EXPECT_LT(duration.count(), 60.0);  // sanitizers and loaded machines; seconds elsewhere
+    EXPECT_LT(duration.count(), 10.0);  // sanitizers and loaded machines; a fraction elsewhere
     EXPECT_TRUE(tokenizer->decode(ids) == text);
   }
 }
