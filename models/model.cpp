@@ -6,7 +6,7 @@
 
 #include "models/loaded_model.h"
 #include "models/placement.h"
-#include "models/tokenizers/spm.h"
+#include "models/tokenizers/tokenizer_model.h"
 #include "runtime/kernel.h"
 
 namespace rondo::models {
@@ -175,8 +175,8 @@ Result<Model> Model::create(Device& device, ByteSource source, const ModelOption
   impl->options = options;
   RONDO_ASSIGN(impl->checkpoint, models::open_checkpoint(std::move(source)));
   const models::Checkpoint& checkpoint = *impl->checkpoint;
-  RONDO_ASSIGN(models::SpmTokenizer tokenizer, models::SpmTokenizer::create(checkpoint.file));
-  impl->tokenizer = Tokenizer(std::make_shared<const models::SpmTokenizer>(std::move(tokenizer)));
+  RONDO_ASSIGN(std::shared_ptr<const models::TokenizerModel> tokenizer, models::TokenizerModel::create(checkpoint.file));
+  impl->tokenizer = Tokenizer(std::move(tokenizer));
   const models::LlamaConfig& config = checkpoint.config;
   if (impl->tokenizer.n_vocab() != static_cast<std::int32_t>(config.n_vocab)) {
     return Status(StatusCode::kCorruptData, fmt::format("{}: tokenizer.ggml.tokens has {} entries but tensor 'token_embd.weight' {} rows", checkpoint.file.name(),

@@ -37,6 +37,11 @@ Front look(std::string_view text) {
 
 }  // namespace
 
+std::size_t utf8_character_bytes(std::string_view text) {
+  const Front front = look(text);
+  return front.valid ? front.size : 0;
+}
+
 std::string Utf8Stream::add(std::string_view bytes) {
   pending_ += bytes;
   std::string text;

@@ -1,10 +1,14 @@
-// Text that arrives in pieces of bytes, passed on as valid UTF-8.
+// What is UTF-8 and what isn't; text that arrives in pieces of bytes, passed on as valid UTF-8.
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <string_view>
 
 namespace rondo::models {
+
+/// Bytes of the character that `text`, which is not empty, begins with; 0 if no UTF-8 begins there.
+std::size_t utf8_character_bytes(std::string_view text);
 
 /// Collects bytes; gives out what is complete. Bytes that can't be UTF-8 become U+FFFD. Not thread-safe.
 class Utf8Stream {

@@ -17,23 +17,25 @@
 namespace rondo {
 
 namespace models {
-class SpmTokenizer;
+class TokenizerModel;
 }
 
 /// How `encode` treats the text.
 struct EncodeOptions {
-  bool add_bos = true;         ///< put BOS first if the file asks for it (`tokenizer.ggml.add_bos_token`; absent: yes for `llama`)
+  bool add_bos = true;         ///< put BOS first if the file asks for it (`tokenizer.ggml.add_bos_token`; absent: yes for `llama`, and for `gpt2` with `llama-bpe`)
   bool parse_special = false;  ///< true: "</s>" and the like become their control token; false: they are text
 };
 
 class RONDO_API Tokenizer {
  public:
   /// Reads the tokenizer of a GGUF file; files that hold nothing else are fine.
-  /// Errors: kCorruptData and kUnsupported (a tokenizer kind that isn't there yet), naming file and field.
+  /// Errors: kNotFound, kCorruptData and kUnsupported (a kind of tokenizer or pre-tokenizer that isn't there yet), naming
+  /// file and field.
   static Result<Tokenizer> create(const ByteSource& source);
-  explicit Tokenizer(std::shared_ptr<const models::SpmTokenizer> impl);
+  explicit Tokenizer(std::shared_ptr<const models::TokenizerModel> impl);
 
-  /// Token ids of UTF-8 `text`; bytes that are not UTF-8 are encoded by byte fallback. The empty text gives BOS or nothing.
+  /// Token ids of UTF-8 `text`; bytes that are not UTF-8 become the vocabulary's tokens for single bytes, or merge from
+  /// them, so `decode` gives any bytes back. The empty text gives BOS or nothing.
   std::vector<std::int32_t> encode(std::string_view text, const EncodeOptions& options = {}) const;
 
   /// Text of `tokens`; control tokens give nothing; the one leading space that `encode` adds is removed again.
@@ -54,7 +56,7 @@ class RONDO_API Tokenizer {
   bool add_space_prefix() const;
 
  private:
-  std::shared_ptr<const models::SpmTokenizer> impl_;
+  std::shared_ptr<const models::TokenizerModel> impl_;
 };
 
 }  // namespace rondo

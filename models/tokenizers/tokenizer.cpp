@@ -3,17 +3,17 @@
 #include <utility>
 
 #include "models/formats/gguf.h"
-#include "models/tokenizers/spm.h"
+#include "models/tokenizers/tokenizer_model.h"
 
 namespace rondo {
 
 Result<Tokenizer> Tokenizer::create(const ByteSource& source) {
   RONDO_ASSIGN(const models::GgufFile file, models::GgufFile::parse(source));
-  RONDO_ASSIGN(models::SpmTokenizer spm, models::SpmTokenizer::create(file));
-  return Tokenizer(std::make_shared<const models::SpmTokenizer>(std::move(spm)));
+  RONDO_ASSIGN(std::shared_ptr<const models::TokenizerModel> model, models::TokenizerModel::create(file));
+  return Tokenizer(std::move(model));
 }
 
-Tokenizer::Tokenizer(std::shared_ptr<const models::SpmTokenizer> impl) : impl_(std::move(impl)) {}
+Tokenizer::Tokenizer(std::shared_ptr<const models::TokenizerModel> impl) : impl_(std::move(impl)) {}
 
 std::vector<std::int32_t> Tokenizer::encode(std::string_view text, const EncodeOptions& options) const {
   return impl_->encode(text, options);
@@ -23,15 +23,15 @@ std::string Tokenizer::decode(std::span<const std::int32_t> tokens) const { retu
 
 std::string Tokenizer::piece(std::int32_t token) const { return impl_->piece(token); }
 
-std::string_view Tokenizer::spelling(std::int32_t token) const { return impl_->spelling(token); }
+std::string_view Tokenizer::spelling(std::int32_t token) const { return impl_->vocabulary().spelling(token); }
 
-std::int32_t Tokenizer::n_vocab() const { return impl_->n_vocab(); }
+std::int32_t Tokenizer::n_vocab() const { return impl_->vocabulary().size(); }
 
-std::int32_t Tokenizer::bos() const { return impl_->bos(); }
+std::int32_t Tokenizer::bos() const { return impl_->vocabulary().bos(); }
 
-std::int32_t Tokenizer::eos() const { return impl_->eos(); }
+std::int32_t Tokenizer::eos() const { return impl_->vocabulary().eos(); }
 
-std::span<const std::int32_t> Tokenizer::stop_ids() const { return impl_->stop_ids(); }
+std::span<const std::int32_t> Tokenizer::stop_ids() const { return impl_->vocabulary().stop_ids(); }
 
 bool Tokenizer::add_space_prefix() const { return impl_->add_space_prefix(); }
 

@@ -128,11 +128,15 @@ TEST(ModelFileTest, OtherWeightTypesNameTheTensor) {
 TEST(ModelFileTest, VocabularyFilesOnlyTokenize) {
   RONDO_REQUIRE_TEST_DATA();
   const std::string llama = testing::test_data_path("vocab/ggml-vocab-llama-spm.gguf"),
-                    gpt2 = testing::test_data_path("vocab/ggml-vocab-gpt-2.gguf");
+                    gpt2 = testing::test_data_path("vocab/ggml-vocab-gpt-2.gguf"),
+                    bert = testing::test_data_path("vocab/ggml-vocab-bert-bge.gguf"),
+                    deepseek = testing::test_data_path("vocab/ggml-vocab-deepseek-llm.gguf");
   testing::expect_done(tokenize(llama));
   expect_error(generate(llama), 1, {llama, "token_embd.weight"});
-  expect_error(tokenize(gpt2), 1, {gpt2, "tokenizer.ggml.model", "gpt2", "not there yet"});
+  testing::expect_done(tokenize(gpt2));
   expect_error(generate(gpt2), 1, {gpt2, "general.architecture", "gpt2"});
+  expect_error(tokenize(bert), 1, {bert, "tokenizer.ggml.model", "bert", "not there yet"});
+  expect_error(tokenize(deepseek), 1, {deepseek, "tokenizer.ggml.pre", "deepseek-llm", "not there yet"});
 }
 
 }  // namespace

@@ -143,9 +143,11 @@ TEST(TokenizeTest, OutputThatCannotBeWrittenIsAnError) {
   expect_error(testing::run_command(input), 1, {"stdout"});
 }
 
-TEST(TokenizeTest, AgreesWithLlamaCpp) {
+class TokenizePublishedTest : public ::testing::TestWithParam<const char*> {};
+
+TEST_P(TokenizePublishedTest, AgreesWithLlamaCpp) {
   RONDO_REQUIRE_TEST_DATA();
-  const std::string model = testing::test_data_path("vocab/ggml-vocab-llama-spm.gguf");
+  const std::string model = testing::test_data_path("vocab/ggml-vocab-" + std::string(GetParam()) + ".gguf");
   const auto texts = testing::split(testing::read_whole_file(model + ".inp"), "\n__ggml_vocab_test__\n");
   const auto lines = testing::split(testing::read_whole_file(model + ".out"), "\n");
   ASSERT_EQ(texts.size(), lines.size());
@@ -161,9 +163,16 @@ TEST(TokenizeTest, AgreesWithLlamaCpp) {
     testing::expect_done(decoded);
     EXPECT_EQ(decoded.out, texts[i]);
   }
-  const Ids with_bos = tokens_of({"-p", "Hello"}, model);
-  EXPECT_EQ(with_bos.at(0), 1);
+  const Ids usual = tokens_of({"-p", "Hello"}, model), without_bos = tokens_of({"-p", "Hello", "--no-bos"}, model);
+  if (GetParam() == std::string("llama-spm")) {
+    EXPECT_EQ(usual.at(0), 1);
+  } else {
+    EXPECT_EQ(usual, without_bos);
+  }
 }
+
+INSTANTIATE_TEST_SUITE_P(LlamaCpp, TokenizePublishedTest, ::testing::Values("llama-spm", "gpt-2"),
+                         [](const auto& param_info) { return std::string(param_info.index == 0 ? "Spm" : "Gpt2"); });
 
 }  // namespace
 }  // namespace rondo

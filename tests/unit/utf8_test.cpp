@@ -54,5 +54,15 @@ TEST(Utf8StreamTest, AnUnfinishedEndIsReplacedOnce) {
   expect_text("\xE2", kReplacement);
 }
 
+TEST(Utf8Test, ACharacterIsMeasuredAndWhatIsNoneIsRefused) {
+  EXPECT_EQ(utf8_character_bytes("ab"), 1u);
+  EXPECT_EQ(utf8_character_bytes("\xC3\xA9z"), 2u);
+  EXPECT_EQ(utf8_character_bytes("\xE2\x82\xAC"), 3u);
+  EXPECT_EQ(utf8_character_bytes("\xF4\x8F\xBF\xBF"), 4u);
+  for (const char* text : {"\x80", "\xC3", "\xE2\x82", "\xC0\xAF", "\xED\xA0\x80", "\xF4\x90\x80\x80", "\xFF"}) {
+    EXPECT_EQ(utf8_character_bytes(text), 0u);
+  }
+}
+
 }  // namespace
 }  // namespace rondo::models

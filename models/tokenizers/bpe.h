@@ -1,0 +1,58 @@
+// The tokenizer of GGUF files with tokenizer.ggml.model = "gpt2": byte-level BPE, whose tokens are bytes and what they
+// merge into. Radford et al., "Language Models are Unsupervised Multitask Learners", 2019; Sennrich et al., "Neural Machine
+// Translation of Rare Words with Subword Units", ACL 2016. Where files leave a choice, llama.cpp's behaviour is followed.
+//
+// Implements rondo::Tokenizer, whose header says what encode and decode promise. Merges apply by rank, of equals the
+// leftmost first, within the pieces of models/tokenizers/pre_tokenizer.h. Any bytes come back from decode if the vocabulary
+// has a token for each byte, as it should; bytes without a token are left out. Text is not normalised.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <rondo/status.h>
+
+#include "models/tokenizers/pre_tokenizer.h"
+#include "models/tokenizers/tokenizer_model.h"
+
+namespace rondo::models {
+
+class BpeTokenizer final : public TokenizerModel {
+ public:
+  /// Copies vocabulary and merges out of `file`, which must be of this kind. Errors: those of TokenizerModel::create();
+  /// kUnsupported also for a pre-tokenizer that isn't there and for more than 2,097,152 merges.
+  static Result<BpeTokenizer> create(const GgufFile& file);
+
+ private:
+  /// Tokens that become another one; its rank is its place among the others.
+  struct Merge {
+    std::int32_t left;
+    std::int32_t right;
+    std::int32_t token;
+  };
+  struct Symbol;
+  struct Workspace;
+
+  Status load_pre_tokenizer(const GgufFile& file);
+  Status check_spellings(const GgufFile& file) const;
+  Status load_merges(const GgufFile& file);
+  Status index_merges(const GgufFile& file);
+
+  std::size_t first_slot(std::int32_t left, std::int32_t right) const;
+  std::int32_t find_merge(std::int32_t left, std::int32_t right) const;
+  void encode_text(std::string_view text, bool begins_text, std::vector<std::int32_t>& tokens) const override;
+  void encode_piece(std::string_view piece, Workspace& workspace, std::vector<std::int32_t>& tokens) const;
+  void merge_symbols(Workspace& workspace) const;
+  void append_text(std::int32_t token, std::string& out) const override;
+
+  const PreTokenizer* pre_tokenizer_ = nullptr;  // one of pre_tokenizers()
+  std::vector<Merge> merges_;
+  std::vector<std::int32_t> merge_slots_;           // open addressing by left and right; -1 is empty
+  std::array<std::int32_t, 256> byte_tokens_ = {};  // -1 where there is none
+};
+
+}  // namespace rondo::models

@@ -1,0 +1,84 @@
+#include "models/tokenizers/tokenizer_model.h"
+
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "models/printable.h"
+#include "models/tokenizers/bpe.h"
+#include "models/tokenizers/spm.h"
+
+namespace rondo::models {
+
+Result<std::shared_ptr<const TokenizerModel>> TokenizerModel::create(const GgufFile& file) {
+  constexpr std::string_view kModelKey = "tokenizer.ggml.model";
+  RONDO_ASSIGN(const std::string_view kind, file.string(kModelKey));
+  if (kind == "llama") {
+    RONDO_ASSIGN(SpmTokenizer spm, SpmTokenizer::create(file));
+    return std::shared_ptr<const TokenizerModel>(std::make_shared<const SpmTokenizer>(std::move(spm)));
+  }
+  if (kind == "gpt2") {
+    RONDO_ASSIGN(BpeTokenizer bpe, BpeTokenizer::create(file));
+    return std::shared_ptr<const TokenizerModel>(std::make_shared<const BpeTokenizer>(std::move(bpe)));
+  }
+  return Status(
+      StatusCode::kUnsupported,
+      fmt::format("{}: metadata key '{}' is '{}': this kind of tokenizer is not there yet, expected 'llama' or 'gpt2'",
+                  file.name(), kModelKey, printable(kind)));
+}
+
+std::vector<std::int32_t> TokenizerModel::encode(std::string_view text, const EncodeOptions& options) const {
+  std::vector<std::int32_t> tokens;
+  if (options.add_bos && add_bos_ && vocabulary_.bos() >= 0) tokens.push_back(vocabulary_.bos());
+  bool begins_text = true;
+  for (const Vocabulary::Fragment& fragment : vocabulary_.partition(text, options.parse_special)) {
+    if (fragment.token >= 0) {
+      tokens.push_back(fragment.token);
+      // As SentencePiece does, and unlike llama.cpp: a user-defined symbol is text; what follows it begins no new text.
+      begins_text = vocabulary_.type(fragment.token) != TokenType::kUserDefined;
+      continue;
+    }
+    encode_text(text.substr(fragment.begin, fragment.size), begins_text, tokens);
+    begins_text = false;
+  }
+  return tokens;
+}
+
+void TokenizerModel::append_piece(std::int32_t token, std::string& out) const {
+  if (!vocabulary_.contains(token)) return;
+  switch (vocabulary_.type(token)) {
+    case TokenType::kUndefined:
+    case TokenType::kNormal:
+    case TokenType::kByte:
+      append_text(token, out);
+      break;
+    case TokenType::kUserDefined:
+      out += vocabulary_.spelling(token);
+      break;
+    case TokenType::kUnknown:
+    case TokenType::kControl:
+    case TokenType::kUnused:
+      break;
+  }
+}
+
+std::string TokenizerModel::piece(std::int32_t token) const {
+  std::string out;
+  append_piece(token, out);
+  return out;
+}
+
+std::string TokenizerModel::decode(std::span<const std::int32_t> tokens) const {
+  std::string out;
+  bool strip = add_space_prefix_;
+  for (const std::int32_t token : tokens) {
+    append_piece(token, out);
+    if (!strip || out.empty()) continue;
+    // encode puts its space before text, not before a user-defined token.
+    if (out[0] == ' ' && vocabulary_.type(token) != TokenType::kUserDefined) out.erase(0, 1);
+    strip = false;
+  }
+  return out;
+}
+
+}  // namespace rondo::models

@@ -1,0 +1,58 @@
+// What stands behind rondo::Tokenizer: one class for each kind that tokenizer.ggml.model names. The base finds special
+// tokens and puts BOS; a kind says how the text between them becomes tokens and what one token means as text.
+//
+// Owns its vocabulary; immutable after creation, so it may be used from several threads.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <rondo/status.h>
+#include <rondo/tokenizer.h>
+
+#include "models/formats/gguf.h"
+#include "models/tokenizers/vocabulary.h"
+
+namespace rondo::models {
+
+class TokenizerModel {
+ public:
+  /// The tokenizer of `file`, of the kind that it names.
+  /// Errors: kUnsupported (another kind, or beyond a limit), kNotFound and kCorruptData (missing or wrong keys), naming
+  /// file and key.
+  static Result<std::shared_ptr<const TokenizerModel>> create(const GgufFile& file);
+  virtual ~TokenizerModel() = default;
+
+  /// See rondo::Tokenizer.
+  std::vector<std::int32_t> encode(std::string_view text, const EncodeOptions& options) const;
+  /// See rondo::Tokenizer.
+  std::string decode(std::span<const std::int32_t> tokens) const;
+  /// See rondo::Tokenizer.
+  std::string piece(std::int32_t token) const;
+
+  const Vocabulary& vocabulary() const { return vocabulary_; }
+  bool add_space_prefix() const { return add_space_prefix_; }
+
+ protected:
+  TokenizerModel() = default;
+  TokenizerModel(TokenizerModel&&) = default;
+  TokenizerModel& operator=(TokenizerModel&&) = default;
+
+  /// Appends the tokens of `text`, which holds no special ones; `begins_text` where nothing or a control token is before.
+  virtual void encode_text(std::string_view text, bool begins_text, std::vector<std::int32_t>& tokens) const = 0;
+  /// Appends what `token`, of type normal, undefined or byte, means.
+  virtual void append_text(std::int32_t token, std::string& out) const = 0;
+
+  Vocabulary vocabulary_;
+  bool add_bos_ = true;
+  bool add_space_prefix_ = false;
+
+ private:
+  void append_piece(std::int32_t token, std::string& out) const;
+};
+
+}  // namespace rondo::models

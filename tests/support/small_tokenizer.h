@@ -1,0 +1,83 @@
+// Small tokenizer files for tests, and what is asked of any tokenizer.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <cstdlib>
+#include <functional>
+#include <ostream>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <gtest/gtest.h>
+#include <rondo/tokenizer.h>
+
+#include "tests/support/gguf_writer.h"
+
+namespace rondo::testing {
+
+using Ids = std::vector<std::int32_t>;
+
+// Values of tokenizer.ggml.token_type.
+constexpr std::int32_t kNormal = 1, kUnknown = 2, kControl = 3, kUserDefined = 4, kUnused = 5, kByte = 6;
+
+/// A small vocabulary; hostile cases change one of its parts.
+struct SmallVocabulary {
+  std::vector<std::string> tokens;
+  std::vector<float> scores;
+  std::vector<std::int32_t> types;
+
+  std::int32_t add(const std::string& token, std::int32_t type = kNormal, float score = 0) {
+    tokens.push_back(token);
+    scores.push_back(score);
+    types.push_back(type);
+    return static_cast<std::int32_t>(tokens.size()) - 1;
+  }
+};
+
+inline Tokenizer create_tokenizer(const GgufWriter& writer) {
+  const std::string bytes = writer.build();
+  Result<Tokenizer> tokenizer = Tokenizer::create(source_of(bytes));
+  EXPECT_TRUE(tokenizer.ok()) << tokenizer.status().message();
+  if (!tokenizer.ok()) std::abort();
+  return *tokenizer;
+}
+
+/// Ids of `text` without BOS.
+inline Ids encode(const Tokenizer& tokenizer, std::string_view text, bool parse_special = false) {
+  return tokenizer.encode(text, EncodeOptions{false, parse_special});
+}
+
+/// "[Hel][lo]"
+inline std::string joined(const Tokenizer& tokenizer, const Ids& ids) {
+  std::string out;
+  for (const std::int32_t id : ids) out += "[" + std::string(tokenizer.spelling(id)) + "]";
+  return out;
+}
+
+/// A file that must be refused, and what the message must hold.
+struct HostileTokenizer {
+  const char* name;
+  std::function<std::string()> build;
+  StatusCode code;
+  std::string message;
+};
+
+inline void PrintTo(const HostileTokenizer& hostile, std::ostream* out) { *out << hostile.name; }
+
+inline void expect_refused_in_one_line_and_quickly(const HostileTokenizer& hostile) {
+  const std::string bytes = hostile.build();
+  const auto begin = std::chrono::steady_clock::now();
+  const Result<Tokenizer> tokenizer = Tokenizer::create(source_of(bytes));
+  const std::chrono::duration<double> duration = std::chrono::steady_clock::now() - begin;
+  ASSERT_FALSE(tokenizer.ok());
+  const std::string& message = tokenizer.status().message();
+  EXPECT_EQ(tokenizer.status().code(), hostile.code) << message;
+  EXPECT_EQ(message.find("model.gguf: metadata key 'tokenizer.ggml."), 0U) << message;
+  EXPECT_NE(message.find(hostile.message), std::string::npos) << message;
+  EXPECT_EQ(message.find('\n'), std::string::npos) << message;
+  EXPECT_LT(duration.count(), 2.0);  // a second, or two under sanitizers
+}
+
+}  // namespace rondo::testing
