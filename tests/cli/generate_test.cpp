@@ -27,8 +27,11 @@ using Ids = std::vector<std::int32_t>;
 const std::string kModel = RONDO_DEMO_MODEL;
 const std::string kRandomModel = testing::tests_data_path("tiny-Q4_0.gguf");
 
+/// Greedy, unless `more` asks for a temperature.
 CommandResult generate(const Arguments& more, const std::string& model = kModel) {
   Arguments all = {"generate", "-m", model};
+  const bool asks = std::any_of(more.begin(), more.end(), [](const std::string& flag) { return flag.starts_with("--temp"); });
+  if (!asks) all.insert(all.end(), {"--temp", "0"});
   all.insert(all.end(), more.begin(), more.end());
   return run_device_command(all);
 }
@@ -225,11 +228,68 @@ INSTANTIATE_TEST_SUITE_P(
                       Way{"NoFusion", {"--no-fusion"}}, Way{"LinearVector", {"--kernel", "linear=vector"}},
                       Way{"LinearWide", {"--kernel", "linear=wide"}}, Way{"LinearTiled", {"--kernel", "linear=tiled"}},
                       Way{"AttentionSplit", {"--kernel", "attention=split"}},
-                      Way{"AttentionTiled", {"--kernel", "attention=tiled"}},
+                      Way{"AttentionTiled", {"--kernel", "attention=tiled"}}, Way{"AttentionWide", {"--kernel", "attention=wide"}},
                       Way{"BothKernels", {"--kernel", "linear=vector", "--kernel", "attention=tiled", "--no-fusion"}},
                       Way{"ShortSegments", {"--segment-us", "1"}}, Way{"SmallContext", {"--ctx", "80"}},
                       Way{"NoPipelineCache", {"--pipeline-cache", "none"}}),
     name_of);
+
+/// Sampling at the defaults of the contract, but for the seed.
+Arguments sampled(const std::string& seed, const Arguments& more = {}) {
+  Arguments flags = {"-p", "And it came to pass", "-n", "48", "--temp", "0.8", "--seed", seed};
+  flags.insert(flags.end(), more.begin(), more.end());
+  return flags;
+}
+
+TEST(SamplingTest, TheSeedAloneDecides) {
+  const json first = generate_json(sampled("1"));
+  EXPECT_NE(first.at("tokens"), generate_json(sampled("2")).at("tokens"));
+  EXPECT_NE(first.at("tokens"), generate_json(sampled("4294967297")).at("tokens")) << "the high word counts";
+  for (const Arguments& flags : {Arguments{"--burst", "1"}, Arguments{"--burst", "3"}, Arguments{"--burst", "16"}, Arguments{"--segment-us", "1"}, Arguments{"--ctx", "90"}}) {
+    EXPECT_EQ(generate_json(sampled("1", flags)).at("tokens"), first.at("tokens")) << flags[0] << flags[1];
+  }
+}
+
+TEST(SamplingTest, ARandomSeedIsReportedAndRepeats) {
+  const json first = generate_json({"-p", "And", "-n", "24", "--temp", "1.2"}), second = generate_json({"-p", "And", "-n", "24", "--temp", "1.2"});
+  EXPECT_NE(first.at("seed"), second.at("seed"));
+  const json again = generate_json({"-p", "And", "-n", "24", "--temp", "1.2", "--seed", std::to_string(first.at("seed").get<std::uint64_t>())});
+  EXPECT_EQ(again.at("tokens"), first.at("tokens"));
+}
+
+TEST(SamplingTest, FiltersThatLeaveOneTokenAreGreedy) {
+  const Ids greedy = tokens_of(generate_json({"-p", "And it came to pass", "-n", "48"}));
+  EXPECT_NE(tokens_of(generate_json(sampled("3"))), greedy);
+  for (const Arguments& flags : {Arguments{"--top-k", "1"}, Arguments{"--top-p", "0.000001"}, Arguments{"--min-p", "1"}}) {
+    EXPECT_EQ(tokens_of(generate_json(sampled("3", flags))), greedy) << flags[0];
+  }
+  EXPECT_NE(tokens_of(generate_json({"-p", "And it came to pass", "-n", "48", "--repeat-penalty", "3"})), greedy);
+  EXPECT_EQ(tokens_of(generate_json({"-p", "And it came to pass", "-n", "48", "--repeat-penalty", "3", "--repeat-last-n", "0"})), greedy);
+}
+
+TEST(StopTextTest, TextEndsBeforeItWhereverItLies) {
+  const json whole = generate_json({"-p", "And Jesus answered", "-n", "64"});
+  const std::string text = whole.at("text");
+  const Ids ids = tokens_of(whole);
+  ASSERT_GT(text.size(), 60U);
+  // Texts of 1 to 12 bytes from the middle: inside tokens, and across several.
+  for (std::size_t size = 1; size <= 12; ++size) {
+    const std::string stop = text.substr(40, size);
+    const std::size_t at = text.find(stop);
+    for (const char* burst : {"1", "16"}) {
+      const json cut = generate_json({"-p", "And Jesus answered", "-n", "64", "--stop", stop, "--stop", "never in it", "--burst", burst});
+      EXPECT_EQ(cut.at("text"), text.substr(0, at)) << stop;
+      EXPECT_EQ(cut.at("stop"), "stop");
+      const Ids kept = tokens_of(cut);
+      ASSERT_LT(kept.size(), ids.size());
+      EXPECT_TRUE(std::equal(kept.begin(), kept.end(), ids.begin()));
+    }
+    EXPECT_EQ(generate({"-p", "And Jesus answered", "-n", "64", "--stop", stop}).out, text.substr(0, at) + "\n");
+  }
+  const json other = generate_json({"-p", "And Jesus answered", "-n", "64", "--stop", "never in it"});
+  EXPECT_EQ(other.at("text"), text);
+  EXPECT_EQ(other.at("stop"), "length");
+}
 
 /// The tokens that a float64 pass chose, from the fixture beside the model.
 void expect_fixture(const std::string& model, const std::string& fixture, std::size_t n_prompt) {

@@ -27,7 +27,7 @@ TEST(HelpTest, EachSubcommandExplainsItsFlags) {
   const std::vector<std::pair<std::string, std::vector<std::string>>> commands = {
       {"devices", {"--json"}},
       {"generate",
-       {"--model", "--prompt", "--file", "--tokens", "--ctx", "--temp", "--seed", "--ignore-eos", "--burst",
+       {"--model", "--prompt", "--file", "--tokens", "--ctx", "--temp", "--top-k", "--top-p", "--min-p", "--repeat-penalty", "--repeat-last-n", "--stop", "--seed", "--ignore-eos", "--burst",
         "--parse-special", "--json"}},
       {"tokenize", {"--model", "--prompt", "--file", "--decode", "--no-bos", "--parse-special", "--json"}},
       {"eval", {"--model", "--inputs", "--outputs", "--reference"}},
@@ -149,6 +149,27 @@ INSTANTIATE_TEST_SUITE_P(
     name_of);
 
 INSTANTIATE_TEST_SUITE_P(
+    Sampling, WrongUsageTest,
+    ::testing::Values(
+        Refused{"NegativeTemperature", generate({"--temp", "-1"}), {"--temp", "-1"}},
+        Refused{"NanTemperature", generate({"--temp", "nan"}), {"--temp", "nan"}},
+        Refused{"EndlessTemperature", generate({"--temp", "inf"}), {"--temp"}},
+        Refused{"WordForTemperature", generate({"--temp", "hot"}), {"--temp", "hot"}},
+        Refused{"EmptyTemperature", generate({"--temp", ""}), {"--temp"}},
+        Refused{"NegativeTopK", generate({"--top-k", "-1"}), {"--top-k"}},
+        Refused{"FractionForTopK", generate({"--top-k", "1.5"}), {"--top-k"}},
+        Refused{"TopPAboveOne", generate({"--top-p", "2"}), {"--top-p", "'2'"}},
+        Refused{"NoTopP", generate({"--top-p", "0"}), {"--top-p"}},
+        Refused{"NanTopP", generate({"--top-p", "nan"}), {"--top-p"}},
+        Refused{"MinPAboveOne", generate({"--min-p", "1.01"}), {"--min-p"}},
+        Refused{"NegativeMinP", generate({"--min-p", "-0.1"}), {"--min-p"}},
+        Refused{"NoPenalty", generate({"--repeat-penalty", "0"}), {"--repeat-penalty"}},
+        Refused{"NanPenalty", generate({"--repeat-penalty", "nan"}), {"--repeat-penalty"}},
+        Refused{"NegativeLastN", generate({"--repeat-last-n", "-1"}), {"--repeat-last-n"}},
+        Refused{"EmptyStop", generate({"--stop", ""}), {"--stop"}}),
+    name_of);
+
+INSTANTIATE_TEST_SUITE_P(
     Names, WrongUsageTest,
     ::testing::Values(Refused{"KvType", generate({"--kv-type", "x"}), {"--kv-type", "f16"}},
                       Refused{"EmptyKvType", generate({"--kv-type", ""}), {"--kv-type"}},
@@ -182,14 +203,6 @@ INSTANTIATE_TEST_SUITE_P(
         Refused{"Timings", generate({"--timings"}), {"--timings"}},
         Refused{"Trace", generate({"--trace", "t.json"}), {"--trace"}},
         Refused{"PipelineCache", generate({"--pipeline-cache", "p"}), {"--pipeline-cache"}},
-        Refused{"Temperature", generate({"--temp", "0.8"}), {"--temp"}},
-        Refused{"TemperatureJoined", generate({"--temp=0.8"}), {"--temp"}},
-        Refused{"TopK", generate({"--top-k", "40"}), {"--top-k"}},
-        Refused{"TopP", generate({"--top-p", "0.95"}), {"--top-p"}},
-        Refused{"MinP", generate({"--min-p", "0.05"}), {"--min-p"}},
-        Refused{"RepeatPenalty", generate({"--repeat-penalty", "1"}), {"--repeat-penalty"}},
-        Refused{"RepeatLastN", generate({"--repeat-last-n", "64"}), {"--repeat-last-n"}},
-        Refused{"Stop", generate({"--stop", "."}), {"--stop"}},
         Refused{"EvalGraph", {"eval", "--graph", "g.json", "--inputs", "a", "--outputs", "b"}, {"--graph"}},
         Refused{"BenchRandom", {"bench", "--random", "15m", "--type", "q4_0"}, {"--random"}},
         Refused{"BenchKernels", {"bench", "--kernels"}, {"--kernels"}}),
