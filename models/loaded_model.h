@@ -40,6 +40,7 @@ struct LoadedModel {
   std::vector<std::byte> file_rows;
   std::vector<float> vector_values;
   std::deque<runtime::Kernel> kernels_to_build;
+  bool pipelines_created = false;  ///< by the executor, before they are dispatched one by one
 
   graph::Type kv_type() const { return options.kv_type == KvType::kF32 ? graph::Type::kF32 : graph::Type::kF16; }
   graph::LoweringOptions lowering_options() const;

@@ -197,6 +197,10 @@ Result<LoadProgress> Model::load_some(std::chrono::microseconds budget) {
   while (!model.progress.finished) {
     if (model.block < model.checkpoint->blocks.size()) {
       if (Status status = models::upload_some(model); !status.ok()) return status.with_prefix(model.checkpoint->file.name());
+    } else if (model.options.executor && !model.pipelines_created) {
+      const std::vector<runtime::Kernel> kernels(model.kernels_to_build.begin(), model.kernels_to_build.end());
+      RONDO_TRY(model.device.kernels().create_all(kernels, model.options.executor));
+      model.pipelines_created = true;
     } else if (!model.kernels_to_build.empty()) {
       RONDO_TRY(models::build_kernel(model, model.kernels_to_build.front()));
       model.kernels_to_build.pop_front();

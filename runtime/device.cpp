@@ -12,6 +12,7 @@
 #include "runtime/instance.h"
 #include "runtime/kernel.h"
 #include "runtime/memory.h"
+#include "runtime/pipeline_cache.h"
 #include "runtime/transfer.h"
 
 namespace rondo::runtime {
@@ -54,6 +55,7 @@ Result<std::unique_ptr<Device>> Device::adopt(Parts parts) {
 }
 
 Status Device::start() {
+  pipeline_cache_ = std::make_unique<PipelineCache>(*this);
   kernels_ = std::make_unique<KernelCache>(*this);
   VkSemaphoreTypeCreateInfo type{VK_STRUCTURE_TYPE_SEMAPHORE_TYPE_CREATE_INFO, nullptr, VK_SEMAPHORE_TYPE_TIMELINE, 0};
   VkSemaphoreCreateInfo info{VK_STRUCTURE_TYPE_SEMAPHORE_CREATE_INFO, &type, 0};
@@ -64,6 +66,7 @@ Status Device::start() {
 
 /// Scales the predictions by the copy rate of this very device. Copies need no pipeline, so nothing is compiled.
 Status Device::measure() {
+  if (parts_.memory_types.empty()) return {};  // a driver without hardware: it compiles, and that is all
   constexpr std::uint64_t kBytes = 2u << 20;
   RONDO_ASSIGN(Buffer buffer, Buffer::create(*this, 3 * kBytes, MemoryIntent::kDevice, "measurement"));
   CommandList commands(*this);
@@ -94,6 +97,7 @@ Device::~Device() {
   if (timeline_ && !lost_) (void)wait(last_submitted_, ~0ull);
   for (auto& [value, garbage] : garbage_) destroy(garbage);
   kernels_.reset();
+  pipeline_cache_.reset();
   if (timeline_) vk().vkDestroySemaphore(handle(), timeline_, nullptr);
   if (parts_.owned && handle()) vk().vkDestroyDevice(handle(), nullptr);
 }
@@ -183,6 +187,16 @@ void Device::collect() {
 }  // namespace rondo::runtime
 
 namespace rondo {
+
+bool Device::add_pipeline_cache(std::span<const std::byte> blob) {
+  const std::string refusal = impl_->pipeline_cache().add(blob);
+  if (refusal.empty()) return true;
+  impl_->log(LogLevel::kWarn, fmt::format("pipeline cache not used: {}", refusal));
+  return false;
+}
+
+Result<std::vector<std::byte>> Device::pipeline_cache() const { return impl_->pipeline_cache().blob(); }
+std::string Device::pipeline_cache_key() const { return impl_->pipeline_cache().key(); }
 
 Device::Device(std::unique_ptr<runtime::Device> impl) : impl_(std::move(impl)) {}
 Device::Device(Device&&) noexcept = default;

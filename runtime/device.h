@@ -22,6 +22,7 @@
 namespace rondo::runtime {
 
 class KernelCache;
+class PipelineCache;
 
 /// Vulkan handles that go together.
 struct Garbage {
@@ -67,6 +68,7 @@ class Device {
   const DeviceInfo& info() const { return parts_.info; }
   const std::vector<MemoryType>& memory_types() const { return parts_.memory_types; }
   KernelCache& kernels() { return *kernels_; }
+  PipelineCache& pipeline_cache() { return *pipeline_cache_; }
   void log(LogLevel level, std::string_view message) const;
 
   /// Submits `batches` in order by one vkQueueSubmit; batch i signals timeline value `first value + i`. At most
@@ -101,6 +103,7 @@ class Device {
   std::mutex queue_mutex_;
   std::atomic<std::uint64_t> last_submitted_{0};
   std::atomic<bool> lost_{false};
+  std::unique_ptr<PipelineCache> pipeline_cache_;
   std::unique_ptr<KernelCache> kernels_;
   std::mutex garbage_mutex_;
   std::vector<std::pair<std::uint64_t, Garbage>> garbage_;

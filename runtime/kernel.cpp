@@ -6,11 +6,20 @@
 #include <fmt/format.h>
 
 #include "runtime/device.h"
+#include "runtime/pipeline_cache.h"
 #include "shader_code.inc"
 
 namespace rondo::runtime {
 
 const char* shader_name(Shader shader) { return kShaderCode[static_cast<std::size_t>(shader)].name; }
+
+std::uint64_t embedded_spirv_hash() {
+  std::uint64_t hash = 0xcbf29ce484222325u;  // FNV-1a, a word at a time
+  for (const ShaderCode& code : kShaderCode) {
+    for (std::size_t i = 0; i < code.size_bytes / 4; ++i) hash = (hash ^ code.words[i]) * 0x100000001b3u;
+  }
+  return hash;
+}
 
 KernelCache::~KernelCache() {
   const VolkDeviceTable& vk = device_.vk();
@@ -61,15 +70,23 @@ Result<VkShaderModule> KernelCache::find_or_create_module(Shader shader) {
   return shader_module;
 }
 
-Result<const Pipeline*> KernelCache::find_or_create(const Kernel& kernel) {
-  RONDO_TRY(device_.check_lost());
-  const std::lock_guard lock(mutex_);
+const Pipeline* KernelCache::find_locked(const Kernel& kernel) const {
   for (const auto& pipeline : pipelines_) {
     if (pipeline->kernel == kernel) return pipeline.get();
   }
-  RONDO_ASSIGN(const Layout layout, find_or_create_layout(kernel));
-  RONDO_ASSIGN(const VkShaderModule shader_module, find_or_create_module(kernel.shader));
+  return nullptr;
+}
 
+Result<const Pipeline*> KernelCache::find_or_create(const Kernel& kernel) {
+  RONDO_TRY(device_.check_lost());
+  Layout layout;
+  VkShaderModule shader_module = VK_NULL_HANDLE;
+  {
+    const std::lock_guard lock(mutex_);
+    if (const Pipeline* found = find_locked(kernel)) return found;
+    RONDO_ASSIGN(layout, find_or_create_layout(kernel));
+    RONDO_ASSIGN(shader_module, find_or_create_module(kernel.shader));
+  }
   std::array<VkSpecializationMapEntry, kMaxSpecialization> entries{};
   for (std::uint32_t i = 0; i < kernel.n_constants; ++i) entries[i] = {i, i * 4, 4};
   const VkSpecializationInfo specialization{kernel.n_constants, entries.data(), kernel.n_constants * std::size_t{4}, kernel.constants.data()};
@@ -82,10 +99,31 @@ Result<const Pipeline*> KernelCache::find_or_create(const Kernel& kernel) {
   info.stage.pSpecializationInfo = &specialization;
   info.layout = layout.layout;
   auto pipeline = std::make_unique<Pipeline>(Pipeline{kernel, layout.set_layout, layout.layout, VK_NULL_HANDLE});
-  const VkResult result = device_.vk().vkCreateComputePipelines(device_.handle(), VK_NULL_HANDLE, 1, &info, nullptr, &pipeline->handle);
+  const VolkDeviceTable& vk = device_.vk();
+  const VkResult result = vk.vkCreateComputePipelines(device_.handle(), device_.pipeline_cache().handle(), 1, &info, nullptr, &pipeline->handle);
   if (result != VK_SUCCESS) return device_.fail(result, fmt::format("kernel {}: the pipeline can't be created", shader_name(kernel.shader)));
+
+  const std::lock_guard lock(mutex_);
+  if (const Pipeline* found = find_locked(kernel)) {  // another thread was faster
+    vk.vkDestroyPipeline(device_.handle(), pipeline->handle, nullptr);
+    return found;
+  }
   pipelines_.push_back(std::move(pipeline));
   return pipelines_.back().get();
+}
+
+Status KernelCache::create_all(std::span<const Kernel> kernels, const Executor& executor) {
+  std::vector<Status> done(kernels.size());
+  const auto job = [&](std::size_t i) { done[i] = find_or_create(kernels[i]).status(); };
+  if (executor) {
+    executor(kernels.size(), job);
+  } else {
+    for (std::size_t i = 0; i < kernels.size(); ++i) job(i);
+  }
+  for (Status& status : done) {
+    if (!status.ok()) return std::move(status);
+  }
+  return {};
 }
 
 }  // namespace rondo::runtime

@@ -1,12 +1,14 @@
 // Compute pipelines: one per Kernel (module and specialization constants), made once per device and shared.
 //
-// Thread-safe. Handles live as long as the Device. SPIR-V is embedded at build time; nothing is compiled from source.
+// Thread-safe: several threads may create pipelines at once. Handles live as long as the Device. SPIR-V is embedded at build time; nothing is compiled from source.
 #pragma once
 
 #include <memory>
 #include <mutex>
+#include <span>
 #include <vector>
 
+#include <rondo/executor.h>
 #include <rondo/status.h>
 
 #include "runtime/program.h"
@@ -18,6 +20,9 @@ class Device;
 
 /// The module's name, as in shaders/<name>.comp.
 const char* shader_name(Shader shader);
+
+/// Of all modules together: what compiled pipelines depend on besides device and driver.
+std::uint64_t embedded_spirv_hash();
 
 /// A pipeline with what is needed to bind and push to it.
 struct Pipeline {
@@ -36,6 +41,8 @@ class KernelCache {
 
   /// The pipeline of `kernel`, created if it isn't there. Errors: the driver's, naming the shader.
   Result<const Pipeline*> find_or_create(const Kernel& kernel);
+  /// The same for all of `kernels`, through `executor` where there is one. The first error in their order.
+  Status create_all(std::span<const Kernel> kernels, const Executor& executor);
   std::size_t n_pipelines() const;
 
  private:
@@ -44,6 +51,7 @@ class KernelCache {
     VkDescriptorSetLayout set_layout = VK_NULL_HANDLE;
     VkPipelineLayout layout = VK_NULL_HANDLE;
   };
+  const Pipeline* find_locked(const Kernel& kernel) const;
   Result<Layout> find_or_create_layout(const Kernel& kernel);
   Result<VkShaderModule> find_or_create_module(Shader shader);
 

@@ -5,6 +5,7 @@
 // libvulkan or volk is not touched. Devices that belong to the caller are imported through <rondo/vulkan.h>.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -82,6 +83,15 @@ class RONDO_API Device {
   ~Device();
 
   const DeviceInfo& info() const;
+
+  /// Pipelines compiled in an earlier run, before a model is loaded: `blob` is what pipeline_cache() gave then. Whether they
+  /// are used; a blob from another device, driver or version of Rondo, or a damaged one, is not, with one line in the log.
+  bool add_pipeline_cache(std::span<const std::byte> blob);
+  /// The pipelines compiled so far, for the application to keep; empty where the driver keeps its own, or none.
+  /// Errors: kOutOfMemory, kDeviceLost.
+  Result<std::vector<std::byte>> pipeline_cache() const;
+  /// 16 hexadecimal digits that differ between devices and driver versions, to name a stored cache by.
+  std::string pipeline_cache_key() const;
 
   /// For Rondo's own use.
   runtime::Device& internal() const { return *impl_; }

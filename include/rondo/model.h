@@ -12,6 +12,7 @@
 
 #include <rondo/byte_source.h>
 #include <rondo/device.h>
+#include <rondo/executor.h>
 #include <rondo/export.h>
 #include <rondo/status.h>
 #include <rondo/tokenizer.h>
@@ -31,6 +32,8 @@ struct ModelOptions {
   bool fusion = true;  ///< false: one dispatch per operator, for tests and hunting bugs
   /// Operator name -> kernel name, to force a kernel where several could run ("linear" -> "tiled").
   std::map<std::string, std::string, std::less<>> kernels;
+  /// Creates pipelines on the caller's threads while load_some runs; empty: one at a time on the calling thread.
+  Executor executor;
 };
 
 /// How far loading is.
@@ -62,6 +65,7 @@ class RONDO_API Model {
   ~Model();
 
   /// Uploads weights and builds pipelines for about `budget`; at least one piece of work is done. Call until `finished`.
+  /// With an executor all pipelines are created in one piece, and then dispatched once each, a piece at a time.
   Result<LoadProgress> load_some(std::chrono::microseconds budget);
   /// Loads all that is left.
   Status wait_loaded();

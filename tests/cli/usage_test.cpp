@@ -166,6 +166,7 @@ INSTANTIATE_TEST_SUITE_P(
         Refused{"NoPenalty", generate({"--repeat-penalty", "0"}), {"--repeat-penalty"}},
         Refused{"NanPenalty", generate({"--repeat-penalty", "nan"}), {"--repeat-penalty"}},
         Refused{"NegativeLastN", generate({"--repeat-last-n", "-1"}), {"--repeat-last-n"}},
+        Refused{"EmptyPipelineCache", generate({"--pipeline-cache", ""}), {"--pipeline-cache"}},
         Refused{"EmptyStop", generate({"--stop", ""}), {"--stop"}}),
     name_of);
 
@@ -202,7 +203,6 @@ INSTANTIATE_TEST_SUITE_P(
         Refused{"Quarantine", generate({"--quarantine", "q"}), {"--quarantine"}},
         Refused{"Timings", generate({"--timings"}), {"--timings"}},
         Refused{"Trace", generate({"--trace", "t.json"}), {"--trace"}},
-        Refused{"PipelineCache", generate({"--pipeline-cache", "p"}), {"--pipeline-cache"}},
         Refused{"EvalGraph", {"eval", "--graph", "g.json", "--inputs", "a", "--outputs", "b"}, {"--graph"}},
         Refused{"BenchRandom", {"bench", "--random", "15m", "--type", "q4_0"}, {"--random"}},
         Refused{"BenchKernels", {"bench", "--kernels"}, {"--kernels"}}),

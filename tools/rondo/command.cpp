@@ -45,7 +45,10 @@ void add_global_flags(CLI::App& app, GlobalFlags& flags) {
       ->check(number_check(0, 1e12, true))
       ->group("Global");
   app.add_option("--log-level", flags.log_level, "what to print on stderr")->check(CLI::IsMember({"error", "warn", "info", "debug"}))->type_name("error|warn|info|debug")->group("Global");
-  app.add_option("--pipeline-cache", flags.pipeline_cache, "none: there is no cache of pipelines yet")->type_name("PATH|none")->group("Global");
+  app.add_option("--pipeline-cache", flags.pipeline_cache, "file for compiled pipelines (default: one in the user's cache directory)")
+      ->check([](const std::string& text) { return text.empty() ? "--pipeline-cache takes a file or none" : ""; })
+      ->type_name("PATH|none")
+      ->group("Global");
 }
 
 int report(const std::string& message, int status) {
@@ -124,7 +127,11 @@ Result<std::unique_ptr<Workbench>> Workbench::open(const GlobalFlags& flags, con
   RONDO_ASSIGN(Device device, Device::create(*bench->instance_, flags.device));
   bench->device_.emplace(std::move(device));
   const double start = now_s();
-  RONDO_ASSIGN(Model model, Model::create(*bench->device_, std::move(source), flags.model_options()));
+  bench->cache_file_.emplace(*bench->device_, flags.pipeline_cache);
+  bench->cache_file_->load();
+  ModelOptions options = flags.model_options();
+  options.executor = thread_pool();
+  RONDO_ASSIGN(Model model, Model::create(*bench->device_, std::move(source), options));
   bench->model_.emplace(std::move(model));
   const bool terminal = isatty(STDERR_FILENO) != 0;
   bool shown = false;
@@ -137,6 +144,7 @@ Result<std::unique_ptr<Workbench>> Workbench::open(const GlobalFlags& flags, con
   }
   if (shown) std::fprintf(stderr, "\r             \r");
   bench->load_s_ = now_s() - start;
+  bench->cache_file_->save();
   return bench;
 }
 

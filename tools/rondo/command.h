@@ -13,6 +13,8 @@
 #include <rondo/model.h>
 #include <rondo/session.h>
 
+#include "tools/rondo/pipeline_cache_file.h"
+
 namespace rondo::tools {
 
 /// Exit status of the command.
@@ -27,7 +29,7 @@ struct GlobalFlags {
   bool no_fusion = false;
   double segment_us = 0;
   std::string log_level = "warn";
-  std::string pipeline_cache = "none";
+  std::string pipeline_cache;  ///< a file, "none", or "": one in the user's cache directory
   double started_s = 0;  ///< monotonic time at the entry of main
 
   ModelOptions model_options() const;
@@ -69,6 +71,7 @@ class Workbench {
   Workbench() = default;
   std::optional<Instance> instance_;
   std::optional<Device> device_;
+  std::optional<PipelineCacheFile> cache_file_;
   std::optional<Model> model_;
   double load_s_ = 0;
 };

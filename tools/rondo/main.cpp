@@ -36,9 +36,6 @@ int refuse_what_is_to_come(int argc, char** argv) {
     const std::string_view next = i + 1 < argc ? argv[i + 1] : "";
     if (argument == "--kv-type" && next == "q8_0") return report("--kv-type q8_0 is not there yet", kUsage);
     if (argument == "--kv-type=q8_0") return report("--kv-type q8_0 is not there yet", kUsage);
-    if (starts_with_flag(argument, "--pipeline-cache") && argument != "--pipeline-cache=none" && !(argument == "--pipeline-cache" && next == "none")) {
-      return report("--pipeline-cache is not there yet (only none)", kUsage);
-    }
     for (const char* flag : kFlagsToCome) {
       if (starts_with_flag(argument, flag)) return report(fmt::format("{} is not there yet", flag), kUsage);
     }

@@ -1,0 +1,186 @@
+// The blob of compiled pipelines: used where it was made, ignored with a reason anywhere else. Lavapipe's cache is empty, so
+// what needs content runs on RADV's null device, which compiles for real and has no hardware.
+#include <algorithm>
+#include <chrono>
+#include <cstdlib>
+#include <cstdio>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "models/loaded_model.h"
+#include "runtime/instance.h"
+#include "runtime/kernel.h"
+#include "runtime/pipeline_cache.h"
+#include "tests/device/session_harness.h"
+
+namespace rondo::tests {
+namespace {
+
+/// An environment variable for as long as it lives.
+class Environment {
+ public:
+  Environment(const char* name, const std::string& value) : name_(name) {
+    if (const char* before = std::getenv(name)) before_ = before, had_ = true;
+    setenv(name, value.c_str(), 1);
+  }
+  ~Environment() {
+    if (had_) setenv(name_, before_.c_str(), 1);
+    else unsetenv(name_);
+  }
+  Environment(const Environment&) = delete;
+  Environment& operator=(const Environment&) = delete;
+
+ private:
+  const char* name_;
+  std::string before_;
+  bool had_ = false;
+};
+
+std::string radv_manifest() {
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator("/usr/share/vulkan/icd.d", error)) {
+    if (entry.path().filename().string().starts_with("radeon_icd")) return entry.path();
+  }
+  return "";
+}
+
+/// The kernels of every step of the demo model, as RADV's device would run them.
+std::vector<runtime::Kernel> kernels_of_demo(const runtime::DeviceCaps& caps) {
+  std::vector<runtime::Kernel> kernels;
+  const auto checkpoint = models::open_checkpoint(open_file(demo_path()).value());
+  EXPECT_TRUE(checkpoint.ok());
+  const models::Checkpoint& opened = **checkpoint;
+  models::StepPlaces places;
+  places.n_ctx = 256;
+  runtime::BufferRange cache;
+  cache.size_bytes = models::cache_layer_bytes(opened.config, places.kv_type, places.n_ctx);
+  places.key_caches.assign(opened.config.n_layers, cache);
+  places.value_caches.assign(opened.config.n_layers, cache);
+  for (const models::StepKind& kind : models::step_kinds(places.n_ctx)) {
+    graph::Graph step = models::build_llama_step(opened.config, opened.weights, opened.blocks, places, kind.rows, kind.head);
+    const auto lowered = graph::lower(step, caps, {});
+    EXPECT_TRUE(lowered.ok()) << lowered.status().message();
+    for (const runtime::Kernel& kernel : lowered->program.kernels) {
+      if (std::find(kernels.begin(), kernels.end(), kernel) == kernels.end()) kernels.push_back(kernel);
+    }
+  }
+  return kernels;
+}
+
+class RadvTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (radv_manifest().empty()) GTEST_SKIP() << "RADV's ICD manifest (radeon_icd*.json) is not installed";
+    InstanceOptions options;
+    options.log = [this](LogLevel level, std::string_view message) {
+      if (level <= LogLevel::kWarn) log_ += std::string(message) + "\n";
+    };
+    auto instance = Instance::create(options);
+    ASSERT_TRUE(instance.ok()) << instance.status().message();
+    instance_.emplace(std::move(instance).value());
+    if (instance_->devices().empty()) GTEST_SKIP() << "this RADV has no null device";
+  }
+  Device make_device() {
+    auto device = runtime::Device::create(instance_->internal(), 0);
+    EXPECT_TRUE(device.ok()) << device.status().message();
+    return Device(std::move(device).value());
+  }
+
+  Environment family_{"RADV_FORCE_FAMILY", "NAVI21"}, manifest_{"VK_ICD_FILENAMES", radv_manifest()}, drivers_{"VK_DRIVER_FILES", radv_manifest()},
+      no_disk_cache_{"MESA_SHADER_CACHE_DISABLE", "true"};
+  std::string log_;
+  std::optional<Instance> instance_;
+};
+
+double create_all(Device& device, const std::vector<runtime::Kernel>& kernels, const Executor& executor = {}) {
+  const auto start = std::chrono::steady_clock::now();
+  const Status created = device.internal().kernels().create_all(kernels, executor);
+  EXPECT_TRUE(created.ok()) << created.message();
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+TEST_F(RadvTest, ABlobSavesTheCompilation) {
+  std::vector<std::byte> blob;
+  std::vector<runtime::Kernel> kernels;
+  double cold_s = 0;
+  std::string key;
+  {
+    Device device = make_device();
+    kernels = kernels_of_demo(device.internal().caps());
+    ASSERT_GE(kernels.size(), 8u);
+    EXPECT_TRUE(device.pipeline_cache().value().empty()) << "nothing is compiled yet";
+    cold_s = create_all(device, kernels);
+    blob = device.pipeline_cache().value();
+    key = device.pipeline_cache_key();
+  }
+  Device device = make_device();
+  EXPECT_EQ(device.pipeline_cache_key(), key);
+  EXPECT_TRUE(device.add_pipeline_cache(blob)) << log_;
+  const double warm_s = create_all(device, kernels);
+  std::printf("%zu pipelines: %.1f ms compiled, %.1f ms from a blob of %zu bytes\n", kernels.size(), 1e3 * cold_s, 1e3 * warm_s, blob.size());
+  EXPECT_GT(blob.size(), 1000 * kernels.size()) << "machine code of every kernel";
+  EXPECT_LE(device.pipeline_cache().value().size(), blob.size() + blob.size() / 4) << "what was in the blob was not compiled again";
+  EXPECT_EQ(log_, "");
+}
+
+TEST_F(RadvTest, AnExecutorCompilesOnTheCallersThreads) {
+  Device device = make_device();
+  const std::vector<runtime::Kernel> kernels = kernels_of_demo(device.internal().caps());
+  std::size_t n_jobs = 0;
+  (void)create_all(device, kernels, [&](std::size_t n, const std::function<void(std::size_t)>& job) {
+    n_jobs = n;
+    std::jthread odd([n, &job] {
+      for (std::size_t i = 1; i < n; i += 2) job(i);
+    });
+    for (std::size_t i = 0; i < n; i += 2) job(i);
+  });
+  EXPECT_EQ(n_jobs, kernels.size());
+  EXPECT_EQ(device.internal().kernels().n_pipelines(), kernels.size());
+}
+
+TEST_F(RadvTest, WhatIsNotItsOwnIsIgnoredWithOneLine) {
+  Device device = make_device();
+  const std::vector<runtime::Kernel> kernels = kernels_of_demo(device.internal().caps());
+  (void)create_all(device, {kernels[0]});
+  const std::vector<std::byte> blob = device.pipeline_cache().value();
+  ASSERT_GT(blob.size(), 64u);
+  const auto refused = [&](const std::vector<std::byte>& bytes, const char* reason) {
+    log_.clear();
+    EXPECT_FALSE(device.add_pipeline_cache(bytes));
+    EXPECT_EQ(std::count(log_.begin(), log_.end(), '\n'), 1) << log_;
+    EXPECT_NE(log_.find(reason), std::string::npos) << log_;
+  };
+  refused({}, "too short");
+  for (const std::size_t size : {std::size_t{1}, std::size_t{39}, std::size_t{40}, blob.size() / 2, blob.size() - 1}) {
+    refused(std::vector<std::byte>(blob.begin(), blob.begin() + static_cast<std::ptrdiff_t>(size)), size < 40 ? "too short" : "bytes of pipelines but says");
+  }
+  for (std::size_t at = 0; at < blob.size(); at += at < 80 ? 1 : 997) {
+    std::vector<std::byte> damaged = blob;
+    damaged[at] ^= std::byte{0x40};
+    refused(damaged, at < 8 ? "no pipeline cache" : at < 16 ? "another device" : at < 24 ? "other kernels" : at < 32 ? "says" : "damaged");
+  }
+  std::vector<std::byte> longer = blob;
+  longer.push_back(std::byte{0});
+  refused(longer, "says");
+  log_.clear();
+  EXPECT_TRUE(device.add_pipeline_cache(blob));
+  EXPECT_EQ(log_, "");
+}
+
+/// A driver that keeps nothing in its cache gives an application nothing to store.
+TEST(PipelineCacheTest, LavapipeHasNothingToKeep) {
+  if (test_device().info().name.find("llvmpipe") == std::string::npos) GTEST_SKIP() << "not lavapipe";
+  const Model model = load_model(tiny_path());
+  const auto blob = test_device().pipeline_cache();
+  ASSERT_TRUE(blob.ok()) << blob.status().message();
+  EXPECT_TRUE(blob->empty());
+  EXPECT_EQ(test_device().pipeline_cache_key().size(), 16u);
+}
+
+}  // namespace
+}  // namespace rondo::tests
