@@ -26,6 +26,7 @@ Status Session::rewind(std::uint32_t position) { return impl_->rewind(position);
 std::span<const std::int32_t> Session::tokens() const { return impl_->tokens(); }
 std::uint32_t Session::n_ctx() const { return impl_->n_ctx(); }
 const SessionStatistics& Session::statistics() const { return impl_->statistics(); }
+std::vector<ProfiledStep> Session::take_profile() { return impl_->take_profile(); }
 
 Status Session::wait(std::chrono::nanoseconds timeout) {
   return impl_->wait(timeout.count() < 0 ? 0 : static_cast<std::uint64_t>(timeout.count()));

@@ -171,15 +171,23 @@ Status SessionState::record_steps() {
   statistics_.activation_bytes = activation_bytes;
   const std::vector<const runtime::Buffer*> buffers = buffer_table();
   for (std::size_t i = 0; i < kinds.size(); ++i) {
-    RecordedStep step{kinds[i], std::move(lowered[i].program), {}};
-    const std::vector<runtime::Segment> segments = graph::cut_segments(step.program, device_.caps(), options_.max_segment_us * 1000);
-    RONDO_ASSIGN(step.recording, runtime::Recording::create(device_, step.program, segments, buffers));
+    RONDO_ASSIGN(RecordedStep step, record_step(kinds[i], std::move(lowered[i].program), buffers));
     if (kinds[i].rows == 1) decode_ = std::move(step);
     else (kinds[i].head == StepHead::kNone ? prefill_ : prefill_and_sample_).push_back(std::move(step));
   }
   statistics_.dispatches_per_decode_step = decode_.recording.n_dispatches();
   statistics_.segments_per_decode_step = static_cast<std::uint32_t>(decode_.recording.segments().size());
   return {};
+}
+
+Result<RecordedStep> SessionState::record_step(const StepKind& kind, runtime::Program program, std::span<const runtime::Buffer* const> buffers) {
+  RecordedStep step{kind, std::move(program), {}, {}};
+  if (options_.profile) {
+    RONDO_ASSIGN(step.timestamps, runtime::TimestampPool::create(device_, static_cast<std::uint32_t>(step.program.dispatches.size())));
+  }
+  const std::vector<runtime::Segment> segments = graph::cut_segments(step.program, device_.caps(), options_.max_segment_us * 1000);
+  RONDO_ASSIGN(step.recording, runtime::Recording::create(device_, step.program, segments, buffers, options_.profile ? &step.timestamps : nullptr));
+  return step;
 }
 
 Status SessionState::write_initial_state() {

@@ -97,6 +97,7 @@ Status SessionState::stage_chunk(const CurrentStep& step, VkCommandBuffer& comma
 }
 
 std::uint32_t SessionState::burst_limit() const {
+  if (options_.profile) return 1;  // a step's times are read before the next overwrites them
   if (options_.burst) return options_.burst;
   const double step_ns = std::max(decode_.recording.cost_ns() * observed_ratio_, 1.0);
   return std::clamp(static_cast<std::uint32_t>(std::min(kAutoBurstNs / step_ns, 1e6)), 1u, kMaxAutoBurst);
@@ -127,7 +128,8 @@ Result<bool> SessionState::add_step(CallBuilder& call, std::uint32_t burst) {
   double cost_ns = 0;
   const std::size_t n_segments = fit_segments(call, cost_ns);
   // A chunk of input begins a call of its own: its staging list is tied to it.
-  const bool must_wait = n_segments == 0 || (fresh && (is_decode ? call.n_decode >= burst : call.n > 0));
+  const bool alone = !is_decode || options_.profile;
+  const bool must_wait = n_segments == 0 || (fresh && (alone ? call.n > 0 : call.n_decode >= burst));
   if (must_wait) {
     if (fresh) current_ = {};
     return false;
@@ -146,6 +148,7 @@ Result<bool> SessionState::add_step(CallBuilder& call, std::uint32_t burst) {
   call.add({commands}, complete && current_.samples ? std::int64_t{planned_position_} + current_.count : -1);
   if (!complete) return false;
 
+  if (options_.profile) profiled_ = current_.step;
   planned_position_ += current_.count;
   ++statistics_.n_steps;
   statistics_.n_dispatches += recording.n_dispatches();
@@ -160,7 +163,8 @@ Result<bool> SessionState::add_step(CallBuilder& call, std::uint32_t burst) {
 Status SessionState::advance() {
   if (!just_polled_) RONDO_TRY(poll());
   just_polled_ = false;
-  while (n_calls_ < calls_.size()) {
+  const std::size_t most_calls = options_.profile ? 1 : calls_.size();
+  while (n_calls_ < most_calls) {
     CallBuilder call;
     const std::uint32_t burst = burst_limit();
     bool more = true;
@@ -199,6 +203,15 @@ void SessionState::observe(const Call& call) {
   observed_ratio_ = ratio > observed_ratio_ ? ratio : 0.75 * observed_ratio_ + 0.25 * ratio;
 }
 
+Status SessionState::read_profile() {
+  RONDO_ASSIGN(const std::vector<double> times, profiled_->timestamps.read());
+  ProfiledStep step{profiled_->program.name, {}};
+  for (std::size_t i = 0; i + 1 < times.size(); ++i) step.dispatches.push_back({profiled_->program.dispatches[i].label, 1e-3 * times[i], 1e-3 * times[i + 1]});
+  profile_.push_back(std::move(step));
+  profiled_ = nullptr;
+  return {};
+}
+
 void SessionState::finish(StopReason reason) {
   stop_ = reason;
   n_expected_ = 0;
@@ -217,6 +230,7 @@ Status SessionState::poll() {
     observe(calls_[0]);
     calls_[0] = calls_[1];
     --n_calls_;
+    if (profiled_) RONDO_TRY(read_profile());
   }
   while (n_expected_ > 0 && expected_[expected_head_].value <= done) {
     const std::uint32_t index = expected_[expected_head_].index;
@@ -311,10 +325,8 @@ Status SessionState::record_logits_step() {
   RONDO_ASSIGN(logits_activations_, runtime::Buffer::create(device_, lowered.activation_bytes, runtime::MemoryIntent::kDevice, "activations"));
   std::vector<const runtime::Buffer*> buffers = buffer_table();
   buffers[kActivationsBuffer] = &logits_activations_;
-  auto step = std::make_unique<RecordedStep>(RecordedStep{{kRows, StepHead::kLogits}, std::move(lowered.program), {}});
-  const std::vector<runtime::Segment> segments = graph::cut_segments(step->program, device_.caps(), options_.max_segment_us * 1000);
-  RONDO_ASSIGN(step->recording, runtime::Recording::create(device_, step->program, segments, buffers));
-  logits_step_ = std::move(step);
+  RONDO_ASSIGN(RecordedStep step, record_step({kRows, StepHead::kLogits}, std::move(lowered.program), buffers));
+  logits_step_ = std::make_unique<RecordedStep>(std::move(step));
   return {};
 }
 
@@ -341,6 +353,10 @@ Result<std::vector<float>> SessionState::wait_logits(std::span<const std::int32_
       RONDO_ASSIGN(value, device_.submit({&batch, 1}));
     }
     RONDO_TRY(device_.wait(value, ~0ull));
+    if (options_.profile) {
+      profiled_ = logits_step_.get();
+      RONDO_TRY(read_profile());
+    }
     // A token that was pending before comes first in the chunk; its logits were not asked for.
     const std::uint32_t skipped = planned_position_ < first ? std::min(first - planned_position_, step.count) : 0;
     const std::size_t at = logits.size();

@@ -7,6 +7,7 @@
 #include <array>
 #include <atomic>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include <rondo/session.h>
@@ -19,6 +20,7 @@ namespace rondo::models {
 struct RecordedStep {
   StepKind kind{};
   runtime::Program program;
+  runtime::TimestampPool timestamps;  ///< empty unless the session profiles
   runtime::Recording recording;
 };
 
@@ -39,6 +41,7 @@ class SessionState {
   std::span<const std::int32_t> tokens() const { return history_; }
   std::uint32_t n_ctx() const { return n_ctx_; }
   const SessionStatistics& statistics() const { return statistics_; }
+  std::vector<ProfiledStep> take_profile() { return std::exchange(profile_, {}); }
   const LoadedModel& model() const { return *model_; }
   const SessionOptions& options() const { return options_; }
   /// The Programs as recorded, for proofs.
@@ -82,6 +85,7 @@ class SessionState {
   Status place_constants(std::vector<graph::Graph>& graphs);
   Status find_constants(graph::Graph& step) const;
   Status record_steps();
+  Result<RecordedStep> record_step(const StepKind& kind, runtime::Program program, std::span<const runtime::Buffer* const> buffers);
   Status record_logits_step();
   Status write_initial_state();
   std::vector<const runtime::Buffer*> buffer_table() const;
@@ -93,6 +97,7 @@ class SessionState {
   Status submit_call(CallBuilder& call);
   Status poll();
   void observe(const Call& call);
+  Status read_profile();
   void finish(StopReason reason);
   std::uint32_t burst_limit() const;
   Status check_tokens(std::span<const std::int32_t> tokens) const;
@@ -124,6 +129,8 @@ class SessionState {
   std::atomic<bool> cancelled_{false};
 
   CurrentStep current_;
+  const RecordedStep* profiled_ = nullptr;  ///< completed by the call in flight, times still to be read
+  std::vector<ProfiledStep> profile_;
   std::array<Call, 2> calls_;
   std::size_t n_calls_ = 0;
   std::array<ExpectedToken, 4 * runtime::Device::kMaxBatches> expected_;

@@ -159,6 +159,7 @@ Status Device::wait(std::uint64_t value, std::uint64_t timeout_ns) {
 void Device::destroy(Garbage& garbage) {
   for (VkCommandPool pool : garbage.command_pools) vk().vkDestroyCommandPool(handle(), pool, nullptr);
   for (VkDescriptorPool pool : garbage.descriptor_pools) vk().vkDestroyDescriptorPool(handle(), pool, nullptr);
+  for (VkQueryPool pool : garbage.query_pools) vk().vkDestroyQueryPool(handle(), pool, nullptr);
   for (VkBuffer buffer : garbage.buffers) vk().vkDestroyBuffer(handle(), buffer, nullptr);
   for (VkDeviceMemory memory : garbage.memories) vk().vkFreeMemory(handle(), memory, nullptr);
   garbage = {};

@@ -30,6 +30,7 @@ struct Garbage {
   std::vector<VkDeviceMemory> memories;
   std::vector<VkCommandPool> command_pools;
   std::vector<VkDescriptorPool> descriptor_pools;
+  std::vector<VkQueryPool> query_pools;
 };
 
 /// One vkQueueSubmit's worth of command buffers that signal a timeline value together.

@@ -86,7 +86,7 @@ DevicePlan plan_device(const DeviceSnapshot& snapshot) {
   plan.usable = plan.reason.empty();
   if (queue >= 0) {
     plan.queue_family = static_cast<std::uint32_t>(queue);
-    plan.caps.timestamps = snapshot.queues[plan.queue_family].timestamp_bits > 0;
+    plan.caps.timestamp_bits = snapshot.queues[plan.queue_family].timestamp_bits;
   }
   const char* portability = "VK_KHR_portability_subset";
   if (std::find(snapshot.extensions.begin(), snapshot.extensions.end(), portability) != snapshot.extensions.end()) {

@@ -92,6 +92,7 @@ DeviceSnapshot take_snapshot(const InstanceTable& vk, VkPhysicalDevice physical_
   caps.max_invocations = std::min(limits.maxComputeWorkGroupInvocations, limits.maxComputeWorkGroupSize[0]);
   caps.max_shared_bytes = limits.maxComputeSharedMemorySize;
   caps.max_push_bytes = limits.maxPushConstantsSize;
+  caps.timestamp_period_ns = static_cast<double>(limits.timestampPeriod);
   for (std::size_t i = 0; i < 3; ++i) caps.max_grid[i] = limits.maxComputeWorkGroupCount[i];
   caps.min_subgroup_size = sizes_known ? subgroup_sizes.minSubgroupSize : properties11.subgroupSize;
   caps.max_subgroup_size = sizes_known ? subgroup_sizes.maxSubgroupSize : properties11.subgroupSize;

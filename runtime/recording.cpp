@@ -20,7 +20,8 @@ constexpr VkAccessFlags kShaderAccess = VK_ACCESS_SHADER_READ_BIT | VK_ACCESS_SH
 
 }  // namespace
 
-Result<Recording> Recording::create(Device& device, const Program& program, std::span<const Segment> segments, std::span<const Buffer* const> buffers) {
+Result<Recording> Recording::create(Device& device, const Program& program, std::span<const Segment> segments, std::span<const Buffer* const> buffers,
+                                    const TimestampPool* timestamps) {
   std::vector<const Pipeline*> pipelines;
   for (const Kernel& kernel : program.kernels) {
     RONDO_ASSIGN(const Pipeline* pipeline, device.kernels().find_or_create(kernel));
@@ -32,7 +33,7 @@ Result<Recording> Recording::create(Device& device, const Program& program, std:
   recording.n_dispatches_ = static_cast<std::uint32_t>(program.dispatches.size());
   for (const Segment& segment : segments) recording.cost_ns_ += segment.cost_ns;
   RONDO_TRY(recording.allocate_sets(program, pipelines, buffers));
-  RONDO_TRY(recording.record(program, pipelines));
+  RONDO_TRY(recording.record(program, pipelines, timestamps));
   return recording;
 }
 
@@ -70,7 +71,7 @@ Status Recording::allocate_sets(const Program& program, std::span<const Pipeline
   return {};
 }
 
-Status Recording::record(const Program& program, std::span<const Pipeline* const> pipelines) {
+Status Recording::record(const Program& program, std::span<const Pipeline* const> pipelines, const TimestampPool* timestamps) {
   const VolkDeviceTable& vk = device_->vk();
   const auto failed = [&](VkResult result) { return device_->fail(result, fmt::format("recording {}: command buffers can't be recorded", program.name)); };
   const VkCommandPoolCreateInfo pool{VK_STRUCTURE_TYPE_COMMAND_POOL_CREATE_INFO, nullptr, 0, device_->queue_family()};
@@ -92,12 +93,16 @@ Status Recording::record(const Program& program, std::span<const Pipeline* const
     if (s == 0) {
       barrier(vk, commands, VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT | VK_PIPELINE_STAGE_TRANSFER_BIT, VK_ACCESS_SHADER_WRITE_BIT | VK_ACCESS_TRANSFER_WRITE_BIT,
               VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT, kShaderAccess);
+      if (timestamps) {
+        vk.vkCmdResetQueryPool(commands, timestamps->handle(), 0, timestamps->n_queries());
+        vk.vkCmdWriteTimestamp(commands, VK_PIPELINE_STAGE_BOTTOM_OF_PIPE_BIT, timestamps->handle(), 0);
+      }
     }
     VkPipeline bound = VK_NULL_HANDLE;
     for (std::uint32_t i = segments_[s].first; i < segments_[s].last; ++i) {
       const Dispatch& dispatch = program.dispatches[i];
       const Pipeline& pipeline = *pipelines[dispatch.kernel];
-      if (dispatch.barrier_before) {
+      if (dispatch.barrier_before || (timestamps && i > 0)) {
         barrier(vk, commands, VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT, VK_ACCESS_SHADER_WRITE_BIT, VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT, kShaderAccess);
       }
       if (pipeline.handle != bound) vk.vkCmdBindPipeline(commands, VK_PIPELINE_BIND_POINT_COMPUTE, pipeline.handle);
@@ -105,6 +110,7 @@ Status Recording::record(const Program& program, std::span<const Pipeline* const
       vk.vkCmdBindDescriptorSets(commands, VK_PIPELINE_BIND_POINT_COMPUTE, pipeline.layout, 0, 1, &sets_[i], 0, nullptr);
       vk.vkCmdPushConstants(commands, pipeline.layout, VK_SHADER_STAGE_COMPUTE_BIT, 0, static_cast<std::uint32_t>(dispatch.push.size()), dispatch.push.data());
       vk.vkCmdDispatch(commands, dispatch.grid[0], dispatch.grid[1], dispatch.grid[2]);
+      if (timestamps) vk.vkCmdWriteTimestamp(commands, VK_PIPELINE_STAGE_BOTTOM_OF_PIPE_BIT, timestamps->handle(), i + 1);
     }
     if (s + 1 == segments_.size()) {
       barrier(vk, commands, VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT, VK_ACCESS_SHADER_WRITE_BIT, VK_PIPELINE_STAGE_HOST_BIT, VK_ACCESS_HOST_READ_BIT);

@@ -13,6 +13,7 @@
 #include "runtime/memory.h"
 #include "runtime/kernel.h"
 #include "runtime/program.h"
+#include "runtime/timestamps.h"
 
 namespace rondo::runtime {
 
@@ -20,8 +21,10 @@ class Recording {
  public:
   /// Records `program`, cut into `segments`. `buffers[i]` is what index i of its ranges means. Creates missing pipelines.
   /// The first segment begins with a barrier against all earlier shader and transfer work; the last ends with one that
-  /// makes writes visible to the host.
-  static Result<Recording> create(Device& device, const Program& program, std::span<const Segment> segments, std::span<const Buffer* const> buffers);
+  /// makes writes visible to the host. With `timestamps`, the profiling recording: every dispatch waits for the one before
+  /// it, and the pool, which outlives the recording, gets their times.
+  static Result<Recording> create(Device& device, const Program& program, std::span<const Segment> segments, std::span<const Buffer* const> buffers,
+                                  const TimestampPool* timestamps = nullptr);
   Recording() = default;
   Recording(Recording&& other) noexcept { swap(other); }
   Recording& operator=(Recording&& other) noexcept {
@@ -39,7 +42,7 @@ class Recording {
  private:
   void swap(Recording& other) noexcept;
   Status allocate_sets(const Program& program, std::span<const Pipeline* const> pipelines, std::span<const Buffer* const> buffers);
-  Status record(const Program& program, std::span<const Pipeline* const> pipelines);
+  Status record(const Program& program, std::span<const Pipeline* const> pipelines, const TimestampPool* timestamps);
 
   Device* device_ = nullptr;
   VkCommandPool command_pool_ = VK_NULL_HANDLE;

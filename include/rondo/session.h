@@ -47,11 +47,25 @@ struct SessionOptions {
   std::vector<std::int32_t> stop_ids;  ///< at most 16; the model's own with `use_model_stop_ids`
   bool use_model_stop_ids = true;
   std::vector<std::string> stop_texts;  ///< generate() ends before the first of them, also where it spans tokens
+  bool profile = false;                ///< record timestamps around every dispatch, one step in flight: slower, see take_profile
   double max_segment_us = 100'000;     ///< predicted time above which a step is cut into several command buffers
 };
 
 /// Why a session stopped making tokens.
 enum class StopReason : std::uint8_t { kNone, kLength, kStopId, kContext, kCancelled, kStopText };
+
+/// One dispatch of a profiled step.
+struct ProfiledDispatch {
+  std::string label;   ///< operator, kernel and weight type
+  double begin_us = 0; ///< on the device's clock
+  double end_us = 0;
+};
+
+/// One step as the device ran it, dispatch after dispatch.
+struct ProfiledStep {
+  std::string name;    ///< "decode 1", "prefill 64", ...
+  std::vector<ProfiledDispatch> dispatches;
+};
 
 /// Counters since the session was made.
 struct SessionStatistics {
@@ -80,7 +94,7 @@ class RONDO_API Session {
 
   /// Plans and allocates KV cache and activations, records the steps. The model must be loaded.
   /// Errors: kOutOfMemory or kUnsupported (the context does not fit the device, with the plan), kFailedPrecondition,
-  /// kInvalidArgument (options out of their range, by name).
+  /// kInvalidArgument (options out of their range, by name), kUnsupported (a profile on a device without timestamps).
   static Result<Session> create(const Model& model, const SessionOptions& options = {});
   Session(Session&&) noexcept;
   Session& operator=(Session&&) noexcept;
@@ -118,6 +132,8 @@ class RONDO_API Session {
   std::span<const std::int32_t> tokens() const;
   std::uint32_t n_ctx() const;
   const SessionStatistics& statistics() const;
+  /// The steps profiled since the last call, in order; empty unless SessionOptions::profile.
+  std::vector<ProfiledStep> take_profile();
 
   /// Encodes `prompt` (with BOS only at position 0), appends it, and calls `on_text` with valid UTF-8 as it comes, until
   /// `max_new_tokens`, a stop or a `false` from `on_text` (which cancels). After a stop text the session is rewound to before

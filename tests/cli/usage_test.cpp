@@ -167,6 +167,8 @@ INSTANTIATE_TEST_SUITE_P(
         Refused{"NanPenalty", generate({"--repeat-penalty", "nan"}), {"--repeat-penalty"}},
         Refused{"NegativeLastN", generate({"--repeat-last-n", "-1"}), {"--repeat-last-n"}},
         Refused{"EmptyPipelineCache", generate({"--pipeline-cache", ""}), {"--pipeline-cache"}},
+        Refused{"EmptyTrace", generate({"--trace", ""}), {"--trace"}},
+        Refused{"TimingsOfReference", {"eval", "-m", kModel, "--inputs", "a", "--outputs", "b", "--reference", "--timings"}, {"--timings", "--reference"}},
         Refused{"EmptyStop", generate({"--stop", ""}), {"--stop"}}),
     name_of);
 
@@ -201,8 +203,6 @@ INSTANTIATE_TEST_SUITE_P(
         Refused{"As", generate({"--as", "baseline"}), {"--as"}},
         Refused{"AsJoined", generate({"--as=baseline"}), {"--as"}},
         Refused{"Quarantine", generate({"--quarantine", "q"}), {"--quarantine"}},
-        Refused{"Timings", generate({"--timings"}), {"--timings"}},
-        Refused{"Trace", generate({"--trace", "t.json"}), {"--trace"}},
         Refused{"EvalGraph", {"eval", "--graph", "g.json", "--inputs", "a", "--outputs", "b"}, {"--graph"}},
         Refused{"BenchRandom", {"bench", "--random", "15m", "--type", "q4_0"}, {"--random"}},
         Refused{"BenchKernels", {"bench", "--kernels"}, {"--kernels"}}),

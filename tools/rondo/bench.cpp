@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tools/rondo/command.h"
+#include "tools/rondo/profile.h"
 
 namespace rondo::tools {
 
@@ -16,6 +17,7 @@ struct BenchFlags {
   std::string model, burst = "auto", output = "md";
   std::vector<std::uint32_t> prompts = {512}, generated = {128}, depths = {0};
   std::uint32_t repetitions = 5;
+  ProfileFlags profile;
 };
 
 struct Test {
@@ -63,11 +65,12 @@ Result<RunTimes> run_once(Session& session, const Test& test, std::span<const st
   return run_session(session, {}, test.n_gen, {});
 }
 
-Result<Measured> measure(Model& model, const GlobalFlags& flags, const BenchFlags& own, const Test& test) {
+Result<Measured> measure(Model& model, const GlobalFlags& flags, const BenchFlags& own, const Test& test, Profile& profile) {
   SessionOptions options = flags.session_options();
   options.use_model_stop_ids = false;
   options.n_ctx = test.depth + test.n_prompt + test.n_gen + 2;
   options.burst = parse_burst(own.burst);
+  profile.configure(options);
   RONDO_ASSIGN(Session session, Session::create(model, options));
   const Interruptible interruptible(session);
   const std::vector<std::int32_t> tokens = some_tokens(test.depth + test.n_prompt + 1, model.info().n_vocab);
@@ -84,7 +87,11 @@ Result<Measured> measure(Model& model, const GlobalFlags& flags, const BenchFlag
     RONDO_ASSIGN(const RunTimes times, run_once(session, test, tokens));
     const double cpu = test.n_prompt ? thread_cpu_s() - cpu_before : times.decode_cpu;
     if (interrupted()) return Status(StatusCode::kCancelled, "interrupted");
-    if (repetition == 0) continue;
+    if (repetition == 0) {
+      (void)session.take_profile();
+      continue;
+    }
+    profile.collect(session);
     measured.tps.push_back(n / ((test.n_prompt ? times.first_token : times.last_token) - times.appended));
     const double share = 1.0 / own.repetitions;
     const double n_warmup_steps = test.n_prompt ? 0 : 1;
@@ -138,6 +145,7 @@ void print_csv(const std::vector<Measured>& results) {
 }
 
 Status bench(const GlobalFlags& flags, const BenchFlags& own, int& closed) {
+  RONDO_ASSIGN(Profile profile, Profile::open(own.profile));
   RONDO_ASSIGN(std::unique_ptr<Workbench> workbench, Workbench::open(flags, own.model));
   std::vector<Measured> results;
   for (std::uint32_t depth : own.depths) {
@@ -146,7 +154,7 @@ Status bench(const GlobalFlags& flags, const BenchFlags& own, int& closed) {
     for (std::uint32_t n : own.generated) tests.push_back({0, n, depth});
     for (const Test& test : tests) {
       if (test.n_prompt == 0 && test.n_gen == 0) continue;
-      RONDO_ASSIGN(Measured measured, measure(workbench->model(), flags, own, test));
+      RONDO_ASSIGN(Measured measured, measure(workbench->model(), flags, own, test, profile));
       results.push_back(std::move(measured));
     }
   }
@@ -155,6 +163,8 @@ Status bench(const GlobalFlags& flags, const BenchFlags& own, int& closed) {
   if (own.output == "json") fmt::print("{}\n", as_json(*workbench, device, model, results));
   else if (own.output == "csv") print_csv(results);
   else print_md(device, model, results);
+  if (profile.wanted()) fmt::print(stderr, "speeds under the profiler: one step in flight, one dispatch at a time\n");
+  RONDO_TRY(profile.finish());
   closed = workbench->close();
   return {};
 }
@@ -172,6 +182,7 @@ void add_bench(CLI::App& app, GlobalFlags& flags, int& status) {
   command->add_option("-r", own->repetitions, "repetitions")->check(CLI::Range(1u, 1000u))->capture_default_str();
   command->add_option("--burst", own->burst, "most decode steps per submission")->check(check_burst)->type_name("auto|K");
   command->add_option("-o,--output", own->output, "format")->check(CLI::IsMember({"md", "csv", "json"}))->type_name("md|csv|json");
+  add_profile_flags(*command, own->profile);
   add_global_flags(*command, flags);
   command->callback([&flags, &status, own] {
     int closed = kDone;

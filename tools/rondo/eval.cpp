@@ -4,12 +4,14 @@
 #include "models/formats/safetensors.h"
 #include "models/reference.h"
 #include "tools/rondo/command.h"
+#include "tools/rondo/profile.h"
 
 namespace rondo::tools {
 
 namespace {
 
 struct EvalFlags {
+  ProfileFlags profile;
   std::string model, inputs, outputs;
   bool reference = false;
 };
@@ -55,18 +57,22 @@ Status evaluate(const GlobalFlags& flags, const EvalFlags& own, int& closed) {
       logits.insert(logits.end(), one.begin(), one.end());
     }
   } else {
+    RONDO_ASSIGN(Profile profile, Profile::open(own.profile));
     RONDO_ASSIGN(std::unique_ptr<Workbench> bench, Workbench::open(flags, own.model));
     RONDO_TRY(check_input(bench->model().info().n_vocab));
     {
       SessionOptions options = flags.session_options();
       options.n_ctx = static_cast<std::uint32_t>(input.tokens);
+      profile.configure(options);
       RONDO_ASSIGN(Session session, Session::create(bench->model(), options));
       for (std::uint64_t b = 0; b < input.batch; ++b) {
         RONDO_TRY(session.rewind(0));
         RONDO_ASSIGN(const std::vector<float> one, session.wait_logits(row(b)));
         logits.insert(logits.end(), one.begin(), one.end());
       }
+      profile.collect(session);
     }
+    RONDO_TRY(profile.finish());
     closed = bench->close();
   }
   const models::SafetensorsTensor output{"logits", models::SafetensorsDtype::kF32, {input.batch, input.tokens, logits.size() / (input.batch * input.tokens)},
@@ -84,8 +90,13 @@ void add_eval(CLI::App& app, GlobalFlags& flags, int& status) {
   command->add_option("--inputs", own->inputs, "safetensors file with input_ids (batch, tokens)")->required();
   command->add_option("--outputs", own->outputs, "safetensors file to write: logits (batch, tokens, vocabulary)")->required();
   command->add_flag("--reference", own->reference, "compute on the CPU, with the operators' references; needs no Vulkan");
+  add_profile_flags(*command, own->profile);
   add_global_flags(*command, flags);
   command->callback([&flags, &status, own] {
+    if (own->reference && own->profile.wanted()) {
+      status = report("--timings and --trace are about a device, and --reference uses none", kUsage);
+      return;
+    }
     int closed = kDone;
     const Status done = evaluate(flags, *own, closed);
     status = !done.ok() ? report(done) : interrupted() ? static_cast<int>(kInterrupted) : closed;

@@ -9,6 +9,7 @@
 #include "models/stop_filter.h"
 #include "models/utf8.h"
 #include "tools/rondo/command.h"
+#include "tools/rondo/profile.h"
 
 namespace rondo::tools {
 
@@ -18,6 +19,7 @@ struct GenerateFlags {
   std::string model, prompt, file, tokens, burst = "auto";
   std::uint32_t n = 128, ctx = 0;
   std::vector<std::string> stop_texts;
+  ProfileFlags profile;
   SamplingOptions sampling{0.8f, 40, 0.95f, 0.05f, 1, 64};
   std::uint64_t seed = 0;
   bool has_prompt = false, has_tokens = false, has_seed = false, has_ctx = false, ignore_eos = false, parse_special = false, json = false;
@@ -55,12 +57,13 @@ void print_statistics(const Workbench& bench, const std::string& device, const R
   const double decode_s = times.last_token - times.first_token;
   const double rate = times.n_tokens > 1 && decode_s > 0 ? static_cast<double>(times.n_tokens - 1) / decode_s : 0;
   const double prefill_s = times.first_token - times.appended;
-  fmt::print(stderr, "\n[{}: loaded in {:.2f} s; {} tokens of input at {:.0f}/s, {} of output at {:.0f}/s; ended by {}{}]\n", device, bench.load_s(), n_prompt,
+  fmt::print(stderr, "\n[{}: loaded in {:.2f} s; {} tokens of input at {:.0f}/s, {} of output at {:.0f}/s; ended by {}{}{}]\n", device, bench.load_s(), n_prompt,
              prefill_s > 0 ? static_cast<double>(n_prompt) / prefill_s : 0, times.n_tokens, rate, stop_name(stop),
-             own.sampling.temperature > 0 ? fmt::format("; seed {}", own.seed) : "");
+             own.sampling.temperature > 0 ? fmt::format("; seed {}", own.seed) : "", own.profile.wanted() ? "; speeds under the profiler" : "");
 }
 
 Status generate(const GlobalFlags& flags, const GenerateFlags& own, StopReason& stop, int& closed) {
+  RONDO_ASSIGN(Profile profile, Profile::open(own.profile));
   RONDO_ASSIGN(std::unique_ptr<Workbench> bench, Workbench::open(flags, own.model));
   Model& model = bench->model();
   if (own.ctx > model.info().context) {
@@ -71,6 +74,7 @@ Status generate(const GlobalFlags& flags, const GenerateFlags& own, StopReason& 
   options.n_ctx = own.ctx;
   options.seed = own.seed;
   options.sampling = own.sampling;
+  profile.configure(options);
   options.use_model_stop_ids = !own.ignore_eos;
   options.burst = parse_burst(own.burst);
 
@@ -99,6 +103,7 @@ Status generate(const GlobalFlags& flags, const GenerateFlags& own, StopReason& 
                    return !filter.stopped();
                  }));
     stop = session.stop_reason();
+    profile.collect(session);
     if (!filter.stopped()) emit(filter.add_token(utf8.finish()));
     if (filter.stopped()) {
       tokens.resize(filter.n_tokens_before());
@@ -124,6 +129,7 @@ Status generate(const GlobalFlags& flags, const GenerateFlags& own, StopReason& 
     fmt::print("\n");
     print_statistics(*bench, bench->device().info().name, times, prompt.size(), stop, own);
   }
+  RONDO_TRY(profile.finish());
   closed = bench->close();
   return {};
 }
@@ -155,6 +161,7 @@ void add_generate(CLI::App& app, GlobalFlags& flags, int& status) {
   command->add_option("--burst", own->burst, "most decode steps per submission")->check(check_burst)->type_name("auto|K");
   command->add_flag("--parse-special", own->parse_special, "special tokens in the text become their ids");
   command->add_flag("--json", own->json, "print one JSON document");
+  add_profile_flags(*command, own->profile);
   add_global_flags(*command, flags);
   command->callback([&flags, &status, own, prompt, file, tokens, ctx, seed] {
     own->has_prompt = prompt->count() > 0;
