@@ -32,6 +32,8 @@ struct LoadedModel {
   ModelInfo info;
   std::vector<runtime::Buffer> weight_buffers;
 
+  bool random_weights = false;  ///< made on the device, not read: see random_weights.h
+
   /// Loading: what is done of blocks, parts and rows, and the kernels still to be built.
   LoadProgress progress;
   runtime::Uploader uploader;

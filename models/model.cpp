@@ -6,6 +6,7 @@
 
 #include "models/loaded_model.h"
 #include "models/placement.h"
+#include "models/random_weights.h"
 #include "models/tokenizers/tokenizer_model.h"
 #include "runtime/kernel.h"
 
@@ -133,7 +134,7 @@ Status build_kernel(LoadedModel& model, const runtime::Kernel& kernel) {
   RONDO_ASSIGN(runtime::Buffer inactive, runtime::Buffer::create(device, 256, runtime::MemoryIntent::kDevice, "inactive state"));
   runtime::CommandList clear(device);
   RONDO_TRY(clear.begin());
-  clear.fill_zero(inactive);
+  clear.fill(inactive, 0);
   RONDO_ASSIGN(const VkCommandBuffer clearing, clear.end());
 
   runtime::Program program;
@@ -196,7 +197,8 @@ Result<LoadProgress> Model::load_some(std::chrono::microseconds budget) {
   const auto until = std::chrono::steady_clock::now() + budget;
   while (!model.progress.finished) {
     if (model.block < model.checkpoint->blocks.size()) {
-      if (Status status = models::upload_some(model); !status.ok()) return status.with_prefix(model.checkpoint->file.name());
+      Status status = model.random_weights ? models::make_random_block(model, model.block++) : models::upload_some(model);
+      if (!status.ok()) return status.with_prefix(model.checkpoint->file.name());
     } else if (model.options.executor && !model.pipelines_created) {
       const std::vector<runtime::Kernel> kernels(model.kernels_to_build.begin(), model.kernels_to_build.end());
       RONDO_TRY(model.device.kernels().create_all(kernels, model.options.executor));

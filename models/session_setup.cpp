@@ -207,8 +207,8 @@ Status SessionState::write_initial_state() {
   RONDO_TRY(list.begin());
   list.update(state_, 0, std::as_bytes(std::span(words)));
   // Caches and activations start as zeros: what a kernel may read before it is written is then finite.
-  for (const runtime::Buffer& cache : caches_) list.fill_zero(cache);
-  list.fill_zero(activations_);
+  for (const runtime::Buffer& cache : caches_) list.fill(cache, 0);
+  list.fill(activations_, 0);
   RONDO_ASSIGN(const VkCommandBuffer commands, list.end());
   const runtime::Batch batch{{&commands, 1}};
   RONDO_ASSIGN(const std::uint64_t value, device_.submit({&batch, 1}));

@@ -311,6 +311,24 @@ Status SessionState::rewind(std::uint32_t position) {
   return {};
 }
 
+Status SessionState::pretend_depth(std::uint32_t position) {
+  if (position >= n_ctx_) return Status(StatusCode::kInvalidArgument, fmt::format("session: a depth of {} does not fit the context of {}", position, n_ctx_));
+  RONDO_TRY(rewind(0));
+  runtime::CommandList list(device_);
+  RONDO_TRY(list.begin());
+  // All equal and small: 0.1 as f32, or twice as f16.
+  const std::uint32_t pattern = model_->kv_type() == graph::Type::kF16 ? 0x2e662e66u : 0x3dcccccdu;
+  for (const runtime::Buffer& cache : caches_) list.fill(cache, pattern);
+  list.fill(tokens_, 0);
+  RONDO_ASSIGN(const VkCommandBuffer commands, list.end());
+  const runtime::Batch batch{{&commands, 1}};
+  RONDO_ASSIGN(const std::uint64_t value, device_.submit({&batch, 1}));
+  staging_lists_.emplace_back(value, std::move(list));
+  history_.assign(position, 0);
+  planned_position_ = position_ = n_staged_ = position;
+  return {};
+}
+
 Status SessionState::record_logits_step() {
   const Checkpoint& checkpoint = *model_->checkpoint;
   constexpr std::int64_t kRows = 64;

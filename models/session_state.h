@@ -41,6 +41,8 @@ class SessionState {
   std::span<const std::int32_t> tokens() const { return history_; }
   std::uint32_t n_ctx() const { return n_ctx_; }
   const SessionStatistics& statistics() const { return statistics_; }
+  /// For measurements at a depth: token ids and cache rows up to `position` hold made-up numbers, as if prefilled.
+  Status pretend_depth(std::uint32_t position);
   std::vector<ProfiledStep> take_profile() { return std::exchange(profile_, {}); }
   const LoadedModel& model() const { return *model_; }
   const SessionOptions& options() const { return options_; }

@@ -61,7 +61,7 @@ void CommandList::update(const Buffer& to, std::uint64_t offset_bytes, std::span
   }
 }
 
-void CommandList::fill_zero(const Buffer& to) { device_->vk().vkCmdFillBuffer(commands_, to.handle(), 0, VK_WHOLE_SIZE, 0); }
+void CommandList::fill(const Buffer& to, std::uint32_t word) { device_->vk().vkCmdFillBuffer(commands_, to.handle(), 0, VK_WHOLE_SIZE, word); }
 
 Result<VkCommandBuffer> CommandList::end() {
   const VkMemoryBarrier memory{VK_STRUCTURE_TYPE_MEMORY_BARRIER, nullptr, VK_ACCESS_TRANSFER_WRITE_BIT, VK_ACCESS_HOST_READ_BIT};

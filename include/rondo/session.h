@@ -145,6 +145,9 @@ class RONDO_API Session {
   /// Appends `tokens` and waits for the logits of every one of them: (tokens, n_vocab), f32. Makes its recording first.
   Result<std::vector<float>> wait_logits(std::span<const std::int32_t> tokens);
 
+  /// For Rondo's own use.
+  models::SessionState& internal() { return *impl_; }
+
  private:
   explicit Session(std::unique_ptr<models::SessionState> impl);
   std::unique_ptr<models::SessionState> impl_;

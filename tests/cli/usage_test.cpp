@@ -99,7 +99,7 @@ INSTANTIATE_TEST_SUITE_P(
         Refused{"NoModelToGenerateFrom", {"generate", "-p", "x"}, {"--model"}},
         Refused{"NoModelToTokenize", {"tokenize", "-p", "x"}, {"--model"}},
         Refused{"NoModelToEvaluate", {"eval", "--inputs", "a", "--outputs", "b"}, {"--model"}},
-        Refused{"NoModelToMeasure", {"bench"}, {"--model"}},
+        Refused{"NoModelToMeasure", {"bench"}, {"-m", "--random"}},
         Refused{"NoInputs", {"eval", "-m", kModel, "--outputs", "b"}, {"--inputs"}},
         Refused{"NoOutputs", {"eval", "-m", kModel, "--inputs", "a"}, {"--outputs"}},
         Refused{"NoPrompt", {"generate", "-m", kModel}, {"-p", "-f", "--tokens"}},
@@ -169,6 +169,9 @@ INSTANTIATE_TEST_SUITE_P(
         Refused{"EmptyPipelineCache", generate({"--pipeline-cache", ""}), {"--pipeline-cache"}},
         Refused{"EmptyTrace", generate({"--trace", ""}), {"--trace"}},
         Refused{"TimingsOfReference", {"eval", "-m", kModel, "--inputs", "a", "--outputs", "b", "--reference", "--timings"}, {"--timings", "--reference"}},
+        Refused{"UnknownShape", {"bench", "--random", "7b"}, {"'7b'", "135m"}}, Refused{"UnknownType", {"bench", "--random", "15m", "--type", "q9"}, {"'q9'", "q8_0"}},
+        Refused{"TypeWithoutRandom", bench({"--type", "q8_0"}), {"--type", "--random"}},
+        Refused{"RandomAndFile", bench({"--random", "15m"}), {"--random"}},
         Refused{"EmptyStop", generate({"--stop", ""}), {"--stop"}}),
     name_of);
 
@@ -204,7 +207,6 @@ INSTANTIATE_TEST_SUITE_P(
         Refused{"AsJoined", generate({"--as=baseline"}), {"--as"}},
         Refused{"Quarantine", generate({"--quarantine", "q"}), {"--quarantine"}},
         Refused{"EvalGraph", {"eval", "--graph", "g.json", "--inputs", "a", "--outputs", "b"}, {"--graph"}},
-        Refused{"BenchRandom", {"bench", "--random", "15m", "--type", "q4_0"}, {"--random"}},
         Refused{"BenchKernels", {"bench", "--kernels"}, {"--kernels"}}),
     name_of);
 

@@ -134,7 +134,7 @@ TEST(CommandListTest, UpdatesLongerThanOneCommandAndFills) {
     EXPECT_EQ(read_all(device, to, 0, size), written);
     EXPECT_EQ(read_all(device, to, 65'536 - 4, 12), std::vector<std::byte>(written.begin() + 65'532, written.begin() + 65'544));
     RONDO_ASSERT_OK(commands.begin());
-    commands.fill_zero(to);
+    commands.fill(to, 0);
     submit_and_wait(device, commands);
     EXPECT_EQ(read_all(device, to, 0, size), std::vector<std::byte>(size));
   }

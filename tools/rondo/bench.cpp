@@ -6,15 +6,18 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "models/session_state.h"
+
 #include "tools/rondo/command.h"
 #include "tools/rondo/profile.h"
+#include "tools/rondo/random_model.h"
 
 namespace rondo::tools {
 
 namespace {
 
 struct BenchFlags {
-  std::string model, burst = "auto", output = "md";
+  std::string model, random, type = "q8_0", burst = "auto", output = "md";
   std::vector<std::uint32_t> prompts = {512}, generated = {128}, depths = {0};
   std::uint32_t repetitions = 5;
   ProfileFlags profile;
@@ -75,8 +78,12 @@ Result<Measured> measure(Model& model, const GlobalFlags& flags, const BenchFlag
   const Interruptible interruptible(session);
   const std::vector<std::int32_t> tokens = some_tokens(test.depth + test.n_prompt + 1, model.info().n_vocab);
   if (test.depth > 0) {
-    RONDO_ASSIGN(const RunTimes filled, run_session(session, std::span(tokens).first(test.depth), 0, {}));
-    (void)filled;
+    if (own.random.empty()) {
+      RONDO_ASSIGN(const RunTimes filled, run_session(session, std::span(tokens).first(test.depth), 0, {}));
+      (void)filled;
+    } else {
+      RONDO_TRY(session.internal().pretend_depth(test.depth));
+    }
   }
   Measured measured;
   measured.test = test;
@@ -146,7 +153,7 @@ void print_csv(const std::vector<Measured>& results) {
 
 Status bench(const GlobalFlags& flags, const BenchFlags& own, int& closed) {
   RONDO_ASSIGN(Profile profile, Profile::open(own.profile));
-  RONDO_ASSIGN(std::unique_ptr<Workbench> workbench, Workbench::open(flags, own.model));
+  RONDO_ASSIGN(std::unique_ptr<Workbench> workbench, own.random.empty() ? Workbench::open(flags, own.model) : Workbench::open(flags, random_model(own.random, own.type), true));
   std::vector<Measured> results;
   for (std::uint32_t depth : own.depths) {
     std::vector<Test> tests;
@@ -174,7 +181,9 @@ Status bench(const GlobalFlags& flags, const BenchFlags& own, int& closed) {
 void add_bench(CLI::App& app, GlobalFlags& flags, int& status) {
   CLI::App* command = app.add_subcommand("bench", "Measure prefill and decode");
   auto own = std::make_shared<BenchFlags>();
-  command->add_option("-m,--model", own->model, "GGUF file")->required();
+  CLI::Option* model = command->add_option("-m,--model", own->model, "GGUF file");
+  CLI::Option* random = command->add_option("--random", own->random, "no file: a Llama of this shape, its weights made on the device")->check(check_random_shape)->excludes(model)->type_name("SHAPE");
+  command->add_option("--type", own->type, "weight type of --random")->check(check_random_type)->needs(random)->type_name("TYPE");
   const auto range = CLI::Range(0u, 1u << 20);
   command->add_option("-p", own->prompts, "prompt lengths, 0 skips")->delimiter(',')->check(range)->capture_default_str();
   command->add_option("-n", own->generated, "numbers of decoded tokens, 0 skips")->delimiter(',')->check(range)->capture_default_str();
@@ -184,7 +193,11 @@ void add_bench(CLI::App& app, GlobalFlags& flags, int& status) {
   command->add_option("-o,--output", own->output, "format")->check(CLI::IsMember({"md", "csv", "json"}))->type_name("md|csv|json");
   add_profile_flags(*command, own->profile);
   add_global_flags(*command, flags);
-  command->callback([&flags, &status, own] {
+  command->callback([&flags, &status, own, model, random] {
+    if (model->count() + random->count() == 0) {
+      status = report("bench needs -m FILE or --random SHAPE", kUsage);
+      return;
+    }
     int closed = kDone;
     const Status done = bench(flags, *own, closed);
     status = done.ok() ? closed : report(done);

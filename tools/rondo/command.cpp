@@ -13,6 +13,8 @@
 
 #include <fmt/format.h>
 
+#include "models/loaded_model.h"
+
 namespace rondo::tools {
 
 ModelOptions GlobalFlags::model_options() const {
@@ -121,6 +123,10 @@ Result<Instance> open_instance(const GlobalFlags& flags) {
 
 Result<std::unique_ptr<Workbench>> Workbench::open(const GlobalFlags& flags, const std::string& model_path) {
   RONDO_ASSIGN(ByteSource source, open_file(model_path));
+  return open(flags, std::move(source));
+}
+
+Result<std::unique_ptr<Workbench>> Workbench::open(const GlobalFlags& flags, ByteSource source, bool random_weights) {
   std::unique_ptr<Workbench> bench(new Workbench());
   RONDO_ASSIGN(Instance instance, open_instance(flags));
   bench->instance_.emplace(std::move(instance));
@@ -133,6 +139,7 @@ Result<std::unique_ptr<Workbench>> Workbench::open(const GlobalFlags& flags, con
   options.executor = thread_pool();
   RONDO_ASSIGN(Model model, Model::create(*bench->device_, std::move(source), options));
   bench->model_.emplace(std::move(model));
+  bench->model_->internal()->random_weights = random_weights;
   const bool terminal = isatty(STDERR_FILENO) != 0;
   bool shown = false;
   for (;;) {

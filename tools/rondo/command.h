@@ -59,6 +59,8 @@ class Workbench {
  public:
   /// Opens the device, then the model, showing progress on a terminal.
   static Result<std::unique_ptr<Workbench>> open(const GlobalFlags& flags, const std::string& model_path);
+  /// The same for a source; with `random_weights` only its header is read, and the device makes the weights.
+  static Result<std::unique_ptr<Workbench>> open(const GlobalFlags& flags, ByteSource source, bool random_weights = false);
   ~Workbench();
 
   Device& device() { return *device_; }
