@@ -1,8 +1,10 @@
 // Weight types: how GGUF stores a row, how a row is repacked into planes of 32-bit words, and what its values are.
 //
 // On the device a weight of N rows and K columns is one block: a plane of quants (row after row, each `row_words` words),
-// then, at `scale_offset_words`, a plane of scales (each row `scale_row_words` words, two f16 a word). K is padded with
-// zeros to whole groups of 32; every row of quants is a multiple of 16 bytes. The kernels' side is shaders/lib/block_<type>.glsl.
+// then, at `scale_offset_words`, a plane of scales (each row `scale_row_words` words). K is padded with zeros to whole groups
+// of 32; every row of quants is a multiple of 16 bytes. The kernels' side is shaders/lib/block_<type>.glsl, which says what
+// the words of quants hold. Scales: an f16 for each group, two a word (q8_0, q4_0), or the scales of 8 groups together in four
+// words (q4_K) or five (q6_K).
 // Pure functions, no state. Format: the GGUF specification (ggml-org/ggml, docs/gguf.md) and the types' published layouts.
 #pragma once
 
@@ -22,7 +24,8 @@ struct BlockFormat {
   std::uint32_t block_elements;  ///< K must be a multiple
   std::uint32_t block_bytes;     ///< in a file
   std::uint32_t group_words;     ///< words of quants per 32 elements
-  bool has_scales;               ///< one f16 per 32 elements
+  std::uint32_t scale_groups;    ///< scales come for this many groups together,
+  std::uint32_t scale_words;     ///< in this many words
   /// Writes one row of `k` elements: `quants` has row_words words, `scales` scale_row_words. `row` is in file order.
   void (*repack_row)(std::span<const std::byte> row, std::uint32_t k, std::uint32_t* quants, std::uint32_t* scales);
   /// Values of one row of `k` elements.

@@ -10,6 +10,8 @@ const char* type_name(Type type) {
     case Type::kF16: return "f16";
     case Type::kQ8_0: return "q8_0";
     case Type::kQ4_0: return "q4_0";
+    case Type::kQ4_K: return "q4_K";
+    case Type::kQ6_K: return "q6_K";
     case Type::kI32: return "i32";
   }
   return "?";

@@ -9,15 +9,6 @@ namespace rondo::models {
 
 namespace {
 
-graph::Type type_of(GgmlType type) {
-  switch (type) {
-    case GgmlType::kF16: return graph::Type::kF16;
-    case GgmlType::kQ8_0: return graph::Type::kQ8_0;
-    case GgmlType::kQ4_0: return graph::Type::kQ4_0;
-    default: return graph::Type::kF32;  // find_llama_weights refused the rest
-  }
-}
-
 Result<std::vector<float>> read_rope_factors(const ByteSource& source, const GgufFile& file, const LlamaConfig& config) {
   const GgufTensor* tensor = file.find_tensor("rope_freqs.weight");
   std::vector<float> factors;
@@ -48,7 +39,8 @@ Result<std::unique_ptr<Checkpoint>> open_checkpoint(ByteSource source) {
   return checkpoint;
 }
 
-const graph::BlockFormat& file_format(const WeightBlock::Part& part) { return *graph::find_block_format(type_of(part.tensor->type)); }
+// find_llama_weights refused tensors of other types.
+const graph::BlockFormat& file_format(const WeightBlock::Part& part) { return *graph::find_block_format(*find_weight_type(part.tensor->type)); }
 
 Status read_rows(const Checkpoint& checkpoint, const WeightBlock::Part& part, std::int64_t first, std::int64_t n, std::vector<std::byte>& bytes) {
   const std::uint64_t row_bytes = graph::file_row_bytes(file_format(part), part.tensor->dims[0]);

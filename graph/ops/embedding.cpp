@@ -16,8 +16,13 @@ Status infer(Graph& graph, Node& node) {
   RONDO_TRY(check_contiguous(graph, node.inputs[0], "ids"));
   if (node.inputs[1] == kNone) return refuse("weight is missing");
   const Tensor& weight = graph.tensor(node.inputs[1]);
-  if (!find_block_format(weight.type)) return refuse(fmt::format("weight is {}, which is not a weight type", type_name(weight.type)));
+  const BlockFormat* format = find_block_format(weight.type);
+  if (!format) return refuse(fmt::format("weight is {}, which is not a weight type", type_name(weight.type)));
   if (weight.shape.rank != 2) return refuse(fmt::format("weight is {} but must be (V, D)", to_string(weight.shape)));
+  if (weight.shape[1] % format->block_elements != 0) {
+    return refuse(fmt::format("weight is {} of type {}, whose rows come in blocks of {}", to_string(weight.shape), type_name(weight.type),
+                              format->block_elements));
+  }
   const bool dense = graph.storage(weight.storage).kind != StorageKind::kWeight;
   if (dense && weight.type != Type::kF32) return refuse("a weight that is computed must be f32");
   RONDO_TRY(check_rows(graph, node.inputs[1], "weight"));

@@ -101,6 +101,18 @@ Result<LlamaConfig> read_llama_config(const GgufFile& file) {
   return config;
 }
 
+std::optional<graph::Type> find_weight_type(GgmlType type) {
+  switch (type) {
+    case GgmlType::kF32: return graph::Type::kF32;
+    case GgmlType::kF16: return graph::Type::kF16;
+    case GgmlType::kQ8_0: return graph::Type::kQ8_0;
+    case GgmlType::kQ4_0: return graph::Type::kQ4_0;
+    case GgmlType::kQ4_K: return graph::Type::kQ4_K;
+    case GgmlType::kQ6_K: return graph::Type::kQ6_K;
+    default: return std::nullopt;
+  }
+}
+
 namespace {
 
 /// Finds, checks and groups tensors.
@@ -152,15 +164,12 @@ class WeightFinder {
     if (tensor->n_dims != 2 || tensor->dims[0] != static_cast<std::uint64_t>(columns) || tensor->dims[1] != static_cast<std::uint64_t>(rows)) {
       return corrupt(file_, fmt::format("tensor '{}' is ({}, {}) in {} dimensions but must be ({}, {})", name, tensor->dims[1], tensor->dims[0], tensor->n_dims, rows, columns));
     }
-    switch (tensor->type) {
-      case GgmlType::kF32: type = graph::Type::kF32; break;
-      case GgmlType::kF16: type = graph::Type::kF16; break;
-      case GgmlType::kQ8_0: type = graph::Type::kQ8_0; break;
-      case GgmlType::kQ4_0: type = graph::Type::kQ4_0; break;
-      default:
-        return unsupported(file_, fmt::format("tensor '{}' is {}, a weight type that is not there yet (f32, f16, q8_0 and q4_0 are)", name,
-                                              ggml_type_info(tensor->type).name));
+    const std::optional<graph::Type> kept = find_weight_type(tensor->type);
+    if (!kept) {
+      return unsupported(file_, fmt::format("tensor '{}' is {}, a weight type that is not there yet (f32, f16, q8_0, q4_0, q4_K and q6_K are)", name,
+                                            ggml_type_info(tensor->type).name));
     }
+    type = *kept;
     return tensor;
   }
 

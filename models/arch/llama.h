@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -56,6 +57,9 @@ struct WeightBlock {
   };
   std::vector<Part> parts;
 };
+
+/// The type in which matrices of a file's type are kept; none for types that are not there yet.
+std::optional<graph::Type> find_weight_type(GgmlType type);
 
 /// Finds the model's tensors in the file, checks their shapes and types, and groups them into blocks (q, k, v; gate, up).
 /// Errors: kCorruptData (missing tensors, wrong shapes), kUnsupported (weight types), naming file and tensor.

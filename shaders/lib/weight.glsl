@@ -4,20 +4,28 @@
 #define RONDO_TYPE_F16 1u
 #define RONDO_TYPE_Q8_0 2u
 #define RONDO_TYPE_Q4_0 3u
+#define RONDO_TYPE_Q4_K 4u
+#define RONDO_TYPE_Q6_K 5u
 
 layout(std430, set = 0, binding = RONDO_WEIGHT_BINDING) readonly buffer WeightWords { uint weight_words[]; };
+layout(std430, set = 0, binding = RONDO_WEIGHT_BINDING) readonly buffer WeightWords2 { uvec2 weight_words2[]; };
 layout(std430, set = 0, binding = RONDO_WEIGHT_BINDING) readonly buffer WeightWords4 { uvec4 weight_words4[]; };
 
 #include "lib/block_f16.glsl"
 #include "lib/block_f32.glsl"
 #include "lib/block_q4_0.glsl"
+#include "lib/block_q4_k.glsl"
+#include "lib/block_q6_k.glsl"
 #include "lib/block_q8_0.glsl"
 
-// The unscaled values of 32 elements, and what to multiply their sum of products (or each of them) by.
+// The unscaled values of 32 elements, and what to multiply their sum of products (or each of them) by; types whose groups
+// have more than one factor give the values themselves, and 1.
 float weight_group(uint row, uint group, out vec4 w[8]) {
   switch (kWeightType) {
     case RONDO_TYPE_F32: weight_group_f32(row, group, w); return 1.0;
     case RONDO_TYPE_F16: weight_group_f16(row, group, w); return 1.0;
+    case RONDO_TYPE_Q4_K: weight_group_q4_k(row, group, w); return 1.0;
+    case RONDO_TYPE_Q6_K: weight_group_q6_k(row, group, w); return 1.0;
     case RONDO_TYPE_Q8_0: weight_group_q8_0(row, group, w); break;
     default: weight_group_q4_0(row, group, w); break;
   }

@@ -140,6 +140,9 @@ INSTANTIATE_TEST_SUITE_P(
         Accuracy{"DemoF32", "demo/kjv-f32.gguf", "demo/expected.safetensors", "f32", false, 1e-4},
         Accuracy{"DemoReference", "demo/kjv-f32.gguf", "demo/expected.safetensors", "f32", true, 1e-4},
         Accuracy{"Q8F32", "quant/tiny-Q8_0.gguf", "quant/tiny-Q8_0.expected.safetensors", "f32", false, 1e-4},
+        Accuracy{"Q4KF32", "quant/tiny-Q4_K_M.gguf", "quant/tiny-Q4_K_M.expected.safetensors", "f32", false, 1e-4},
+        Accuracy{"Q4KReference", "quant/tiny-Q4_K_M.gguf", "quant/tiny-Q4_K_M.expected.safetensors", "f32", true, 1e-4},
+        Accuracy{"Q6KF16", "quant/tiny-Q6_K.gguf", "quant/tiny-Q6_K.expected.safetensors", "f16", false, 1e-3},
         Accuracy{"F16F16", "quant/tiny-F16.gguf", "quant/tiny-F16.expected.safetensors", "f16", false, 1e-3}),
     name_of);
 

@@ -118,7 +118,7 @@ TEST(ModelFileTest, OtherKindsNameWhatIsNotThereYet) {
 
 TEST(ModelFileTest, OtherWeightTypesNameTheTensor) {
   RONDO_REQUIRE_TEST_DATA();
-  for (const char* type : {"Q5_0", "Q4_K_M", "IQ4_NL"}) {
+  for (const char* type : {"Q5_0", "Q5_K_M", "IQ4_NL"}) {
     const std::string model = testing::test_data_path(std::string("quant/tiny-") + type + ".gguf");
     expect_error(generate(model), 1, {model, "tensor '", "not there yet"});
     testing::expect_done(tokenize(model));

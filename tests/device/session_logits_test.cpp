@@ -24,6 +24,8 @@ constexpr Case kCases[] = {
     {"Stories260K", "stories260K/stories260K.gguf", "stories260K/expected.safetensors", false},
     {"TinyF16", "quant/tiny-F16.gguf", "quant/tiny-F16.expected.safetensors", false},
     {"TinyQ8_0", "quant/tiny-Q8_0.gguf", "quant/tiny-Q8_0.expected.safetensors", false},
+    {"TinyQ4_K", "quant/tiny-Q4_K_M.gguf", "quant/tiny-Q4_K_M.expected.safetensors", false},
+    {"TinyQ6_K", "quant/tiny-Q6_K.gguf", "quant/tiny-Q6_K.expected.safetensors", false},
 };
 
 /// Bounds on the logits, as parts of their range: what f32 arithmetic costs, and what rounding K and V to f16 costs.

@@ -13,8 +13,9 @@ using graph::Type;
 
 class EmbeddingTest : public ::testing::TestWithParam<Type> {
  protected:
+  std::int64_t columns(std::int64_t at_least) const { return whole_blocks(GetParam(), at_least); }
   std::vector<std::int64_t> widths() const {
-    if (GetParam() == Type::kQ8_0 || GetParam() == Type::kQ4_0) return {32, 96, 1056};
+    if (has_blocks(GetParam())) return {columns(32), columns(96), columns(1056)};
     return {1, 2, 37, 41, 64, 257};
   }
 };
@@ -33,7 +34,7 @@ TEST_P(EmbeddingTest, RowsAreCopied) {
 TEST_P(EmbeddingTest, IdsOutsideTheVocabularyGiveZeros) {
   OpCase c;
   const TensorId ids = c.i32("ids", {2, 4}, std::vector<std::int32_t>{-1, 0, 37, 36, 0x7fffffff, static_cast<std::int32_t>(0x80000000), 38, -37});
-  const TensorId weight = c.weight("weight", GetParam(), 37, 64, weight_rows(GetParam(), 37, 64, 2, WeightValues::kRandom));
+  const TensorId weight = c.weight("weight", GetParam(), 37, columns(64), weight_rows(GetParam(), 37, columns(64), 2, WeightValues::kRandom));
   c.output(c.graph.add(Op::embedding, {ids, weight}));
   EXPECT_TRUE(agrees(c, kExact));
 }
@@ -42,7 +43,7 @@ TEST_P(EmbeddingTest, IdsOutsideTheVocabularyGiveZeros) {
 TEST_P(EmbeddingTest, SliceOfAWeight) {
   OpCase c;
   const TensorId ids = c.i32("ids", {4}, std::vector<std::int32_t>{0, 12, 13, 5});
-  const TensorId weight = c.weight("weight", GetParam(), 37, 64, weight_rows(GetParam(), 37, 64, 3, WeightValues::kRandom));
+  const TensorId weight = c.weight("weight", GetParam(), 37, columns(64), weight_rows(GetParam(), 37, columns(64), 3, WeightValues::kRandom));
   c.output(c.graph.add(Op::embedding, {ids, c.graph.slice(weight, 0, 7, 20)}));
   EXPECT_TRUE(agrees(c, kExact));
 }
@@ -51,7 +52,7 @@ TEST_P(EmbeddingTest, RowsBeyondTheCountStayUntouched) {
   for (std::int32_t valid : {0, 1, 4, 5, 6}) {
     OpCase c(2);
     const TensorId ids = c.i32("ids", {2, 5}, std::vector<std::int32_t>{1, 2, 3, 4, 5, 6, 7, 8, 9, 10});
-    const TensorId weight = c.weight("weight", GetParam(), 11, 96, weight_rows(GetParam(), 11, 96, 4, WeightValues::kRandom));
+    const TensorId weight = c.weight("weight", GetParam(), 11, columns(96), weight_rows(GetParam(), 11, columns(96), 4, WeightValues::kRandom));
     c.output(c.graph.add(Op::embedding, {ids, weight}), 1);
     c.set_count(0, valid);
     c.set_count(1, 2, valid != 4);
@@ -59,7 +60,7 @@ TEST_P(EmbeddingTest, RowsBeyondTheCountStayUntouched) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Types, EmbeddingTest, ::testing::Values(Type::kF32, Type::kF16, Type::kQ8_0, Type::kQ4_0),
+INSTANTIATE_TEST_SUITE_P(Types, EmbeddingTest, ::testing::Values(Type::kF32, Type::kF16, Type::kQ8_0, Type::kQ4_0, Type::kQ4_K, Type::kQ6_K),
                          [](const ::testing::TestParamInfo<Type>& tested) { return std::string(graph::type_name(tested.param)); });
 
 /// The step's last rows are gathered from activations: rows that are not padded to groups, at a stride.

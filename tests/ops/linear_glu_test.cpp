@@ -22,14 +22,17 @@ struct Sizes {
 class LinearGluTest : public ::testing::TestWithParam<std::tuple<Type, const char*>> {
  protected:
   Type type() const { return std::get<0>(GetParam()); }
-  bool has_blocks() const { return type() == Type::kQ8_0 || type() == Type::kQ4_0; }
   RunOptions options(const char* op = "linear_glu") const {
     RunOptions options;
     options.kernels[op] = std::get<1>(GetParam());
     return options;
   }
   std::vector<Sizes> sizes() const {
-    if (has_blocks()) return {{1, 32, 1}, {2, 64, 3}, {3, 96, 41}, {7, 32, 33}, {1, 1120, 37}, {37, 160, 89}, {9, 256, 257}};
+    if (has_blocks(type())) {
+      std::vector<Sizes> sizes = {{1, 32, 1}, {2, 64, 3}, {3, 96, 41}, {7, 32, 33}, {1, 1120, 37}, {37, 288, 89}, {9, 256, 257}};
+      for (Sizes& s : sizes) s.columns = whole_blocks(type(), s.columns);
+      return sizes;
+    }
     return {{1, 1, 1}, {1, 37, 2}, {2, 2, 3}, {7, 89, 33}, {1, 1031, 113}, {37, 31, 32}, {41, 33, 89}, {9, 128, 257}};
   }
 };
@@ -58,9 +61,10 @@ TEST_P(LinearGluTest, ChoicesForADiscreteDevice) {
 TEST_P(LinearGluTest, FusedFromGateUpAndGlu) {
   for (bool fusion : {false, true}) {
     OpCase c;
-    const TensorId wide = c.f32("wide", {5, 101}, random_values(5 * 101, 5));
-    const TensorId input = c.graph.slice(wide, 1, 3, 99);
-    const TensorId weight = c.weight("weight", type(), 85, 96, weight_rows(type(), 85, 96, 6, WeightValues::kRandom));
+    const std::int64_t k = whole_blocks(type(), 96);
+    const TensorId wide = c.f32("wide", {5, k + 5}, random_values(static_cast<std::size_t>(5 * (k + 5)), 5));
+    const TensorId input = c.graph.slice(wide, 1, 3, k + 3);
+    const TensorId weight = c.weight("weight", type(), 85, k, weight_rows(type(), 85, k, 6, WeightValues::kRandom));
     const TensorId gate = c.graph.add(Op::linear, {input, c.graph.slice(weight, 0, 2, 43)}), up = c.graph.add(Op::linear, {input, c.graph.slice(weight, 0, 43, 84)});
     c.output(c.graph.add(Op::glu, {gate, up}));
     RunOptions forced = options("linear");
@@ -73,11 +77,12 @@ TEST_P(LinearGluTest, FusedFromGateUpAndGlu) {
 }
 
 TEST_P(LinearGluTest, RowsBeyondTheCountStayUntouched) {
+  const std::int64_t k = whole_blocks(type(), 64);
   for (std::int64_t rows : {3, 37}) {
     for (std::int64_t count : {std::int64_t{0}, std::int64_t{1}, rows - 1}) {
       OpCase c(2);
-      const TensorId input = c.f32("input", {2, rows, 64}, integer_values(static_cast<std::size_t>(2 * rows * 64), 7, 2));
-      c.output(c.graph.add(Op::linear_glu, {input, c.weight("weight", type(), 14, 64, weight_rows(type(), 14, 64, 8, WeightValues::kInteger))}), 1);
+      const TensorId input = c.f32("input", {2, rows, k}, integer_values(static_cast<std::size_t>(2 * rows * k), 7, 2));
+      c.output(c.graph.add(Op::linear_glu, {input, c.weight("weight", type(), 14, k, weight_rows(type(), 14, k, 8, WeightValues::kInteger))}), 1);
       c.set_count(0, static_cast<std::int32_t>(count));
       c.set_count(1, 2, count != 1);
       EXPECT_TRUE(agrees(c, kBound, options())) << rows << " rows, count " << count;
@@ -86,7 +91,7 @@ TEST_P(LinearGluTest, RowsBeyondTheCountStayUntouched) {
 }
 
 INSTANTIATE_TEST_SUITE_P(TypesAndKernels, LinearGluTest,
-                         ::testing::Combine(::testing::Values(Type::kF32, Type::kF16, Type::kQ8_0, Type::kQ4_0), ::testing::Values("vector", "wide", "tiled")),
+                         ::testing::Combine(::testing::Values(Type::kF32, Type::kF16, Type::kQ8_0, Type::kQ4_0, Type::kQ4_K, Type::kQ6_K), ::testing::Values("vector", "wide", "tiled")),
                          [](const ::testing::TestParamInfo<std::tuple<Type, const char*>>& tested) {
                            return fmt::format("{}_{}", graph::type_name(std::get<0>(tested.param)), std::get<1>(tested.param));
                          });

@@ -17,11 +17,13 @@ struct Sizes {
   std::int64_t rows, columns, outputs;
 };
 
-bool has_blocks(Type type) { return type == Type::kQ8_0 || type == Type::kQ4_0; }
-
-/// Primes, one, whole groups and what lies beside them.
+/// Primes, one, whole groups and what lies beside them; whole blocks for types that have them.
 std::vector<Sizes> sizes_of(Type type) {
-  if (has_blocks(type)) return {{1, 32, 1}, {2, 64, 3}, {3, 96, 41}, {7, 32, 65}, {1, 1120, 37}, {37, 160, 89}, {41, 96, 130}, {9, 256, 257}};
+  if (has_blocks(type)) {
+    std::vector<Sizes> sizes = {{1, 32, 1}, {2, 64, 3}, {3, 96, 41}, {7, 32, 65}, {1, 1120, 37}, {37, 160, 89}, {41, 288, 130}, {9, 256, 257}};
+    for (Sizes& s : sizes) s.columns = whole_blocks(type, s.columns);
+    return sizes;
+  }
   return {{1, 1, 1}, {1, 37, 2}, {2, 2, 3}, {3, 41, 7}, {7, 89, 65}, {1, 1031, 113}, {37, 31, 64}, {41, 33, 89}, {9, 128, 257}};
 }
 
@@ -56,7 +58,7 @@ TEST_P(LinearTest, RandomValues) {
 }
 
 TEST_P(LinearTest, LargeMagnitudes) {
-  for (const Sizes& s : {Sizes{3, 96, 41}, Sizes{41, 224, 37}}) EXPECT_TRUE(agrees(plain(s, WeightValues::kLarge), {1e-11}, options())) << case_name(s);
+  for (const Sizes& s : {Sizes{3, whole_blocks(type(), 96), 41}, Sizes{41, whole_blocks(type(), 288), 37}}) EXPECT_TRUE(agrees(plain(s, WeightValues::kLarge), {1e-11}, options())) << case_name(s);
 }
 
 TEST_P(LinearTest, ChoicesForADiscreteDevice) {
@@ -72,9 +74,10 @@ TEST_P(LinearTest, LongRows) {
 
 /// Rows of a wider tensor, from a column on: offsets and strides that are and aren't multiples of 4 elements.
 TEST_P(LinearTest, ViewsAsInputAndResidual) {
-  const std::int64_t k = 64, n = 41;
-  for (const auto& [width, column] : {std::pair{71, 5}, std::pair{72, 4}, std::pair{72, 3}, std::pair{65, 0}}) {
+  const std::int64_t k = whole_blocks(type(), 64), n = 41;
+  for (const auto& [beside, column] : {std::pair{7, 5}, std::pair{8, 4}, std::pair{8, 3}, std::pair{1, 0}}) {
     OpCase c;
+    const std::int64_t width = k + beside;
     const TensorId wide = c.f32("wide", {5, width}, random_values(static_cast<std::size_t>(5 * width), 3));
     const TensorId input = c.graph.slice(c.graph.slice(wide, 1, column, column + k), 0, 1, 4);
     const TensorId weight = c.weight("weight", type(), n, k, weight_rows(type(), n, k, 4, WeightValues::kRandom));
@@ -87,19 +90,21 @@ TEST_P(LinearTest, ViewsAsInputAndResidual) {
 /// Rows [7, 7 + 33) of a weight of 48.
 TEST_P(LinearTest, SliceOfAWeight) {
   OpCase c;
-  const TensorId input = c.f32("input", {3, 96}, integer_values(3 * 96, 6, 4));
-  const TensorId weight = c.weight("weight", type(), 48, 96, weight_rows(type(), 48, 96, 7, WeightValues::kInteger));
+  const std::int64_t k = whole_blocks(type(), 96);
+  const TensorId input = c.f32("input", {3, k}, integer_values(static_cast<std::size_t>(3 * k), 6, 4));
+  const TensorId weight = c.weight("weight", type(), 48, k, weight_rows(type(), 48, k, 7, WeightValues::kInteger));
   c.output(c.graph.add(Op::linear, {input, c.graph.slice(weight, 0, 7, 40)}));
   EXPECT_TRUE(agrees(c, kExact, options()));
 }
 
 TEST_P(LinearTest, RowsBeyondTheCountStayUntouched) {
+  const std::int64_t k = whole_blocks(type(), 64);
   for (std::int64_t rows : {3, 8, 37, 64}) {
     for (std::int64_t count : {std::int64_t{0}, std::int64_t{1}, rows / 2, rows - 1, rows + 1}) {
       OpCase c(2);
-      const auto n = static_cast<std::size_t>(2 * rows * 64);
-      const TensorId input = c.f32("input", {2, rows, 64}, integer_values(n, 8, 4));
-      const TensorId weight = c.weight("weight", type(), 7, 64, weight_rows(type(), 7, 64, 9, WeightValues::kInteger));
+      const auto n = static_cast<std::size_t>(2 * rows * k);
+      const TensorId input = c.f32("input", {2, rows, k}, integer_values(n, 8, 4));
+      const TensorId weight = c.weight("weight", type(), 7, k, weight_rows(type(), 7, k, 9, WeightValues::kInteger));
       const TensorId residual = c.f32("residual", {2, rows, 7}, integer_values(static_cast<std::size_t>(2 * rows * 7), 10, 9));
       c.output(c.graph.add(Op::linear, {input, weight, residual}), 1);
       c.set_count(0, static_cast<std::int32_t>(count));
@@ -113,11 +118,13 @@ TEST_P(LinearTest, RowsBeyondTheCountStayUntouched) {
 
 TEST_P(LinearTest, ANanStaysInItsRow) {
   OpCase c;
-  std::vector<float> values = integer_values(5 * 64, 11, 4);
-  values[2 * 64 + 17] = std::numeric_limits<float>::quiet_NaN();
-  values[4 * 64 + 63] = std::numeric_limits<float>::infinity();
-  const TensorId input = c.f32("input", {5, 64}, values);
-  const TensorId weight = c.weight("weight", type(), 37, 64, weight_rows(type(), 37, 64, 12, WeightValues::kInteger));
+  const std::int64_t k = whole_blocks(type(), 64);
+  const auto width = static_cast<std::size_t>(k);
+  std::vector<float> values = integer_values(5 * width, 11, 4);
+  values[2 * width + 17] = std::numeric_limits<float>::quiet_NaN();
+  values[5 * width - 1] = std::numeric_limits<float>::infinity();
+  const TensorId input = c.f32("input", {5, k}, values);
+  const TensorId weight = c.weight("weight", type(), 37, k, weight_rows(type(), 37, k, 12, WeightValues::kInteger));
   c.output(c.graph.add(Op::linear, {input, weight}));
   EXPECT_TRUE(agrees(c, kExact, options()));
 }
@@ -127,7 +134,7 @@ std::string param_name(const ::testing::TestParamInfo<std::tuple<Type, const cha
 }
 
 INSTANTIATE_TEST_SUITE_P(TypesAndKernels, LinearTest,
-                         ::testing::Combine(::testing::Values(Type::kF32, Type::kF16, Type::kQ8_0, Type::kQ4_0),
+                         ::testing::Combine(::testing::Values(Type::kF32, Type::kF16, Type::kQ8_0, Type::kQ4_0, Type::kQ4_K, Type::kQ6_K),
                                             ::testing::Values("vector", "wide", "tiled")),
                          param_name);
 

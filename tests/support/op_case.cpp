@@ -38,6 +38,61 @@ void put(std::vector<std::byte>& bytes, const void* value, std::size_t size) {
   bytes.insert(bytes.end(), at, at + size);
 }
 
+std::uint32_t below(std::mt19937& bits, std::uint32_t end) { return static_cast<std::uint32_t>(bits() % end); }
+
+void put_half(std::byte* to, float value) {
+  const std::uint16_t half = graph::float_to_half(value);
+  std::memcpy(to, &half, 2);
+}
+
+/// About 1, or 1e4 for large values, as the magnitude of a block's largest weights.
+float magnitude(std::mt19937& bits, WeightValues values) {
+  return values == WeightValues::kLarge ? 1e4f : 0.5f + static_cast<float>(below(bits, 1024)) / 1024.0f;
+}
+
+/// 256 quants q of 0 to 15, values d scale q - dmin min, with a scale and a min for 32 each.
+void put_q4_k_block(std::vector<std::byte>& bytes, std::mt19937& bits, WeightValues values) {
+  const bool whole = values == WeightValues::kInteger;
+  std::byte block[144] = {};
+  put_half(block, whole ? 1.0f : magnitude(bits, values) / (63 * 8));
+  put_half(block + 2, whole ? 1.0f : magnitude(bits, values) / 63);
+  for (std::uint32_t group = 0; group < 8; ++group) {
+    const std::uint32_t scale = whole ? 1 + below(bits, 2) : below(bits, 64), min = whole ? below(bits, 4) : below(bits, 64);
+    std::byte *low_scale = block + 4 + group % 4, *low_min = low_scale + 4, *high = low_scale + 8;
+    if (group < 4) {
+      *low_scale |= static_cast<std::byte>(scale);
+      *low_min |= static_cast<std::byte>(min);
+    } else {
+      *high = static_cast<std::byte>((scale & 15u) | (min & 15u) << 4);
+      *low_scale |= static_cast<std::byte>(scale >> 4 << 6);
+      *low_min |= static_cast<std::byte>(min >> 4 << 6);
+    }
+    for (std::uint32_t i = 0; i < 32; ++i) {
+      const std::uint32_t q = below(bits, whole ? (3 + min) / scale + 1 : 16);
+      block[16 + group / 2 * 32 + i] |= static_cast<std::byte>(q << (4 * (group % 2)));
+    }
+  }
+  put(bytes, block, sizeof block);
+}
+
+/// 256 quants q of 0 to 63, values d scale (q - 32), with a signed scale for 16 each.
+void put_q6_k_block(std::vector<std::byte>& bytes, std::mt19937& bits, WeightValues values) {
+  const bool whole = values == WeightValues::kInteger;
+  std::byte block[210] = {};
+  put_half(block + 208, whole ? 1.0f : magnitude(bits, values) / (128 * 32));
+  for (std::uint32_t part = 0; part < 16; ++part) {
+    const int scale = whole ? (below(bits, 2) == 0 ? 1 : -2) : static_cast<int>(below(bits, 256)) - 128;
+    block[192 + part] = static_cast<std::byte>(scale);
+    for (std::uint32_t i = part * 16; i < part * 16 + 16; ++i) {
+      const std::uint32_t q = !whole ? below(bits, 64) : scale == 1 ? 29 + below(bits, 7) : 31 + below(bits, 3);
+      const std::uint32_t half = i / 128, quarter = i % 128 / 32;
+      block[64 * half + i % 64] |= static_cast<std::byte>((q & 15u) << (quarter / 2 * 4));
+      block[128 + 32 * half + i % 32] |= static_cast<std::byte>(q >> 4 << (2 * quarter));
+    }
+  }
+  put(bytes, block, sizeof block);
+}
+
 /// A block of 32 quants behind its scale.
 void put_block(std::vector<std::byte>& bytes, Type type, std::mt19937& bits, WeightValues values) {
   const float largest = type == Type::kQ8_0 ? 127.0f : 8.0f;
@@ -66,9 +121,13 @@ void put_block(std::vector<std::byte>& bytes, Type type, std::mt19937& bits, Wei
 std::vector<std::byte> weight_rows(Type type, std::int64_t rows, std::int64_t columns, std::uint32_t seed, WeightValues values) {
   std::vector<std::byte> bytes;
   const auto n = static_cast<std::size_t>(rows * columns);
-  if (type == Type::kQ8_0 || type == Type::kQ4_0) {
+  if (has_blocks(type)) {
     std::mt19937 bits(seed);
-    for (std::size_t block = 0; block < n / 32; ++block) put_block(bytes, type, bits, values);
+    for (std::size_t block = 0; block < n / graph::find_block_format(type)->block_elements; ++block) {
+      if (type == Type::kQ4_K) put_q4_k_block(bytes, bits, values);
+      else if (type == Type::kQ6_K) put_q6_k_block(bytes, bits, values);
+      else put_block(bytes, type, bits, values);
+    }
     return bytes;
   }
   const std::vector<float> dense = values == WeightValues::kInteger ? integer_values(n, seed, 3) : random_values(n, seed, values == WeightValues::kLarge ? 1e4f : 1.0f);
@@ -89,6 +148,13 @@ std::vector<float> weight_values(Type type, std::int64_t rows, std::int64_t colu
     format.dequantize_row(file_rows.subspan(row * row_bytes, row_bytes), k, values.data() + row * k);
   }
   return values;
+}
+
+bool has_blocks(Type type) { return graph::find_block_format(type)->block_elements > 1; }
+
+std::int64_t whole_blocks(Type type, std::int64_t columns) {
+  const std::int64_t block = graph::find_block_format(type)->block_elements;
+  return (columns + block - 1) / block * block;
 }
 
 OpCase::OpCase(std::int64_t n_sequences) {

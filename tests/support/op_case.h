@@ -20,7 +20,7 @@ std::vector<float> random_values(std::size_t n, std::uint32_t seed, float scale 
 std::vector<float> integer_values(std::size_t n, std::uint32_t seed, int limit);          ///< whole numbers in [-limit, limit]
 
 enum class WeightValues : std::uint8_t {
-  kInteger,  ///< whole numbers in [-3, 3], block scales 1
+  kInteger,  ///< whole numbers in [-3, 3], scales 1 (with blocks of 256 also 2)
   kRandom,   ///< uniform in about [-1, 1], block scales of their own
   kLarge,    ///< magnitudes about 1e4, as far as the type has them
 };
@@ -29,6 +29,10 @@ enum class WeightValues : std::uint8_t {
 std::vector<std::byte> weight_rows(graph::Type type, std::int64_t rows, std::int64_t columns, std::uint32_t seed, WeightValues values);
 /// What they mean.
 std::vector<float> weight_values(graph::Type type, std::int64_t rows, std::int64_t columns, std::span<const std::byte> file_rows);
+/// The type's elements come in blocks with scales of their own.
+bool has_blocks(graph::Type type);
+/// `columns` made up to whole blocks of the type.
+std::int64_t whole_blocks(graph::Type type, std::int64_t columns);
 
 class OpCase {
  public:

@@ -14,8 +14,25 @@ using tests::weight_rows;
 using tests::weight_values;
 using tests::WeightValues;
 
-/// Element k of row n, as lib/block_<type>.glsl reads the planes.
+/// Element k of row n of a type with blocks of 256, bit by bit in the order that block_q4_k.glsl and block_q6_k.glsl define.
+float k_plane_value(Type type, const PlaneLayout& layout, const std::vector<std::uint32_t>& words, std::size_t n, std::size_t k) {
+  const auto byte_of = [](std::uint32_t word, std::size_t which) { return word >> (8 * which) & 255u; };
+  const std::size_t block = k / 256, group = k % 256 / 32, e = k % 32;
+  const std::uint32_t* row = words.data() + n * layout.row_words + block * (type == Type::kQ4_K ? 32 : 48);
+  const std::uint32_t* scales = words.data() + layout.scale_offset_words + n * layout.scale_row_words + block * (type == Type::kQ4_K ? 4 : 5);
+  const float d = half_to_float(static_cast<std::uint16_t>(scales[0])), dmin = half_to_float(static_cast<std::uint16_t>(scales[0] >> 16));
+  const std::uint32_t low = byte_of(row[group * 4 + e / 8], e % 4) >> (e % 8 / 4 * 4) & 15u;
+  if (type == Type::kQ4_K) {
+    const auto field = [&](std::size_t which) { return static_cast<float>((scales[1 + which] >> (4 * group) & 15u) | (scales[3] >> (16 * which + 2 * group) & 3u) << 4); };
+    return d * field(0) * static_cast<float>(low) - dmin * field(1);
+  }
+  const std::uint32_t high = byte_of(row[32 + group * 2 + e / 16], e % 4) >> (e % 16 / 4 * 2) & 3u;
+  return d * static_cast<float>(static_cast<std::int8_t>(byte_of(scales[1 + group / 2], group % 2 * 2 + e / 16))) * (static_cast<float>(low | high << 4) - 32.0f);
+}
+
+/// Element k of row n, as lib/block_<type>.glsl reads the planes of any type.
 float plane_value(Type type, const PlaneLayout& layout, const std::vector<std::uint32_t>& words, std::size_t n, std::size_t k) {
+  if (type == Type::kQ4_K || type == Type::kQ6_K) return k_plane_value(type, layout, words, n, k);
   const std::uint32_t* row = words.data() + n * layout.row_words;
   const auto half_of = [](std::uint32_t word, std::size_t which) { return half_to_float(static_cast<std::uint16_t>(word >> (16 * which))); };
   float value = 0;
@@ -33,8 +50,16 @@ class BlockFormatTest : public ::testing::TestWithParam<Type> {
  protected:
   const BlockFormat& format() const { return *find_block_format(GetParam()); }
   std::vector<std::int64_t> columns() const {
+    if (format().block_elements == 256) return {256, 512, 1280};
     if (format().block_elements > 1) return {32, 64, 96, 1120};
     return {1, 2, 3, 31, 32, 33, 37, 64, 113, 257};
+  }
+  std::uint32_t scale_row_words(std::int64_t k) const {
+    switch (format().block_elements) {
+      case 1: return 0;
+      case 32: return static_cast<std::uint32_t>(k + 63) / 64;
+      default: return static_cast<std::uint32_t>(k / 256 * (GetParam() == Type::kQ4_K ? 4 : 5));
+    }
   }
   std::vector<std::uint32_t> repack(const std::vector<std::byte>& rows, std::int64_t n, std::int64_t k) const {
     const PlaneLayout layout = plane_layout(format(), n, k);
@@ -82,7 +107,8 @@ TEST_P(BlockFormatTest, LayoutFitsTheKernels) {
       EXPECT_EQ(layout.groups, (k + 31) / 32);
       EXPECT_EQ(layout.row_words % 4, 0u) << "rows are read 16 bytes at a time";
       EXPECT_EQ(layout.row_words, layout.groups * format().group_words);
-      EXPECT_EQ(layout.scale_row_words, format().has_scales ? (layout.groups + 1) / 2 : 0u);
+      EXPECT_EQ(layout.scale_row_words, scale_row_words(k));
+      EXPECT_EQ(layout.scale_offset_words % 4, 0u) << "q4_K's scales are read 16 bytes at a time";
       EXPECT_EQ(layout.scale_offset_words, static_cast<std::uint64_t>(n) * layout.row_words);
       EXPECT_EQ(layout.size_bytes % 256, 0u);
       EXPECT_GE(layout.size_bytes, 4 * (layout.scale_offset_words + static_cast<std::uint64_t>(n) * layout.scale_row_words));
@@ -90,7 +116,7 @@ TEST_P(BlockFormatTest, LayoutFitsTheKernels) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Types, BlockFormatTest, ::testing::Values(Type::kF32, Type::kF16, Type::kQ8_0, Type::kQ4_0),
+INSTANTIATE_TEST_SUITE_P(Types, BlockFormatTest, ::testing::Values(Type::kF32, Type::kF16, Type::kQ8_0, Type::kQ4_0, Type::kQ4_K, Type::kQ6_K),
                          [](const ::testing::TestParamInfo<Type>& tested) { return std::string(type_name(tested.param)); });
 
 /// Blocks written down by hand, against the formats' definitions.
@@ -113,11 +139,66 @@ TEST(BlockFormatValuesTest, Q8_0AndQ4_0) {
   EXPECT_EQ(values[1], -4.0f);
 }
 
+/// d = 0.5, dmin = 0.25; scales and mins that use all six bits in the first four groups and in the last.
+TEST(BlockFormatValuesTest, Q4_K) {
+  std::vector<std::byte> row(2 * 144);
+  std::byte* block = row.data() + 144;  // the second of a row
+  const std::uint16_t d = float_to_half(0.5f), dmin = float_to_half(0.25f);
+  std::memcpy(block, &d, 2);
+  std::memcpy(block + 2, &dmin, 2);
+  block[4] = std::byte{0x80 | 33};        // scale of group 0; bits 4 and 5 of the scale of group 4: 2
+  block[8] = std::byte{0x40 | 7};         // min of group 0; bits 4 and 5 of the min of group 4: 1
+  block[12] = std::byte{0x5a};            // low bits of scale (10) and min (5) of group 4
+  block[7] = std::byte{0xc0};             // group 7: scale 48 + 0
+  block[11] = std::byte{0xc0};            // min 48 + 15
+  block[15] = std::byte{0xf0};
+  block[16] = std::byte{0xf3};            // element 0: 3, element 32: 15
+  block[16 + 64 + 31] = std::byte{0x09};  // element 159: 9
+  block[16 + 96 + 31] = std::byte{0x20};  // element 255: 2
+  std::vector<float> values(512, -1.0f);
+  find_block_format(Type::kQ4_K)->dequantize_row(row, 512, values.data());
+  EXPECT_EQ(values[255], 0.0f);
+  EXPECT_EQ(values[256], 0.5f * 33 * 3 - 0.25f * 7);
+  EXPECT_EQ(values[257], -0.25f * 7);
+  EXPECT_EQ(values[256 + 32], 0.0f) << "group 1 has scale and min 0";
+  EXPECT_EQ(values[256 + 159], 0.5f * 42 * 9 - 0.25f * 21);
+  EXPECT_EQ(values[256 + 158], -0.25f * 21);
+  EXPECT_EQ(values[256 + 255], 0.5f * 48 * 2 - 0.25f * 63);
+}
+
+/// d = 0.5; one element of each quarter of each half, and the extremes of quants and scales.
+TEST(BlockFormatValuesTest, Q6_K) {
+  std::vector<std::byte> row(2 * 210);
+  std::byte* block = row.data() + 210;
+  const std::uint16_t d = float_to_half(0.5f);
+  std::memcpy(block + 208, &d, 2);
+  for (int part = 0; part < 16; ++part) block[192 + part] = static_cast<std::byte>(part + 1);
+  block[192 + 15] = std::byte{0x80};      // -128
+  block[0] = std::byte{0x21};             // low bits of elements 0 (1) and 64 (2)
+  block[32] = std::byte{0x43};            // of elements 32 (3) and 96 (4)
+  block[128] = std::byte{0b00'01'10'11};  // high bits of elements 0 (3), 32 (2), 64 (1) and 96 (0)
+  block[64 + 63] = std::byte{0xff};       // of elements 191 and 255
+  block[128 + 63] = std::byte{0xc0};      // of element 255: 3
+  std::vector<float> values(512, -1.0f);
+  find_block_format(Type::kQ6_K)->dequantize_row(row, 512, values.data());
+  EXPECT_EQ(values[255], 0.0f);
+  EXPECT_EQ(values[256], 0.5f * 1 * (48 + 1 - 32));
+  EXPECT_EQ(values[256 + 32], 0.5f * 3 * (32 + 3 - 32));
+  EXPECT_EQ(values[256 + 64], 0.5f * 5 * (16 + 2 - 32));
+  EXPECT_EQ(values[256 + 96], 0.5f * 7 * (4 - 32));
+  EXPECT_EQ(values[256 + 16], 0.5f * 2 * -32) << "the second scale of a group";
+  EXPECT_EQ(values[256 + 191], 0.5f * 12 * (15 - 32));
+  EXPECT_EQ(values[256 + 255], 0.5f * -128 * (63 - 32));
+  EXPECT_EQ(values[256 + 254], 0.5f * -128 * -32) << "the largest magnitude";
+}
+
 TEST(BlockFormatValuesTest, FileRowBytes) {
   EXPECT_EQ(file_row_bytes(*find_block_format(Type::kF32), 37), 148u);
   EXPECT_EQ(file_row_bytes(*find_block_format(Type::kF16), 37), 74u);
   EXPECT_EQ(file_row_bytes(*find_block_format(Type::kQ8_0), 64), 68u);
   EXPECT_EQ(file_row_bytes(*find_block_format(Type::kQ4_0), 64), 36u);
+  EXPECT_EQ(file_row_bytes(*find_block_format(Type::kQ4_K), 512), 288u);
+  EXPECT_EQ(file_row_bytes(*find_block_format(Type::kQ6_K), 512), 420u);
   EXPECT_EQ(find_block_format(Type::kI32), nullptr);
 }
 

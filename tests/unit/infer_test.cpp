@@ -67,6 +67,8 @@ INSTANTIATE_TEST_SUITE_P(
                       Refused{"[linear] weight x is not of a weight type", [](Builder& b) { b.add(Op::linear, {b.f32({2, 32}), b.f32({3, 32})}); }},
                       Refused{"[linear] weight is (3, 64) but input has 32 columns", [](Builder& b) { b.add(Op::linear, {b.f32({2, 32}), b.weight(Type::kQ8_0, 3, 64)}); }},
                       Refused{"[linear] weight is (3, 48) of type q4_0, whose rows come in blocks of 32", [](Builder& b) { b.add(Op::linear, {b.f32({2, 48}), b.weight(Type::kQ4_0, 3, 48)}); }},
+                      Refused{"[linear] weight is (3, 288) of type q4_K, whose rows come in blocks of 256", [](Builder& b) { b.add(Op::linear, {b.f32({2, 288}), b.weight(Type::kQ4_K, 3, 288)}); }},
+                      Refused{"[linear] weight is (3, 128) of type q6_K, whose rows come in blocks of 256", [](Builder& b) { b.add(Op::linear, {b.f32({2, 128}), b.weight(Type::kQ6_K, 3, 128)}); }},
                       Refused{"[linear] input (32, 2) has rows that are not evenly spaced", [](Builder& b) { b.add(Op::linear, {b.turned({2, 32}), b.weight(Type::kF32, 3, 2)}); }},
                       Refused{"[linear] input (2, 2, 5) has rows that are not evenly spaced", [](Builder& b) { b.add(Op::linear, {b.uneven(), b.weight(Type::kF32, 3, 5)}); }},
                       Refused{"[linear] residual is (2, 4) but must be (2, 3)", [](Builder& b) { b.add(Op::linear, {b.f32({2, 32}), b.weight(Type::kF32, 3, 32), b.f32({2, 4})}); }},
@@ -83,6 +85,7 @@ INSTANTIATE_TEST_SUITE_P(
                       Refused{"[embedding] weight is missing", [](Builder& b) { b.add(Op::embedding, {b.i32({2}), kNone}); }},
                       Refused{"[embedding] weight is i32, which is not a weight type", [](Builder& b) { b.add(Op::embedding, {b.i32({2}), b.i32({3, 32})}); }},
                       Refused{"[embedding] weight is (3) but must be (V, D)", [](Builder& b) { b.add(Op::embedding, {b.i32({2}), b.f32({3})}); }},
+                      Refused{"[embedding] weight is (3, 96) of type q6_K, whose rows come in blocks of 256", [](Builder& b) { b.add(Op::embedding, {b.i32({2}), b.weight(Type::kQ6_K, 3, 96)}); }},
                       Refused{"[embedding] a weight that is computed must be f32", [](Builder& b) { b.add(Op::embedding, {b.i32({2}), b.c.graph.add_tensor("h", StorageKind::kInput, Type::kF16, {3, 32})}); }},
                       Refused{"[embedding] weight (32, 3) has rows that are not evenly spaced", [](Builder& b) { b.add(Op::embedding, {b.i32({2}), b.turned({3, 32})}); }}));
 

@@ -1,0 +1,138 @@
+// A file whose matrices differ in type, as files quantised to Q4_K_M do: most in Q4_K, some in Q6_K.
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "models/checkpoint.h"
+#include "models/reference.h"
+#include "tests/device/session_harness.h"
+
+namespace rondo::tests {
+namespace {
+
+using models::GgufFile;
+using models::GgufTensor;
+using models::GgufValue;
+using models::GgufValueType;
+using testing::GgufWriter;
+
+/// The kinds of values that Llama files have.
+void copy_metadata(const GgufFile& file, GgufWriter& writer) {
+  for (const auto& [key, value] : file.metadata()) {
+    switch (value.type) {
+      case GgufValueType::kU32: writer.u32(key, static_cast<std::uint32_t>(value.unsigned_value)); break;
+      case GgufValueType::kF32: writer.f32(key, static_cast<float>(value.float_value)); break;
+      case GgufValueType::kBool: writer.boolean(key, value.unsigned_value != 0); break;
+      case GgufValueType::kString: writer.string(key, value.string); break;
+      case GgufValueType::kArray:
+        if (value.element_type == GgufValueType::kString) {
+          std::vector<std::string> strings;
+          for (std::size_t i = 0; i < value.strings.size(); ++i) strings.emplace_back(value.strings[i]);
+          writer.strings(key, strings);
+        } else if (value.element_type == GgufValueType::kF32) {
+          writer.f32s(key, value.f32s);
+        } else {
+          writer.i32s(key, value.i32s);
+        }
+        break;
+      default: ADD_FAILURE() << key << " is " << value.text();
+    }
+  }
+}
+
+struct Source {
+  explicit Source(const char* name) : bytes(testing::read_whole_file(testing::test_data_path(name))), file(GgufFile::parse(testing::source_of(bytes)).value()) {}
+
+  std::string bytes;
+  GgufFile file;
+};
+
+/// One model quantised in two ways: the values and the second feed-forward matrices in Q6_K, all others in Q4_K.
+std::string mixed_file() {
+  const Source most("quant/tiny-Q4_K_M.gguf"), some("quant/tiny-Q6_K.gguf");
+  GgufWriter writer;
+  copy_metadata(most.file, writer);
+  for (const GgufTensor& tensor : most.file.tensors()) {
+    const bool other = tensor.name.find(".attn_v.") != std::string::npos || tensor.name.find(".ffn_down.") != std::string::npos;
+    const Source& from = other ? some : most;
+    const GgufTensor& copied = *from.file.find_tensor(tensor.name);
+    writer.tensor(copied.name, {copied.dims.begin(), copied.dims.begin() + copied.n_dims}, copied.type, std::string_view(from.bytes).substr(copied.offset_bytes, copied.size_bytes));
+  }
+  return writer.build();
+}
+
+class MixedTypesTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    RONDO_REQUIRE_TEST_DATA();
+    bytes_ = mixed_file();
+    checkpoint_ = models::open_checkpoint(testing::source_of(bytes_)).value();
+    pure_ = read_expected(testing::test_data_path("quant/tiny-Q4_K_M.expected.safetensors"));
+  }
+  const models::WeightBlock& block_of(const models::WeightSlice& slice) const { return checkpoint_->blocks[static_cast<std::size_t>(slice.block)]; }
+
+  std::string bytes_;
+  std::unique_ptr<models::Checkpoint> checkpoint_;
+  Expected pure_;  ///< of the file that is Q4_K throughout; its input serves here too
+};
+
+TEST_F(MixedTypesTest, OnlyMatricesOfEqualTypeAreJoined) {
+  for (const models::LlamaWeights::Layer& layer : checkpoint_->weights.layers) {
+    EXPECT_EQ(block_of(layer.query).type, graph::Type::kQ4_K);
+    EXPECT_EQ(layer.query.block, layer.key.block);
+    EXPECT_NE(layer.query.block, layer.value.block);
+    EXPECT_EQ(block_of(layer.value).type, graph::Type::kQ6_K);
+    EXPECT_EQ(block_of(layer.value).parts.size(), 1u);
+    EXPECT_EQ(layer.gate.block, layer.up.block);
+    EXPECT_EQ(block_of(layer.gate).type, graph::Type::kQ4_K);
+    EXPECT_EQ(block_of(layer.down).type, graph::Type::kQ6_K);
+  }
+}
+
+/// Every kernel of linear, with and without fusion, which can't join q, k and v here.
+TEST_F(MixedTypesTest, LogitsAreThoseOfTheInterpreter) {
+  const Result<std::vector<float>> wanted = models::reference_logits(*checkpoint_, pure_.input, graph::Type::kF32);
+  RONDO_ASSERT_OK(wanted.status());
+  EXPECT_GT(relative_to_range(*wanted, pure_.logits), 1e-3) << "the mixture must tell something";
+  ModelOptions options;
+  options.kv_type = KvType::kF32;
+  for (const char* kernel : {"", "vector", "tiled"}) {
+    for (const bool fusion : {true, false}) {
+      options.fusion = fusion;
+      options.kernels.clear();
+      if (*kernel) options.kernels["linear"] = kernel;
+      const Model model = load_model_from(bytes_, options);
+      Session session = make_session(model);
+      const Result<std::vector<float>> logits = session.wait_logits(pure_.input);
+      RONDO_ASSERT_OK(logits.status());
+      EXPECT_LE(relative_to_range(*logits, *wanted), 1e-4) << "kernel '" << kernel << "'" << (fusion ? "" : ", no fusion");
+      EXPECT_GT(relative_to_range(*logits, pure_.logits), 1e-3);
+    }
+  }
+}
+
+/// The interpreter, given what the device made, would have made each of its tokens.
+TEST_F(MixedTypesTest, GreedyTokensAreThoseOfTheInterpreter) {
+  constexpr std::uint32_t kNew = 12;
+  for (const KvType kv_type : {KvType::kF32, KvType::kF16}) {
+    ModelOptions options;
+    options.kv_type = kv_type;
+    const Model model = load_model_from(bytes_, options);
+    Session session = make_session(model, without_model_stops());
+    const Tokens made = continue_with(session, pure_.input, kNew);
+    ASSERT_EQ(made.size(), kNew);
+    const Tokens all = joined(pure_.input, made);
+    const Result<std::vector<float>> logits = models::reference_logits(*checkpoint_, all, kv_type == KvType::kF32 ? graph::Type::kF32 : graph::Type::kF16);
+    RONDO_ASSERT_OK(logits.status());
+    const std::size_t n_vocab = model.info().n_vocab;
+    for (std::size_t i = pure_.input.size(); i < all.size(); ++i) {
+      const auto row = logits->begin() + static_cast<std::ptrdiff_t>((i - 1) * n_vocab);
+      EXPECT_EQ(std::max_element(row, row + static_cast<std::ptrdiff_t>(n_vocab)) - row, all[i]) << "token " << i;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace rondo::tests
