@@ -69,110 +69,124 @@ float subgroup_sum(float value) {
   return sum;
 }
 
-void main() {
-  const uint lane = gl_LocalInvocationID.x;
+uint sequence, kv_head;
+uint first_row, end_row, reach;  // of the tile; keys that any of its rows may see
+uint query_at[kTile];
+uint row_reach[kTile];  // keys that the row may see
+uint key_base, value_base;
+float scores[kTile * kKeys];
+float row_max[kTile];
+float row_sum[kTile];  // of this lane's keys
+vec4 sums[kTile * kUnits * 2u];
+
+// Where the tile's rows, keys and values are; false where there is nothing to do.
+bool find_rows() {
   const uint kv_heads = p.heads / p.group;
-  const uint sequence = gl_WorkGroupID.y / kv_heads;
-  const uint kv_head = gl_WorkGroupID.y % kv_heads;
-  if (!sequence_active(sequence)) return;
-  const uint first_row = gl_WorkGroupID.x * kTile;
-  const uint end = min(first_row + kTile, min(p.queries, sequence_count(sequence)) * p.group);
-  if (first_row >= end) return;
+  sequence = gl_WorkGroupID.y / kv_heads;
+  kv_head = gl_WorkGroupID.y % kv_heads;
+  if (!sequence_active(sequence)) return false;
+  first_row = gl_WorkGroupID.x * kTile;
+  end_row = min(first_row + kTile, min(p.queries, sequence_count(sequence)) * p.group);
+  if (first_row >= end_row) return false;
   const uint length = p.has_lengths != 0u ? min(uint(max(lengths[sequence], 0)), p.keys) : p.keys;
   const int position0 = p.has_offset != 0u ? query_offset[sequence] : int(p.keys) - int(p.queries);
-  const uint reach = p.causal != 0u ? uint(clamp(position0 + int((end - 1u) / p.group) + 1, 0, int(length))) : length;
-
-  uint query_at[kTile];
-  uint row_reach[kTile];  // keys that the row may see
+  reach = p.causal != 0u ? uint(clamp(position0 + int((end_row - 1u) / p.group) + 1, 0, int(length))) : length;
   [[unroll]] for (uint r = 0u; r < kTile; ++r) {
-    const uint row = min(first_row + r, end - 1u);
+    const uint row = min(first_row + r, end_row - 1u);
     query_at[r] = p.query_offset + sequence * p.query_sequence + (kv_head * p.group + row % p.group) * p.query_head + (row / p.group) * p.query_row;
     row_reach[r] = p.causal != 0u ? min(uint(max(position0 + int(row / p.group) + 1, 0)), reach) : reach;
-  }
-  const uint key_base = p.key_offset + sequence * p.key_sequence + kv_head * p.key_head;
-  const uint value_base = p.value_offset + sequence * p.value_sequence + kv_head * p.value_head;
-
-  vec4 sums[kTile * kUnits * 2u];
-  float row_max[kTile];
-  float row_sum[kTile];  // of this lane's keys
-  [[unroll]] for (uint i = 0u; i < kTile * kUnits * 2u; ++i) sums[i] = vec4(0.0);
-  [[unroll]] for (uint r = 0u; r < kTile; ++r) {
     row_max[r] = kLowest;
     row_sum[r] = 0.0;
   }
-  for (uint block = kSplit == 1u ? gl_WorkGroupID.z : 0u; block * kBlock < reach; block += kSplit == 1u ? p.n_splits : 1u) {
-    float scores[kTile * kKeys];
-    [[unroll]] for (uint i = 0u; i < kTile * kKeys; ++i) scores[i] = 0.0;
-    for (uint column = 0u; column < p.head_dim; column += 8u * kPieces) {
-      vec4 k[kKeys * kPieces * 2u];
-      [[unroll]] for (uint j = 0u; j < kKeys; ++j) {
-        const uint at = key_base + min(block * kBlock + j * kWidth + lane, reach - 1u) * p.key_row;
-        [[unroll]] for (uint piece = 0u; piece < kPieces; ++piece) {
-          load_key(at + min(column + 8u * piece, p.head_dim - 8u), k[(j * kPieces + piece) * 2u], k[(j * kPieces + piece) * 2u + 1u]);
-        }
-      }
-      [[unroll]] for (uint r = 0u; r < kTile; ++r) {
-        [[unroll]] for (uint load = 0u; load < kLoads; ++load) {
-          const uint own_column = column + (load * kWidth + lane % 8u) * 4u;
-          vec4 own = query4[(query_at[r] + min(own_column, p.head_dim - 4u)) >> 2];
-          own = mix(vec4(0.0), own, bvec4(own_column < p.head_dim));  // columns beyond the head repeat others
-          [[unroll]] for (uint l = 0u; l < min(8u / kLoads, 2u * kPieces); ++l) {
-            if (load * kWidth + l >= 2u * kPieces) continue;
-            const vec4 q = subgroupShuffle(own, l);
-            [[unroll]] for (uint j = 0u; j < kKeys; ++j) scores[r * kKeys + j] += sum4(q * k[j * kPieces * 2u + load * kWidth + l]);
-          }
-        }
+  key_base = p.key_offset + sequence * p.key_sequence + kv_head * p.key_head;
+  value_base = p.value_offset + sequence * p.value_sequence + kv_head * p.value_head;
+  [[unroll]] for (uint i = 0u; i < kTile * kUnits * 2u; ++i) sums[i] = vec4(0.0);
+  return true;
+}
+
+// Products of queries and keys, not yet scaled or masked.
+void score(uint block) {
+  const uint lane = gl_LocalInvocationID.x;
+  [[unroll]] for (uint i = 0u; i < kTile * kKeys; ++i) scores[i] = 0.0;
+  for (uint column = 0u; column < p.head_dim; column += 8u * kPieces) {
+    vec4 k[kKeys * kPieces * 2u];
+    [[unroll]] for (uint j = 0u; j < kKeys; ++j) {
+      const uint at = key_base + min(block * kBlock + j * kWidth + lane, reach - 1u) * p.key_row;
+      [[unroll]] for (uint piece = 0u; piece < kPieces; ++piece) {
+        load_key(at + min(column + 8u * piece, p.head_dim - 8u), k[(j * kPieces + piece) * 2u], k[(j * kPieces + piece) * 2u + 1u]);
       }
     }
-
     [[unroll]] for (uint r = 0u; r < kTile; ++r) {
-      float highest = kLowest;
-      [[unroll]] for (uint j = 0u; j < kKeys; ++j) {
-        const bool allowed = block * kBlock + j * kWidth + lane < row_reach[r];
-        const float score = allowed ? scores[r * kKeys + j] * p.scale : kLowest;
-        scores[r * kKeys + j] = score;
-        highest = max(highest, score);
-      }
-      highest = max(row_max[r], subgroup_max(highest));
-      const float scale = row_max[r] > kLowest ? exp(row_max[r] - highest) : 0.0;
-      row_max[r] = highest;
-      row_sum[r] *= scale;
-      [[unroll]] for (uint i = 0u; i < kUnits * 2u; ++i) sums[r * kUnits * 2u + i] *= scale;
-      [[unroll]] for (uint j = 0u; j < kKeys; ++j) {
-        const float score = scores[r * kKeys + j];
-        // A masked key weighs nothing; a NaN stays one.
-        const float weight = score > kLowest ? exp(score - highest) : (isnan(score) ? score : 0.0);
-        scores[r * kKeys + j] = weight;
-        row_sum[r] += weight;
-      }
-    }
-
-    [[dont_unroll]] for (uint j = 0u; j < kKeys; ++j) {
-      float weights[kTile];
-      [[unroll]] for (uint r = 0u; r < kTile; ++r) {
-        const uint i = r * kKeys;
-        weights[r] = j < 2u ? (j == 0u ? scores[i] : scores[i + 1u]) : (j == 2u ? scores[i + 2u] : scores[i + 3u]);
-      }
-      [[unroll]] for (uint l = 0u; l < kWidth; ++l) {
-        const uint key = min(block * kBlock + j * kWidth + l, reach - 1u);
-        [[unroll]] for (uint unit = 0u; unit < kUnits; ++unit) {
-          uvec4 low, high;
-          load_value(value_base + key * p.value_row + min((unit * kWidth + lane) * 8u, p.value_dim - 8u), low, high);
-          [[unroll]] for (uint r = 0u; r < kTile; ++r) {
-            const float weight = subgroupShuffle(weights[r], l);
-            const uint mask = weight == 0.0 ? 0u : ~0u;  // a masked value never leaks, be it infinite
-            sums[(r * kUnits + unit) * 2u] += weight * uintBitsToFloat(low & mask);
-            sums[(r * kUnits + unit) * 2u + 1u] += weight * uintBitsToFloat(high & mask);
-          }
+      [[unroll]] for (uint load = 0u; load < kLoads; ++load) {
+        const uint own_column = column + (load * kWidth + lane % 8u) * 4u;
+        vec4 own = query4[(query_at[r] + min(own_column, p.head_dim - 4u)) >> 2];
+        own = mix(vec4(0.0), own, bvec4(own_column < p.head_dim));  // columns beyond the head repeat others
+        [[unroll]] for (uint l = 0u; l < min(8u / kLoads, 2u * kPieces); ++l) {
+          if (load * kWidth + l >= 2u * kPieces) continue;
+          const vec4 q = subgroupShuffle(own, l);
+          [[unroll]] for (uint j = 0u; j < kKeys; ++j) scores[r * kKeys + j] += sum4(q * k[j * kPieces * 2u + load * kWidth + l]);
         }
       }
     }
   }
+}
 
+// Scores to weights; sums so far follow the new maxima.
+void weigh(uint block) {
+  const uint lane = gl_LocalInvocationID.x;
+  [[unroll]] for (uint r = 0u; r < kTile; ++r) {
+    float highest = kLowest;
+    [[unroll]] for (uint j = 0u; j < kKeys; ++j) {
+      const bool allowed = block * kBlock + j * kWidth + lane < row_reach[r];
+      const float score = allowed ? scores[r * kKeys + j] * p.scale : kLowest;
+      scores[r * kKeys + j] = score;
+      highest = max(highest, score);
+    }
+    highest = max(row_max[r], subgroup_max(highest));
+    const float scale = row_max[r] > kLowest ? exp(row_max[r] - highest) : 0.0;
+    row_max[r] = highest;
+    row_sum[r] *= scale;
+    [[unroll]] for (uint i = 0u; i < kUnits * 2u; ++i) sums[r * kUnits * 2u + i] *= scale;
+    [[unroll]] for (uint j = 0u; j < kKeys; ++j) {
+      const float score = scores[r * kKeys + j];
+      // A masked key weighs nothing; a NaN stays one.
+      const float weight = score > kLowest ? exp(score - highest) : (isnan(score) ? score : 0.0);
+      scores[r * kKeys + j] = weight;
+      row_sum[r] += weight;
+    }
+  }
+}
+
+void add_values(uint block) {
+  const uint lane = gl_LocalInvocationID.x;
+  [[dont_unroll]] for (uint j = 0u; j < kKeys; ++j) {
+    float weights[kTile];
+    [[unroll]] for (uint r = 0u; r < kTile; ++r) {
+      const uint i = r * kKeys;
+      weights[r] = j < 2u ? (j == 0u ? scores[i] : scores[i + 1u]) : (j == 2u ? scores[i + 2u] : scores[i + 3u]);
+    }
+    [[unroll]] for (uint l = 0u; l < kWidth; ++l) {
+      const uint key = min(block * kBlock + j * kWidth + l, reach - 1u);
+      [[unroll]] for (uint unit = 0u; unit < kUnits; ++unit) {
+        uvec4 low, high;
+        load_value(value_base + key * p.value_row + min((unit * kWidth + lane) * 8u, p.value_dim - 8u), low, high);
+        [[unroll]] for (uint r = 0u; r < kTile; ++r) {
+          const float weight = subgroupShuffle(weights[r], l);
+          const uint mask = weight == 0.0 ? 0u : ~0u;  // a masked value never leaks, be it infinite
+          sums[(r * kUnits + unit) * 2u] += weight * uintBitsToFloat(low & mask);
+          sums[(r * kUnits + unit) * 2u + 1u] += weight * uintBitsToFloat(high & mask);
+        }
+      }
+    }
+  }
+}
+
+void write_rows() {
+  const uint lane = gl_LocalInvocationID.x;
   [[unroll]] for (uint r = 0u; r < kTile; ++r) {
     const uint row = first_row + r;
     const float total = subgroup_sum(row_sum[r]);
-    if (row >= end) continue;
+    if (row >= end_row) continue;
     const uint out_row = (sequence * p.queries + row / p.group) * p.heads + kv_head * p.group + row % p.group;
     [[unroll]] for (uint unit = 0u; unit < kUnits; ++unit) {
       const uint e = (unit * kWidth + lane) * 8u;
@@ -196,4 +210,14 @@ void main() {
       values[to + 1u] = total;
     }
   }
+}
+
+void main() {
+  if (!find_rows()) return;
+  for (uint block = kSplit == 1u ? gl_WorkGroupID.z : 0u; block * kBlock < reach; block += kSplit == 1u ? p.n_splits : 1u) {
+    score(block);
+    weigh(block);
+    add_values(block);
+  }
+  write_rows();
 }
