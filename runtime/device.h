@@ -38,8 +38,8 @@ struct Batch {
 
 class Device {
  public:
-  /// `instance` outlives the device.
-  static Result<std::unique_ptr<Device>> create(Instance& instance, std::uint32_t index);
+  /// `instance` outlives the device. With a `profile`, caps are clamped to it once the device is measured.
+  static Result<std::unique_ptr<Device>> create(Instance& instance, std::uint32_t index, const DeviceCaps* profile = nullptr);
 
   /// Everything a Device is made of, created by Rondo or the caller.
   struct Parts {
@@ -93,6 +93,7 @@ class Device {
   explicit Device(Parts parts);
   Status start();
   Status measure();
+  void pretend(const DeviceCaps& profile);
   void destroy(Garbage& garbage);
   void collect();
 

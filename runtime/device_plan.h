@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -55,6 +56,17 @@ struct DevicePlan {
 };
 DevicePlan plan_device(const DeviceSnapshot& snapshot);
 
+/// The limit that is below the baseline device (docs: the least that kernels are written for) and by how much, or "".
+std::string find_low_limit(const DeviceCaps& caps);
+
+/// Sets the predictions to orders of magnitude by device type; a measurement scales them at device creation.
+void set_predictions(DeviceCaps& caps);
+
+/// What is left of a device that pretends to be `profile`: the smaller limits, the larger alignments, the range that holds
+/// both subgroup sizes, the features of both, and the profile's type. Driver, vendor and predictions stay the device's,
+/// which does the work. Zeros that mean "no limit" or "unknown" give way to numbers. The name is "<device> as <profile>".
+DeviceCaps clamp_caps(const DeviceCaps& caps, const DeviceCaps& profile);
+
 /// What memory is for.
 enum class MemoryIntent : std::uint8_t {
   kDevice,    ///< read and written by kernels; host-visible only where that costs nothing
@@ -67,6 +79,8 @@ int choose_memory_type(const std::vector<MemoryType>& types, std::uint32_t allow
 
 /// "discrete", "integrated", "virtual", "cpu" or "other".
 const char* device_type_name(DeviceType type);
+/// The type of this name.
+std::optional<DeviceType> find_device_type(std::string_view name);
 
 /// Index into `plans` of the device to use when none is named, or -1 if none is usable.
 int choose_device(const std::vector<DevicePlan>& plans);

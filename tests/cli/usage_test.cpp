@@ -33,7 +33,7 @@ TEST(HelpTest, EachSubcommandExplainsItsFlags) {
       {"eval", {"--model", "--inputs", "--outputs", "--reference"}},
       {"bench", {"--model", "-p", "-n", "-d", "-r", "--burst", "md|csv|json"}},
   };
-  const std::vector<std::string> everywhere = {"--device",    "--validate",   "--kv-type",   "--kernel",
+  const std::vector<std::string> everywhere = {"--device",    "--validate",   "--as",        "--kv-type",   "--kernel",
                                                "--no-fusion", "--segment-us", "--log-level", "--pipeline-cache"};
   for (const auto& [command, flags] : commands) {
     EXPECT_NE(overview.out.find(command), std::string::npos) << overview.out;
@@ -153,6 +153,9 @@ INSTANTIATE_TEST_SUITE_P(
     ::testing::Values(Refused{"KvType", generate({"--kv-type", "x"}), {"--kv-type", "f16"}},
                       Refused{"EmptyKvType", generate({"--kv-type", ""}), {"--kv-type"}},
                       Refused{"KernelWithoutName", generate({"--kernel", "linear"}), {"--kernel", "OP=NAME"}},
+                      Refused{"Profile", generate({"--as", "x"}), {"--as", "'x'", "baseline", "baseline-small"}},
+                      Refused{"ProfileOfBench", bench({"--as=Baseline"}), {"--as", "'Baseline'", "baseline-small"}},
+                      Refused{"EmptyProfile", generate({"--as", ""}), {"--as", "baseline-small"}},
                       Refused{"LogLevel", generate({"--log-level", "loud"}), {"--log-level", "warn"}},
                       Refused{"BenchForm", bench({"-o", "xml"}), {"--output", "csv"}},
                       Refused{
@@ -176,8 +179,6 @@ INSTANTIATE_TEST_SUITE_P(
         Refused{"Chat", {"chat", "-m", kModel}, {"chat"}},
         Refused{"KvTypeQ8", generate({"--kv-type", "q8_0"}), {"--kv-type q8_0"}},
         Refused{"KvTypeQ8Joined", generate({"--kv-type=q8_0"}), {"--kv-type q8_0"}},
-        Refused{"As", generate({"--as", "baseline"}), {"--as"}},
-        Refused{"AsJoined", generate({"--as=baseline"}), {"--as"}},
         Refused{"Quarantine", generate({"--quarantine", "q"}), {"--quarantine"}},
         Refused{"Timings", generate({"--timings"}), {"--timings"}},
         Refused{"Trace", generate({"--trace", "t.json"}), {"--trace"}},

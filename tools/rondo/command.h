@@ -22,6 +22,7 @@ enum ExitStatus : int { kDone = 0, kFailed = 1, kUsage = 2, kInterrupted = 130 }
 struct GlobalFlags {
   std::string device;
   bool validate = false;
+  std::string as;  ///< device profile, or ""
   std::string kv_type = "auto";
   std::vector<std::string> kernels;  ///< OP=NAME
   bool no_fusion = false;
@@ -74,6 +75,8 @@ class Workbench {
 };
 
 Result<Instance> open_instance(const GlobalFlags& flags);
+/// The device that the flags choose, clamped to the profile of --as.
+Result<Device> open_device(const GlobalFlags& flags, const Instance& instance);
 
 /// While it lives, Ctrl-C cancels `session`.
 class Interruptible {
