@@ -5,6 +5,7 @@
 // timeline has passed every submission that could use them.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <functional>
 #include <memory>
@@ -84,6 +85,12 @@ class Device {
   /// Destroys `garbage` once everything submitted so far is done. Never blocks.
   void retire(Garbage garbage);
 
+  /// Bytes of the buffers that live, by what they are for. A buffer that was dropped counts no longer, even if the GPU
+  /// still uses it.
+  std::uint64_t buffer_bytes(MemoryIntent intent) const { return buffer_bytes_[static_cast<std::size_t>(intent)]; }
+  void count_buffer(MemoryIntent intent, std::uint64_t size_bytes) { buffer_bytes_[static_cast<std::size_t>(intent)] += size_bytes; }
+  void discount_buffer(MemoryIntent intent, std::uint64_t size_bytes) { buffer_bytes_[static_cast<std::size_t>(intent)] -= size_bytes; }
+
   /// A Status for a failed call; remembers a lost device.
   Status fail(VkResult result, std::string message);
   /// kDeviceLost once the device was lost.
@@ -102,6 +109,7 @@ class Device {
   std::mutex queue_mutex_;
   std::atomic<std::uint64_t> last_submitted_{0};
   std::atomic<bool> lost_{false};
+  std::array<std::atomic<std::uint64_t>, kMemoryIntents> buffer_bytes_{};
   std::unique_ptr<KernelCache> kernels_;
   std::mutex garbage_mutex_;
   std::vector<std::pair<std::uint64_t, Garbage>> garbage_;

@@ -74,6 +74,18 @@ enum class MemoryIntent : std::uint8_t {
   kReadback,  ///< written by kernels or copies, read by the host
 };
 
+constexpr std::size_t kMemoryIntents = 3;
+
+/// Bytes of the buffer that is made where `size_bytes` are asked for: whole pieces of 256, at least one.
+constexpr std::uint64_t allocated_bytes(std::uint64_t size_bytes) {
+  const std::uint64_t whole = (size_bytes + 255) / 256 * 256;
+  return whole ? whole : 256;
+}
+
+/// The staging ring of uploads: slots of this size, which also bounds one write.
+constexpr std::size_t kStagingSlots = 2;
+constexpr std::uint64_t kStagingSlotBytes = 1u << 20;
+
 /// The memory type for a buffer that allows the types in `allowed_bits`, or -1.
 int choose_memory_type(const std::vector<MemoryType>& types, std::uint32_t allowed_bits, MemoryIntent intent, DeviceType device);
 

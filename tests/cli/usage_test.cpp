@@ -32,6 +32,7 @@ TEST(HelpTest, EachSubcommandExplainsItsFlags) {
       {"tokenize", {"--model", "--prompt", "--file", "--decode", "--no-bos", "--parse-special", "--json"}},
       {"eval", {"--model", "--inputs", "--outputs", "--reference"}},
       {"bench", {"--model", "-p", "-n", "-d", "-r", "--burst", "md|csv|json"}},
+      {"info", {"--model", "--ctx", "--json"}},
   };
   const std::vector<std::string> everywhere = {"--device",    "--validate",   "--as",        "--kv-type",   "--kernel",
                                                "--no-fusion", "--segment-us", "--log-level", "--pipeline-cache"};
@@ -174,8 +175,7 @@ INSTANTIATE_TEST_SUITE_P(
     All, ToComeTest,
     ::testing::Values(
         Refused{"Check", {"check"}, {"check"}}, Refused{"CheckAnOperator", {"check", "--op", "linear"}, {"check"}},
-        Refused{"Info", {"info", "-m", kModel}, {"info"}}, Refused{"Graph", {"graph", "-m", kModel}, {"graph"}},
-        Refused{"Isa", {"isa", "--json"}, {"isa"}}, Refused{"Quantize", {"quantize", "a", "b", "q8_0"}, {"quantize"}},
+        Refused{"Graph", {"graph", "-m", kModel}, {"graph"}}, Refused{"Isa", {"isa", "--json"}, {"isa"}}, Refused{"Quantize", {"quantize", "a", "b", "q8_0"}, {"quantize"}},
         Refused{"Chat", {"chat", "-m", kModel}, {"chat"}},
         Refused{"KvTypeQ8", generate({"--kv-type", "q8_0"}), {"--kv-type q8_0"}},
         Refused{"KvTypeQ8Joined", generate({"--kv-type=q8_0"}), {"--kv-type q8_0"}},
