@@ -33,6 +33,7 @@ TEST(HelpTest, EachSubcommandExplainsItsFlags) {
       {"eval", {"--model", "--inputs", "--outputs", "--reference"}},
       {"bench", {"--model", "-p", "-n", "-d", "-r", "--burst", "md|csv|json"}},
       {"info", {"--model", "--ctx", "--json"}},
+      {"graph", {"--model", "--step", "prefill|decode", "--rows", "--ctx", "text|dot|json"}},
   };
   const std::vector<std::string> everywhere = {"--device",    "--validate",   "--as",        "--kv-type",   "--kernel",
                                                "--no-fusion", "--segment-us", "--log-level", "--pipeline-cache"};
@@ -157,6 +158,10 @@ INSTANTIATE_TEST_SUITE_P(
                       Refused{"Profile", generate({"--as", "x"}), {"--as", "'x'", "baseline", "baseline-small"}},
                       Refused{"ProfileOfBench", bench({"--as=Baseline"}), {"--as", "'Baseline'", "baseline-small"}},
                       Refused{"EmptyProfile", generate({"--as", ""}), {"--as", "baseline-small"}},
+                      Refused{"Step", {"graph", "-m", kModel, "--step", "x"}, {"--step", "prefill", "decode"}},
+                      Refused{"GraphForm", {"graph", "-m", kModel, "--format", "svg"}, {"--format", "dot"}},
+                      Refused{"NoRows", {"graph", "-m", kModel, "--step", "prefill", "--rows", "0"}, {"--rows"}},
+                      Refused{"RowsOfDecode", {"graph", "-m", kModel, "--as", "baseline", "--rows", "8"}, {"--rows"}},
                       Refused{"LogLevel", generate({"--log-level", "loud"}), {"--log-level", "warn"}},
                       Refused{"BenchForm", bench({"-o", "xml"}), {"--output", "csv"}},
                       Refused{
@@ -175,7 +180,7 @@ INSTANTIATE_TEST_SUITE_P(
     All, ToComeTest,
     ::testing::Values(
         Refused{"Check", {"check"}, {"check"}}, Refused{"CheckAnOperator", {"check", "--op", "linear"}, {"check"}},
-        Refused{"Graph", {"graph", "-m", kModel}, {"graph"}}, Refused{"Isa", {"isa", "--json"}, {"isa"}}, Refused{"Quantize", {"quantize", "a", "b", "q8_0"}, {"quantize"}},
+        Refused{"Isa", {"isa", "--json"}, {"isa"}}, Refused{"Quantize", {"quantize", "a", "b", "q8_0"}, {"quantize"}},
         Refused{"Chat", {"chat", "-m", kModel}, {"chat"}},
         Refused{"KvTypeQ8", generate({"--kv-type", "q8_0"}), {"--kv-type q8_0"}},
         Refused{"KvTypeQ8Joined", generate({"--kv-type=q8_0"}), {"--kv-type q8_0"}},

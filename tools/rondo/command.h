@@ -45,6 +45,7 @@ void add_tokenize(CLI::App& app, GlobalFlags& flags, int& status);
 void add_eval(CLI::App& app, GlobalFlags& flags, int& status);
 void add_bench(CLI::App& app, GlobalFlags& flags, int& status);
 void add_info(CLI::App& app, GlobalFlags& flags, int& status);
+void add_graph(CLI::App& app, GlobalFlags& flags, int& status);
 
 /// Prints `rondo: error: message` on one line and returns the exit status.
 int report(const std::string& message, int status = kFailed);
