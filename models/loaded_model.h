@@ -7,20 +7,14 @@
 
 #include <rondo/model.h>
 
-#include "graph/lowering.h"
 #include "models/checkpoint.h"
+#include "models/memory_plan.h"
 #include "runtime/device.h"
 #include "runtime/memory.h"
 #include "runtime/recording.h"
 #include "runtime/transfer.h"
 
 namespace rondo::models {
-
-/// Indices of the buffers that a session's Programs name. Weights follow, then caches.
-enum StepBuffer : std::uint32_t { kStateBuffer, kTokensBuffer, kMirrorBuffer, kConstantsBuffer, kActivationsBuffer, kLogitsBuffer, kFirstWeightBuffer };
-
-/// Token capacities of the prefill recordings, smallest first.
-constexpr std::int64_t kPrefillRows[] = {8, 64, 512};
 
 struct LoadedModel {
   explicit LoadedModel(runtime::Device& on) : device(on), uploader(on) {}
@@ -30,6 +24,7 @@ struct LoadedModel {
   std::unique_ptr<Checkpoint> checkpoint;
   Tokenizer tokenizer = Tokenizer(nullptr);
   ModelInfo info;
+  WeightPlan weights;
   std::vector<runtime::Buffer> weight_buffers;
 
   bool random_weights = false;  ///< made on the device, not read: see random_weights.h
@@ -44,15 +39,7 @@ struct LoadedModel {
   std::deque<runtime::Kernel> kernels_to_build;
   bool pipelines_created = false;  ///< by the executor, before they are dispatched one by one
 
-  graph::Type kv_type() const { return options.kv_type == KvType::kF32 ? graph::Type::kF32 : graph::Type::kF16; }
-  graph::LoweringOptions lowering_options() const;
+  graph::LoweringOptions lowering_options() const { return lowering_options_of(options); }
 };
-
-/// The steps that every session records: all prefill capacities with and without sampling, and decode.
-struct StepKind {
-  std::int64_t rows;
-  StepHead head;
-};
-std::vector<StepKind> step_kinds(std::int64_t n_ctx);
 
 }  // namespace rondo::models

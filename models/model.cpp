@@ -5,59 +5,21 @@
 #include <fmt/format.h>
 
 #include "models/loaded_model.h"
-#include "models/placement.h"
 #include "models/random_weights.h"
 #include "models/tokenizers/tokenizer_model.h"
 #include "runtime/kernel.h"
 
 namespace rondo::models {
 
-graph::LoweringOptions LoadedModel::lowering_options() const {
-  graph::LoweringOptions lowering;
-  lowering.fusion = options.fusion;
-  lowering.forced_kernels = options.kernels;
-  lowering.activation_buffer = kActivationsBuffer;
-  return lowering;
-}
-
-std::vector<StepKind> step_kinds(std::int64_t n_ctx) {
-  std::vector<StepKind> kinds;
-  for (std::int64_t rows : kPrefillRows) {
-    kinds.push_back({rows, StepHead::kNone});
-    kinds.push_back({rows, StepHead::kSample});
-    if (rows >= n_ctx) break;
-  }
-  kinds.push_back({1, StepHead::kSample});
-  return kinds;
-}
-
 namespace {
 
-/// Bytes of one file row and one row of planes are below this, so that a row fits the staging ring.
-Status plan_weights(LoadedModel& model) {
+/// Gives each block its place, and makes the buffers.
+Status allocate_weights(LoadedModel& model) {
   Checkpoint& checkpoint = *model.checkpoint;
-  const runtime::DeviceCaps& caps = model.device.caps();
-  std::vector<std::uint64_t> sizes;
-  for (const WeightBlock& block : checkpoint.blocks) {
-    const graph::PlaneLayout layout = graph::plane_layout(*graph::find_block_format(block.type), block.matrix[0], block.matrix[1]);
-    if (layout.size_bytes > caps.max_storage_range_bytes) {
-      return Status(StatusCode::kUnsupported,
-                    fmt::format("{}: tensor '{}' needs {} bytes in one storage buffer but device {} allows {}; splitting is not there yet",
-                                checkpoint.file.name(), block.name, layout.size_bytes, caps.name, caps.max_storage_range_bytes));
-    }
-    if (std::uint64_t{layout.row_words + layout.scale_row_words} * 4 > model.uploader.max_write_bytes()) {
-      return Status(StatusCode::kUnsupported, fmt::format("{}: tensor '{}' has rows of {} columns, which is not there yet", checkpoint.file.name(), block.name, block.matrix[1]));
-    }
-    sizes.push_back(layout.size_bytes);
-    model.info.weight_bytes += layout.size_bytes;
-  }
-  if (caps.memory_budget_bytes && model.info.weight_bytes > caps.memory_budget_bytes) {
-    return Status(StatusCode::kOutOfMemory, fmt::format("{}: its weights need {} MB but device {} has {} MB", checkpoint.file.name(), model.info.weight_bytes >> 20,
-                                                        caps.name, caps.memory_budget_bytes >> 20));
-  }
-  constexpr std::uint64_t kLargestBuffer = 1u << 30;
-  RONDO_ASSIGN(const Placement placement, place_blocks(sizes, 256, std::min(kLargestBuffer, caps.max_allocation_bytes), kFirstWeightBuffer));
-  for (std::size_t i = 0; i < sizes.size(); ++i) checkpoint.blocks[i].place = placement.places[i];
+  RONDO_ASSIGN(model.weights, plan_weights(checkpoint, model.device.caps()));
+  model.info.weight_bytes = model.weights.size_bytes;
+  const Placement& placement = model.weights.placement;
+  for (std::size_t i = 0; i < checkpoint.blocks.size(); ++i) checkpoint.blocks[i].place = placement.places[i];
   for (std::uint64_t bytes : placement.buffer_bytes) {
     RONDO_ASSIGN(runtime::Buffer buffer, runtime::Buffer::create(model.device, bytes, runtime::MemoryIntent::kDevice, "weights"));
     model.weight_buffers.push_back(std::move(buffer));
@@ -70,7 +32,7 @@ Status list_kernels(LoadedModel& model) {
   const Checkpoint& checkpoint = *model.checkpoint;
   StepPlaces places;
   places.n_ctx = 1024;
-  places.kv_type = model.kv_type();
+  places.kv_type = kv_type_of(model.options);
   runtime::BufferRange cache;
   cache.size_bytes = cache_layer_bytes(checkpoint.config, places.kv_type, places.n_ctx);
   places.key_caches.assign(checkpoint.config.n_layers, cache);
@@ -185,7 +147,7 @@ Result<Model> Model::create(Device& device, ByteSource source, const ModelOption
   }
   impl->info = {config.architecture, config.name, config.n_layers, config.width, config.n_heads, config.n_kv_heads, config.n_vocab, config.context, checkpoint.n_parameters, 0};
   RONDO_TRY(models::list_kernels(*impl));
-  RONDO_TRY(models::plan_weights(*impl));
+  RONDO_TRY(models::allocate_weights(*impl));
   for (const models::WeightBlock& block : checkpoint.blocks) {
     for (const auto& part : block.parts) impl->progress.bytes_total += part.tensor->size_bytes;
   }

@@ -5,7 +5,6 @@
 
 #include <fmt/format.h>
 
-#include "models/placement.h"
 #include "models/session_state.h"
 #include "shaders/lib/step_state.h"
 
@@ -49,82 +48,46 @@ Result<std::unique_ptr<SessionState>> SessionState::create(std::shared_ptr<Loade
   if (session->stop_ids_.size() > RONDO_STATE_MAX_STOP_IDS) {
     return Status(StatusCode::kInvalidArgument, fmt::format("session: {} stop ids are given but at most {} can be", session->stop_ids_.size(), RONDO_STATE_MAX_STOP_IDS));
   }
-  RONDO_TRY(session->plan_and_allocate());
+  const LoadedModel& loaded = *session->model_;
+  RONDO_ASSIGN(SessionPlan plan, plan_session(*loaded.checkpoint, loaded.weights, loaded.device.caps(), loaded.options, session->n_ctx_, step_kinds(session->n_ctx_)));
+  RONDO_TRY(session->allocate(plan));
   session->history_.reserve(session->n_ctx_);
   session->ready_.reserve(session->n_ctx_);
-  RONDO_TRY(session->record_steps());
+  RONDO_TRY(session->record_steps(std::move(plan)));
   RONDO_TRY(session->write_initial_state());
   return session;
 }
 
-Status SessionState::plan_and_allocate() {
-  const LlamaConfig& config = model_->checkpoint->config;
-  const runtime::DeviceCaps& caps = device_.caps();
-  const std::uint64_t layer_bytes = cache_layer_bytes(config, model_->kv_type(), n_ctx_);
-  statistics_.kv_bytes = 2 * layer_bytes * config.n_layers;
-  const std::string plan = fmt::format("context of {} tokens: KV cache {} MB + weights {} MB", n_ctx_, statistics_.kv_bytes >> 20, model_->info.weight_bytes >> 20);
-  if (caps.memory_budget_bytes && statistics_.kv_bytes + model_->info.weight_bytes > caps.memory_budget_bytes) {
-    return Status(StatusCode::kOutOfMemory, fmt::format("{} do not fit the {} MB of device {}; ask for a smaller context", plan, caps.memory_budget_bytes >> 20, caps.name));
-  }
-  if (layer_bytes > caps.max_storage_range_bytes) {
-    return Status(StatusCode::kUnsupported, fmt::format("{}: one layer's keys need {} bytes in one storage buffer but device {} allows {}; splitting is not there yet; ask for a smaller context",
-                                                        plan, layer_bytes, caps.name, caps.max_storage_range_bytes));
-  }
-  device_.log(LogLevel::kInfo, plan);
-  const auto create = [&](runtime::Buffer& buffer, std::uint64_t bytes, runtime::MemoryIntent intent, const char* what) -> Status {
-    Result<runtime::Buffer> made = runtime::Buffer::create(device_, bytes, intent, what);
-    if (!made.ok()) return made.status().with_prefix(plan);
+Status SessionState::allocate(const SessionPlan& plan) {
+  const MemoryPlan& memory = plan.memory;
+  device_.log(LogLevel::kInfo, fmt::format("{} + activations {} MB", memory.summary(), memory.activation_bytes >> 20));
+  const auto create = [&](runtime::Buffer& buffer, std::size_t index, const char* what) -> Status {
+    const MemoryPlan::Buffer& planned = memory.buffers[index];
+    Result<runtime::Buffer> made = runtime::Buffer::create(device_, planned.size_bytes, planned.intent, what);
+    if (!made.ok()) return made.status().with_prefix(memory.summary());
     buffer = std::move(made).value();
     return {};
   };
-  const std::uint64_t token_bytes = std::uint64_t{4} * n_ctx_;
-  RONDO_TRY(create(state_, RONDO_STATE_WORDS * 4, runtime::MemoryIntent::kDevice, "step state"));
-  RONDO_TRY(create(tokens_, token_bytes, runtime::MemoryIntent::kDevice, "tokens"));
-  RONDO_TRY(create(mirror_, token_bytes, runtime::MemoryIntent::kReadback, "token mirror"));
-
-  const std::vector<std::uint64_t> sizes(std::size_t{2} * config.n_layers, (layer_bytes + 255) / 256 * 256);
-  const auto first_cache = static_cast<std::uint32_t>(kFirstWeightBuffer + model_->weight_buffers.size());
-  constexpr std::uint64_t kLargestBuffer = 1u << 30;
-  RONDO_ASSIGN(const Placement placement, place_blocks(sizes, 256, std::min(kLargestBuffer, caps.max_allocation_bytes), first_cache));
-  for (std::uint64_t bytes : placement.buffer_bytes) RONDO_TRY(create(caches_.emplace_back(), bytes, runtime::MemoryIntent::kDevice, "KV cache"));
-
-  places_.n_ctx = n_ctx_;
-  places_.kv_type = model_->kv_type();
-  places_.state = {kStateBuffer, 0, RONDO_STATE_WORDS * 4};
-  places_.tokens = {kTokensBuffer, 0, token_bytes};
-  places_.mirror = {kMirrorBuffer, 0, token_bytes};
-  for (std::uint32_t i = 0; i < config.n_layers; ++i) {
-    places_.key_caches.push_back(placement.places[std::size_t{2} * i]);
-    places_.value_caches.push_back(placement.places[std::size_t{2} * i + 1]);
-  }
-  return {};
+  RONDO_TRY(create(state_, kStateBuffer, "step state"));
+  RONDO_TRY(create(tokens_, kTokensBuffer, "tokens"));
+  RONDO_TRY(create(mirror_, kMirrorBuffer, "token mirror"));
+  RONDO_TRY(create(constants_, kConstantsBuffer, "constants"));
+  RONDO_TRY(create(activations_, kActivationsBuffer, "activations"));
+  for (std::size_t i = kFirstWeightBuffer + model_->weight_buffers.size(); i < memory.buffers.size(); ++i) RONDO_TRY(create(caches_.emplace_back(), i, "KV cache"));
+  statistics_.kv_bytes = memory.kv_bytes;
+  statistics_.activation_bytes = memory.activation_bytes;
+  places_ = plan.places;
+  for (const SessionPlan::Constant& constant : plan.constants) constant_places_.emplace_back(constant.name, constant.place);
+  return upload_constants(plan);
 }
 
-/// Gives equal constants of all graphs one place, and uploads them.
-Status SessionState::place_constants(std::vector<graph::Graph>& graphs) {
-  std::uint64_t total = 0;
-  std::vector<const std::vector<std::byte>*> contents;
-  for (graph::Graph& step : graphs) {
-    for (std::size_t i = 0; i < step.n_storages(); ++i) {
-      graph::Storage& storage = step.storage(static_cast<graph::StorageId>(i));
-      if (storage.kind != graph::StorageKind::kConstant) continue;
-      auto found = std::find_if(constant_places_.begin(), constant_places_.end(), [&](const auto& known) { return known.first == storage.name; });
-      if (found == constant_places_.end()) {
-        constant_places_.emplace_back(storage.name, runtime::BufferRange{kConstantsBuffer, total, storage.size_bytes});
-        total = (total + storage.size_bytes + 255) / 256 * 256;
-        contents.push_back(&storage.content);
-        found = constant_places_.end() - 1;
-      }
-      storage.place = found->second;
-    }
-  }
-  RONDO_ASSIGN(constants_, runtime::Buffer::create(device_, total, runtime::MemoryIntent::kDevice, "constants"));
+Status SessionState::upload_constants(const SessionPlan& plan) {
   runtime::Uploader uploader(device_);
-  for (std::size_t i = 0; i < contents.size(); ++i) {
-    for (std::uint64_t at = 0; at < contents[i]->size(); at += uploader.max_write_bytes()) {
-      const std::uint64_t n = std::min<std::uint64_t>(uploader.max_write_bytes(), contents[i]->size() - at);
+  for (const SessionPlan::Constant& constant : plan.constants) {
+    for (std::uint64_t at = 0; at < constant.content.size(); at += uploader.max_write_bytes()) {
+      const std::uint64_t n = std::min<std::uint64_t>(uploader.max_write_bytes(), constant.content.size() - at);
       RONDO_TRY(uploader.reserve(constants_, n));
-      std::memcpy(uploader.target(constants_, constant_places_[i].second.offset_bytes + at, n), contents[i]->data() + at, n);
+      std::memcpy(uploader.target(constants_, constant.place.offset_bytes + at, n), constant.content.data() + at, n);
     }
   }
   RONDO_TRY(constants_.flush(0, constants_.size_bytes()));
@@ -150,30 +113,13 @@ std::vector<const runtime::Buffer*> SessionState::buffer_table() const {
   return table;
 }
 
-Status SessionState::record_steps() {
-  const Checkpoint& checkpoint = *model_->checkpoint;
-  const std::vector<StepKind> kinds = step_kinds(n_ctx_);
-  std::vector<graph::Graph> graphs;
-  for (const StepKind& kind : kinds) {
-    graphs.push_back(build_llama_step(checkpoint.config, checkpoint.weights, checkpoint.blocks, places_, kind.rows, kind.head));
-    RONDO_TRY(graphs.back().status());
-  }
-  RONDO_TRY(place_constants(graphs));
-
-  std::vector<graph::Lowered> lowered;
-  std::uint64_t activation_bytes = 0;
-  for (graph::Graph& step : graphs) {
-    RONDO_ASSIGN(graph::Lowered one, graph::lower(step, device_.caps(), model_->lowering_options()));
-    activation_bytes = std::max(activation_bytes, one.activation_bytes);
-    lowered.push_back(std::move(one));
-  }
-  RONDO_ASSIGN(activations_, runtime::Buffer::create(device_, activation_bytes, runtime::MemoryIntent::kDevice, "activations"));
-  statistics_.activation_bytes = activation_bytes;
+Status SessionState::record_steps(SessionPlan plan) {
   const std::vector<const runtime::Buffer*> buffers = buffer_table();
-  for (std::size_t i = 0; i < kinds.size(); ++i) {
-    RONDO_ASSIGN(RecordedStep step, record_step(kinds[i], std::move(lowered[i].program), buffers));
-    if (kinds[i].rows == 1) decode_ = std::move(step);
-    else (kinds[i].head == StepHead::kNone ? prefill_ : prefill_and_sample_).push_back(std::move(step));
+  for (std::size_t i = 0; i < plan.kinds.size(); ++i) {
+    const StepKind kind = plan.kinds[i];
+    RONDO_ASSIGN(RecordedStep step, record_step(kind, std::move(plan.steps[i].program), buffers));
+    if (kind.rows == 1) decode_ = std::move(step);
+    else (kind.head == StepHead::kNone ? prefill_ : prefill_and_sample_).push_back(std::move(step));
   }
   statistics_.dispatches_per_decode_step = decode_.recording.n_dispatches();
   statistics_.segments_per_decode_step = static_cast<std::uint32_t>(decode_.recording.segments().size());

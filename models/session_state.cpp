@@ -317,7 +317,7 @@ Status SessionState::pretend_depth(std::uint32_t position) {
   runtime::CommandList list(device_);
   RONDO_TRY(list.begin());
   // All equal and small: 0.1 as f32, or twice as f16.
-  const std::uint32_t pattern = model_->kv_type() == graph::Type::kF16 ? 0x2e662e66u : 0x3dcccccdu;
+  const std::uint32_t pattern = places_.kv_type == graph::Type::kF16 ? 0x2e662e66u : 0x3dcccccdu;
   for (const runtime::Buffer& cache : caches_) list.fill(cache, pattern);
   list.fill(tokens_, 0);
   RONDO_ASSIGN(const VkCommandBuffer commands, list.end());

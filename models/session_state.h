@@ -83,10 +83,10 @@ class SessionState {
   };
 
   SessionState(std::shared_ptr<LoadedModel> model, const SessionOptions& options);
-  Status plan_and_allocate();
-  Status place_constants(std::vector<graph::Graph>& graphs);
+  Status allocate(const SessionPlan& plan);
+  Status upload_constants(const SessionPlan& plan);
   Status find_constants(graph::Graph& step) const;
-  Status record_steps();
+  Status record_steps(SessionPlan plan);
   Result<RecordedStep> record_step(const StepKind& kind, runtime::Program program, std::span<const runtime::Buffer* const> buffers);
   Status record_logits_step();
   Status write_initial_state();

@@ -19,7 +19,7 @@ namespace rondo::runtime {
 
 Device::Device(Parts parts) : parts_(std::move(parts)) {}
 
-Result<std::unique_ptr<Device>> Device::create(Instance& instance, std::uint32_t index) {
+Result<std::unique_ptr<Device>> Device::create(Instance& instance, std::uint32_t index, const DeviceCaps* profile) {
   Parts parts;
   parts.plan = instance.plans()[index];
   parts.info = instance.infos()[index];
@@ -45,7 +45,9 @@ Result<std::unique_ptr<Device>> Device::create(Instance& instance, std::uint32_t
   if (result != VK_SUCCESS) return Status::from_vulkan(result, fmt::format("device {}: it can't be created", parts.info.name));
   RONDO_ASSIGN(parts.vk, load_device_table(instance.handle(), parts.handle, nullptr));
   parts.vk.vkGetDeviceQueue(parts.handle, parts.plan.queue_family, 0, &parts.queue);
-  return adopt(std::move(parts));
+  RONDO_ASSIGN(std::unique_ptr<Device> device, adopt(std::move(parts)));
+  if (profile) device->pretend(*profile);
+  return device;
 }
 
 Result<std::unique_ptr<Device>> Device::adopt(Parts parts) {
@@ -91,6 +93,11 @@ Status Device::measure() {
   predictions.bytes_per_s *= ratio;
   predictions.flops_per_s *= ratio;
   return {};
+}
+
+void Device::pretend(const DeviceCaps& profile) {
+  parts_.plan.caps = clamp_caps(caps(), profile);
+  parts_.info.name = caps().name;
 }
 
 Device::~Device() {
@@ -206,9 +213,17 @@ Device::~Device() = default;
 
 const DeviceInfo& Device::info() const { return impl_->info(); }
 
-Result<Device> Device::create(const Instance& instance, std::string_view selector) {
+DeviceProfile::DeviceProfile(std::unique_ptr<const runtime::DeviceCaps> caps) : caps_(std::move(caps)) {}
+DeviceProfile::DeviceProfile(DeviceProfile&&) noexcept = default;
+DeviceProfile& DeviceProfile::operator=(DeviceProfile&&) noexcept = default;
+DeviceProfile::~DeviceProfile() = default;
+
+const std::string& DeviceProfile::name() const { return caps_->name; }
+
+Result<Device> Device::create(const Instance& instance, std::string_view selector, const DeviceOptions& options) {
   RONDO_ASSIGN(const std::uint32_t index, instance.find_device(selector));
-  RONDO_ASSIGN(std::unique_ptr<runtime::Device> impl, runtime::Device::create(instance.internal(), index));
+  const runtime::DeviceCaps* profile = options.profile ? &options.profile->internal() : nullptr;
+  RONDO_ASSIGN(std::unique_ptr<runtime::Device> impl, runtime::Device::create(instance.internal(), index, profile));
   return Device(std::move(impl));
 }
 

@@ -5,6 +5,7 @@
 // timeline has passed every submission that could use them.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <functional>
 #include <memory>
@@ -40,8 +41,8 @@ struct Batch {
 
 class Device {
  public:
-  /// `instance` outlives the device.
-  static Result<std::unique_ptr<Device>> create(Instance& instance, std::uint32_t index);
+  /// `instance` outlives the device. With a `profile`, caps are clamped to it once the device is measured.
+  static Result<std::unique_ptr<Device>> create(Instance& instance, std::uint32_t index, const DeviceCaps* profile = nullptr);
 
   /// Everything a Device is made of, created by Rondo or the caller.
   struct Parts {
@@ -87,6 +88,12 @@ class Device {
   /// Destroys `garbage` once everything submitted so far is done. Never blocks.
   void retire(Garbage garbage);
 
+  /// Bytes of the buffers that live, by what they are for. A buffer that was dropped counts no longer, even if the GPU
+  /// still uses it.
+  std::uint64_t buffer_bytes(MemoryIntent intent) const { return buffer_bytes_[static_cast<std::size_t>(intent)]; }
+  void count_buffer(MemoryIntent intent, std::uint64_t size_bytes) { buffer_bytes_[static_cast<std::size_t>(intent)] += size_bytes; }
+  void discount_buffer(MemoryIntent intent, std::uint64_t size_bytes) { buffer_bytes_[static_cast<std::size_t>(intent)] -= size_bytes; }
+
   /// A Status for a failed call; remembers a lost device.
   Status fail(VkResult result, std::string message);
   /// kDeviceLost once the device was lost.
@@ -96,6 +103,7 @@ class Device {
   explicit Device(Parts parts);
   Status start();
   Status measure();
+  void pretend(const DeviceCaps& profile);
   void destroy(Garbage& garbage);
   void collect();
 
@@ -104,6 +112,7 @@ class Device {
   std::mutex queue_mutex_;
   std::atomic<std::uint64_t> last_submitted_{0};
   std::atomic<bool> lost_{false};
+  std::array<std::atomic<std::uint64_t>, kMemoryIntents> buffer_bytes_{};
   std::unique_ptr<PipelineCache> pipeline_cache_;
   std::unique_ptr<KernelCache> kernels_;
   std::mutex garbage_mutex_;

@@ -15,11 +15,27 @@ constexpr std::uint32_t kVulkan12 = (1u << 22) | (2u << 12);
 
 /// Why the device is below the baseline profile, or "".
 std::string find_refusal(const DeviceSnapshot& snapshot) {
-  const DeviceCaps& caps = snapshot.reported;
   if (snapshot.api_version < kVulkan12) {
     return fmt::format("Vulkan {}.{} but 1.2 is needed", snapshot.api_version >> 22, (snapshot.api_version >> 12) & 0x3ff);
   }
   if (!snapshot.timeline_semaphore) return "feature timelineSemaphore is missing";
+  return find_low_limit(snapshot.reported);
+}
+
+int find_compute_queue(const std::vector<QueueFamily>& queues) {
+  int found = -1;
+  for (std::size_t i = 0; i < queues.size(); ++i) {
+    if (!(queues[i].flags & kQueueCompute) || queues[i].count == 0) continue;
+    // A family without graphics leaves the host's rendering alone.
+    if (found < 0 || !(queues[i].flags & kQueueGraphics)) found = static_cast<int>(i);
+    if (!(queues[i].flags & kQueueGraphics)) break;
+  }
+  return found;
+}
+
+}  // namespace
+
+std::string find_low_limit(const DeviceCaps& caps) {
   struct Limit {
     const char* name;
     std::uint64_t found, needed;
@@ -43,18 +59,6 @@ std::string find_refusal(const DeviceSnapshot& snapshot) {
   return "";
 }
 
-int find_compute_queue(const std::vector<QueueFamily>& queues) {
-  int found = -1;
-  for (std::size_t i = 0; i < queues.size(); ++i) {
-    if (!(queues[i].flags & kQueueCompute) || queues[i].count == 0) continue;
-    // A family without graphics leaves the host's rendering alone.
-    if (found < 0 || !(queues[i].flags & kQueueGraphics)) found = static_cast<int>(i);
-    if (!(queues[i].flags & kQueueGraphics)) break;
-  }
-  return found;
-}
-
-/// Orders of magnitude by device type; a measurement scales them at device creation.
 void set_predictions(DeviceCaps& caps) {
   switch (caps.type) {
     case DeviceType::kDiscrete: caps.bytes_per_s = 300e9, caps.flops_per_s = 3e12, caps.dispatch_ns = 3000; break;
@@ -63,11 +67,43 @@ void set_predictions(DeviceCaps& caps) {
   }
 }
 
+DeviceCaps clamp_caps(const DeviceCaps& caps, const DeviceCaps& profile) {
+  // Zero stands for no number.
+  const auto smaller = [](auto a, auto b) { return a == 0 ? b : b == 0 ? a : std::min(a, b); };
+  DeviceCaps both = caps;
+  both.name = fmt::format("{} as {}", caps.name, profile.name);
+  both.type = profile.type;
+  both.max_storage_range_bytes = std::min(caps.max_storage_range_bytes, profile.max_storage_range_bytes);
+  both.max_allocation_bytes = std::min(caps.max_allocation_bytes, profile.max_allocation_bytes);
+  both.memory_budget_bytes = smaller(caps.memory_budget_bytes, profile.memory_budget_bytes);
+  both.storage_offset_alignment = std::max(caps.storage_offset_alignment, profile.storage_offset_alignment);
+  both.non_coherent_atom_bytes = std::max(caps.non_coherent_atom_bytes, profile.non_coherent_atom_bytes);
+  both.max_storage_buffers = std::min(caps.max_storage_buffers, profile.max_storage_buffers);
+  both.max_invocations = std::min(caps.max_invocations, profile.max_invocations);
+  both.max_shared_bytes = std::min(caps.max_shared_bytes, profile.max_shared_bytes);
+  both.max_push_bytes = std::min(caps.max_push_bytes, profile.max_push_bytes);
+  for (std::size_t i = 0; i < 3; ++i) both.max_grid[i] = std::min(caps.max_grid[i], profile.max_grid[i]);
+  both.min_subgroup_size = std::min(caps.min_subgroup_size, profile.min_subgroup_size);
+  both.max_subgroup_size = std::max(caps.max_subgroup_size, profile.max_subgroup_size);
+  both.subgroup_shuffle = caps.subgroup_shuffle && profile.subgroup_shuffle;
+  both.timestamp_bits = std::min(caps.timestamp_bits, profile.timestamp_bits);
+  both.max_loop_iterations = smaller(caps.max_loop_iterations, profile.max_loop_iterations);
+  return both;
+}
+
+namespace {
+
+constexpr std::array<const char*, 5> kTypeNames = {"discrete", "integrated", "virtual", "cpu", "other"};
+
 }  // namespace
 
-const char* device_type_name(DeviceType type) {
-  constexpr std::array<const char*, 5> kNames = {"discrete", "integrated", "virtual", "cpu", "other"};
-  return kNames[static_cast<std::size_t>(type)];
+const char* device_type_name(DeviceType type) { return kTypeNames[static_cast<std::size_t>(type)]; }
+
+std::optional<DeviceType> find_device_type(std::string_view name) {
+  for (std::size_t i = 0; i < kTypeNames.size(); ++i) {
+    if (name == kTypeNames[i]) return static_cast<DeviceType>(i);
+  }
+  return {};
 }
 
 DevicePlan plan_device(const DeviceSnapshot& snapshot) {

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -55,6 +56,17 @@ struct DevicePlan {
 };
 DevicePlan plan_device(const DeviceSnapshot& snapshot);
 
+/// The limit that is below the baseline device (docs: the least that kernels are written for) and by how much, or "".
+std::string find_low_limit(const DeviceCaps& caps);
+
+/// Sets the predictions to orders of magnitude by device type; a measurement scales them at device creation.
+void set_predictions(DeviceCaps& caps);
+
+/// What is left of a device that pretends to be `profile`: the smaller limits, the larger alignments, the range that holds
+/// both subgroup sizes, the features of both, and the profile's type. Driver, vendor and predictions stay the device's,
+/// which does the work. Zeros that mean "no limit" or "unknown" give way to numbers. The name is "<device> as <profile>".
+DeviceCaps clamp_caps(const DeviceCaps& caps, const DeviceCaps& profile);
+
 /// What memory is for.
 enum class MemoryIntent : std::uint8_t {
   kDevice,    ///< read and written by kernels; host-visible only where that costs nothing
@@ -62,11 +74,25 @@ enum class MemoryIntent : std::uint8_t {
   kReadback,  ///< written by kernels or copies, read by the host
 };
 
+constexpr std::size_t kMemoryIntents = 3;
+
+/// Bytes of the buffer that is made where `size_bytes` are asked for: whole pieces of 256, at least one.
+constexpr std::uint64_t allocated_bytes(std::uint64_t size_bytes) {
+  const std::uint64_t whole = (size_bytes + 255) / 256 * 256;
+  return whole ? whole : 256;
+}
+
+/// The staging ring of uploads: slots of this size, which also bounds one write.
+constexpr std::size_t kStagingSlots = 2;
+constexpr std::uint64_t kStagingSlotBytes = 1u << 20;
+
 /// The memory type for a buffer that allows the types in `allowed_bits`, or -1.
 int choose_memory_type(const std::vector<MemoryType>& types, std::uint32_t allowed_bits, MemoryIntent intent, DeviceType device);
 
 /// "discrete", "integrated", "virtual", "cpu" or "other".
 const char* device_type_name(DeviceType type);
+/// The type of this name.
+std::optional<DeviceType> find_device_type(std::string_view name);
 
 /// Index into `plans` of the device to use when none is named, or -1 if none is usable.
 int choose_device(const std::vector<DevicePlan>& plans);

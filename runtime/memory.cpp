@@ -12,7 +12,7 @@ Result<Buffer> Buffer::create(Device& device, std::uint64_t size_bytes, MemoryIn
   const DeviceCaps& caps = device.caps();
   RONDO_TRY(device.check_lost());
   const std::uint64_t asked_bytes = size_bytes;
-  size_bytes = std::max<std::uint64_t>((size_bytes + 255) / 256 * 256, 256);
+  size_bytes = allocated_bytes(size_bytes);
   if (size_bytes < asked_bytes || size_bytes > caps.max_allocation_bytes) {
     return Status(StatusCode::kUnsupported, fmt::format("device {}: {} needs {} bytes in one allocation but {} is the most", caps.name, what, asked_bytes, caps.max_allocation_bytes));
   }
@@ -45,11 +45,14 @@ Result<Buffer> Buffer::create(Device& device, std::uint64_t size_bytes, MemoryIn
     buffer.mapped_ = static_cast<std::byte*>(mapped);
   }
   if (result != VK_SUCCESS) return failed(result);
+  device.count_buffer(intent, size_bytes);
+  buffer.counted_as_ = intent;
   return buffer;
 }
 
 Buffer::~Buffer() {
   if (!device_ || (!handle_ && !memory_)) return;
+  if (counted_as_) device_->discount_buffer(*counted_as_, size_bytes_);
   Garbage garbage;
   if (handle_) garbage.buffers.push_back(handle_);
   if (memory_) garbage.memories.push_back(memory_);
@@ -63,6 +66,7 @@ void Buffer::swap(Buffer& other) noexcept {
   std::swap(size_bytes_, other.size_bytes_);
   std::swap(mapped_, other.mapped_);
   std::swap(coherent_, other.coherent_);
+  std::swap(counted_as_, other.counted_as_);
 }
 
 VkMappedMemoryRange Buffer::atoms(std::uint64_t offset_bytes, std::uint64_t size_bytes) const {

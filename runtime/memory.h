@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <span>
 
 #include <rondo/status.h>
@@ -45,6 +46,7 @@ class Buffer {
   std::uint64_t size_bytes_ = 0;
   std::byte* mapped_ = nullptr;
   bool coherent_ = true;
+  std::optional<MemoryIntent> counted_as_;  ///< set once it is whole
 };
 
 }  // namespace rondo::runtime

@@ -41,7 +41,7 @@ class CommandList {
 class Uploader {
  public:
   /// `slot_bytes` bounds one write; the ring has two slots, allocated when first needed.
-  explicit Uploader(Device& device, std::uint64_t slot_bytes = 1u << 20);
+  explicit Uploader(Device& device, std::uint64_t slot_bytes = kStagingSlotBytes);
 
   std::uint64_t max_write_bytes() const { return slot_bytes_; }
   /// Makes room for targets of `total_bytes` in all, waiting for the ring's oldest copy if there is no mapping to use.
@@ -64,7 +64,7 @@ class Uploader {
   };
   Device& device_;
   std::uint64_t slot_bytes_;
-  std::array<Slot, 2> slots_;
+  std::array<Slot, kStagingSlots> slots_;
   std::size_t current_ = 0;
 };
 

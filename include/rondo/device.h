@@ -22,6 +22,7 @@ namespace rondo {
 namespace runtime {
 class Instance;
 class Device;
+struct DeviceCaps;
 }  // namespace runtime
 
 /// What a Vulkan device is and whether Rondo can use it.
@@ -71,17 +72,47 @@ class RONDO_API Instance {
   std::unique_ptr<runtime::Instance> impl_;
 };
 
+/// What decisions may depend on, of a device that need not be there: its type, limits and features.
+class RONDO_API DeviceProfile {
+ public:
+  /// Reads a profile from a JSON document: "name", "type" (as in DeviceInfo), the limits and "features", as in
+  /// tests/profiles/baseline.json. `what` names the document in messages.
+  /// Errors: kCorruptData (no JSON, an unknown or mistyped field), kNotFound (a missing one), kUnsupported (a limit below
+  /// what Rondo needs), naming the field.
+  static Result<DeviceProfile> parse(std::string_view json, std::string_view what);
+  DeviceProfile(DeviceProfile&&) noexcept;
+  DeviceProfile& operator=(DeviceProfile&&) noexcept;
+  ~DeviceProfile();
+
+  const std::string& name() const;
+
+  /// For Rondo's own use.
+  const runtime::DeviceCaps& internal() const { return *caps_; }
+
+ private:
+  explicit DeviceProfile(std::unique_ptr<const runtime::DeviceCaps> caps);
+  std::unique_ptr<const runtime::DeviceCaps> caps_;
+};
+
+/// How to create a device.
+struct DeviceOptions {
+  /// Pretend to be this device: limits and features are those that both have, the type is the profile's, so that choices
+  /// made for it run here. Null: the device as it is. Read during create() only.
+  const DeviceProfile* profile = nullptr;
+};
+
 /// A device with one queue, ready for models.
 class RONDO_API Device {
  public:
   /// Creates a logical device. `selector` as in Instance::find_device. Measures the device for a millisecond or so.
   /// Errors: those of find_device, kOutOfMemory, kDeviceLost.
-  static Result<Device> create(const Instance& instance, std::string_view selector = {});
+  static Result<Device> create(const Instance& instance, std::string_view selector = {}, const DeviceOptions& options = {});
   Device(Device&&) noexcept;
   Device& operator=(Device&&) noexcept;
   /// Waits for what was submitted through it.
   ~Device();
 
+  /// With a profile, "<device> as <profile>" is the name, and the rest is the device's.
   const DeviceInfo& info() const;
 
   /// Pipelines compiled in an earlier run, before a model is loaded: `blob` is what pipeline_cache() gave then. Whether they

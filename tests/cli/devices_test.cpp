@@ -225,6 +225,21 @@ TEST(NoVulkanTest, NoSuitableDevice) {
   }
 }
 
+/// A device that pretends to be less says so.
+TEST(ProfileTest, TheDevicePretends) {
+  for (const std::string profile : {"baseline", "baseline-small"}) {
+    const CommandResult result = run_command(generate({"--as", profile}));
+    testing::expect_done(result);
+    EXPECT_NE(result.err.find(" as " + profile + ":"), std::string::npos) << result.err;
+  }
+}
+
+TEST(ProfileTest, WhatDoesNotFitIsRefusedByName) {
+  const CommandResult result =
+      run_command({"bench", "-m", RONDO_DEMO_MODEL, "-p", "0", "-n", "1", "-d", "65536", "--as", "baseline-small"});
+  expect_error(result, 1, {"context of 65539 tokens", "as baseline-small", "1048576", "splitting is not there yet"});
+}
+
 TEST(ValidationTest, NothingIsFound) {
   CommandInput input;
   input.arguments = {"generate", "-m", RONDO_DEMO_MODEL, "-p", "And it came to pass", "-n", "24", "--validate"};

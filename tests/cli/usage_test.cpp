@@ -32,8 +32,10 @@ TEST(HelpTest, EachSubcommandExplainsItsFlags) {
       {"tokenize", {"--model", "--prompt", "--file", "--decode", "--no-bos", "--parse-special", "--json"}},
       {"eval", {"--model", "--inputs", "--outputs", "--reference"}},
       {"bench", {"--model", "-p", "-n", "-d", "-r", "--burst", "md|csv|json"}},
+      {"info", {"--model", "--ctx", "--json"}},
+      {"graph", {"--model", "--step", "prefill|decode", "--rows", "--ctx", "text|dot|json"}},
   };
-  const std::vector<std::string> everywhere = {"--device",    "--validate",   "--kv-type",   "--kernel",
+  const std::vector<std::string> everywhere = {"--device",    "--validate",   "--as",        "--kv-type",   "--kernel",
                                                "--no-fusion", "--segment-us", "--log-level", "--pipeline-cache"};
   for (const auto& [command, flags] : commands) {
     EXPECT_NE(overview.out.find(command), std::string::npos) << overview.out;
@@ -180,6 +182,13 @@ INSTANTIATE_TEST_SUITE_P(
     ::testing::Values(Refused{"KvType", generate({"--kv-type", "x"}), {"--kv-type", "f16"}},
                       Refused{"EmptyKvType", generate({"--kv-type", ""}), {"--kv-type"}},
                       Refused{"KernelWithoutName", generate({"--kernel", "linear"}), {"--kernel", "OP=NAME"}},
+                      Refused{"Profile", generate({"--as", "x"}), {"--as", "'x'", "baseline", "baseline-small"}},
+                      Refused{"ProfileOfBench", bench({"--as=Baseline"}), {"--as", "'Baseline'", "baseline-small"}},
+                      Refused{"EmptyProfile", generate({"--as", ""}), {"--as", "baseline-small"}},
+                      Refused{"Step", {"graph", "-m", kModel, "--step", "x"}, {"--step", "prefill", "decode"}},
+                      Refused{"GraphForm", {"graph", "-m", kModel, "--format", "svg"}, {"--format", "dot"}},
+                      Refused{"NoRows", {"graph", "-m", kModel, "--step", "prefill", "--rows", "0"}, {"--rows"}},
+                      Refused{"RowsOfDecode", {"graph", "-m", kModel, "--as", "baseline", "--rows", "8"}, {"--rows"}},
                       Refused{"LogLevel", generate({"--log-level", "loud"}), {"--log-level", "warn"}},
                       Refused{"BenchForm", bench({"-o", "xml"}), {"--output", "csv"}},
                       Refused{
@@ -198,13 +207,10 @@ INSTANTIATE_TEST_SUITE_P(
     All, ToComeTest,
     ::testing::Values(
         Refused{"Check", {"check"}, {"check"}}, Refused{"CheckAnOperator", {"check", "--op", "linear"}, {"check"}},
-        Refused{"Info", {"info", "-m", kModel}, {"info"}}, Refused{"Graph", {"graph", "-m", kModel}, {"graph"}},
         Refused{"Isa", {"isa", "--json"}, {"isa"}}, Refused{"Quantize", {"quantize", "a", "b", "q8_0"}, {"quantize"}},
         Refused{"Chat", {"chat", "-m", kModel}, {"chat"}},
         Refused{"KvTypeQ8", generate({"--kv-type", "q8_0"}), {"--kv-type q8_0"}},
         Refused{"KvTypeQ8Joined", generate({"--kv-type=q8_0"}), {"--kv-type q8_0"}},
-        Refused{"As", generate({"--as", "baseline"}), {"--as"}},
-        Refused{"AsJoined", generate({"--as=baseline"}), {"--as"}},
         Refused{"Quarantine", generate({"--quarantine", "q"}), {"--quarantine"}},
         Refused{"EvalGraph", {"eval", "--graph", "g.json", "--inputs", "a", "--outputs", "b"}, {"--graph"}},
         Refused{"BenchKernels", {"bench", "--kernels"}, {"--kernels"}}),

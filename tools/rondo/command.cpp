@@ -14,6 +14,7 @@
 #include <fmt/format.h>
 
 #include "models/loaded_model.h"
+#include "tools/rondo/profiles.h"
 
 namespace rondo::tools {
 
@@ -37,6 +38,7 @@ SessionOptions GlobalFlags::session_options() const {
 void add_global_flags(CLI::App& app, GlobalFlags& flags) {
   app.add_option("--device", flags.device, "device: index or part of its name (also RONDO_DEVICE)")->group("Global");
   app.add_flag("--validate", flags.validate, "load the validation layers; a message is an error")->group("Global");
+  app.add_option("--as", flags.as, "pretend to be the device of this profile")->check(check_profile)->type_name("NAME")->group("Global");
   app.add_option("--kv-type", flags.kv_type, "type of the KV cache")->check(CLI::IsMember({"auto", "f32", "f16"}))->type_name("auto|f32|f16")->group("Global");
   app.add_option("--kernel", flags.kernels, "force a kernel: OP=NAME, may be repeated")
       ->check([](const std::string& text) { return text.find('=') == std::string::npos ? "--kernel takes OP=NAME" : ""; })
@@ -121,6 +123,13 @@ Result<Instance> open_instance(const GlobalFlags& flags) {
   return Instance::create(options);
 }
 
+Result<Device> open_device(const GlobalFlags& flags, const Instance& instance) {
+  RONDO_ASSIGN(const std::optional<DeviceProfile> profile, find_profile(flags.as));
+  DeviceOptions options;
+  if (profile) options.profile = &*profile;
+  return Device::create(instance, flags.device, options);
+}
+
 Result<std::unique_ptr<Workbench>> Workbench::open(const GlobalFlags& flags, const std::string& model_path) {
   RONDO_ASSIGN(ByteSource source, open_file(model_path));
   return open(flags, std::move(source));
@@ -130,7 +139,7 @@ Result<std::unique_ptr<Workbench>> Workbench::open(const GlobalFlags& flags, Byt
   std::unique_ptr<Workbench> bench(new Workbench());
   RONDO_ASSIGN(Instance instance, open_instance(flags));
   bench->instance_.emplace(std::move(instance));
-  RONDO_ASSIGN(Device device, Device::create(*bench->instance_, flags.device));
+  RONDO_ASSIGN(Device device, open_device(flags, *bench->instance_));
   bench->device_.emplace(std::move(device));
   const double start = now_s();
   bench->cache_file_.emplace(*bench->device_, flags.pipeline_cache);

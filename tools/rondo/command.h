@@ -24,6 +24,7 @@ enum ExitStatus : int { kDone = 0, kFailed = 1, kUsage = 2, kInterrupted = 130 }
 struct GlobalFlags {
   std::string device;
   bool validate = false;
+  std::string as;  ///< device profile, or ""
   std::string kv_type = "auto";
   std::vector<std::string> kernels;  ///< OP=NAME
   bool no_fusion = false;
@@ -45,6 +46,8 @@ void add_generate(CLI::App& app, GlobalFlags& flags, int& status);
 void add_tokenize(CLI::App& app, GlobalFlags& flags, int& status);
 void add_eval(CLI::App& app, GlobalFlags& flags, int& status);
 void add_bench(CLI::App& app, GlobalFlags& flags, int& status);
+void add_info(CLI::App& app, GlobalFlags& flags, int& status);
+void add_graph(CLI::App& app, GlobalFlags& flags, int& status);
 
 /// Prints `rondo: error: message` on one line and returns the exit status.
 int report(const std::string& message, int status = kFailed);
@@ -79,6 +82,8 @@ class Workbench {
 };
 
 Result<Instance> open_instance(const GlobalFlags& flags);
+/// The device that the flags choose, clamped to the profile of --as.
+Result<Device> open_device(const GlobalFlags& flags, const Instance& instance);
 
 /// While it lives, Ctrl-C cancels `session`.
 class Interruptible {

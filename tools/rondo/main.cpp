@@ -17,8 +17,8 @@ namespace rondo::tools {
 namespace {
 
 /// Commands and flags of the contract that are not built yet.
-constexpr std::array kCommandsToCome = {"check", "info", "graph", "isa", "quantize", "chat"};
-constexpr std::array kFlagsToCome = {"--as", "--quarantine", "--graph", "--kernels"};
+constexpr std::array kCommandsToCome = {"check", "isa", "quantize", "chat"};
+constexpr std::array kFlagsToCome = {"--quarantine", "--graph", "--kernels"};
 
 bool starts_with_flag(std::string_view argument, std::string_view flag) {
   return argument == flag || (argument.size() > flag.size() && argument.substr(0, flag.size()) == flag && argument[flag.size()] == '=');
@@ -58,6 +58,8 @@ int run(int argc, char** argv) {
   add_tokenize(app, flags, status);
   add_eval(app, flags, status);
   add_bench(app, flags, status);
+  add_info(app, flags, status);
+  add_graph(app, flags, status);
   if (const int refused = refuse_what_is_to_come(argc, argv)) return refused;
   try {
     app.parse(argc, argv);
@@ -80,6 +82,7 @@ int main(int argc, char** argv) {
   try {
     return rondo::tools::run(argc, argv);
   } catch (const std::exception& error) {
+    if (std::ferror(stdout)) return rondo::tools::report("stdout: the results can't be written");  // fmt throws
     return rondo::tools::report(error.what());
   }
 }

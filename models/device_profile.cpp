@@ -1,0 +1,95 @@
+// Device profiles from JSON documents.
+#include <rondo/device.h>
+
+#include <limits>
+#include <memory>
+
+#include <fmt/format.h>
+
+#include "models/json.h"
+#include "runtime/device_plan.h"
+
+namespace rondo {
+
+namespace {
+
+/// A limit of a profile: its field in the document, and where it goes.
+struct Limit {
+  const char* field;
+  std::uint32_t* value;
+};
+
+Status read_u32(const nlohmann::json& document, const char* field, std::string_view what, std::uint32_t& value) {
+  RONDO_ASSIGN(const std::uint64_t found, models::find_u64(document, field, what));
+  if (found > std::numeric_limits<std::uint32_t>::max()) {
+    return Status(StatusCode::kCorruptData, fmt::format("{}: '{}' is {}, which does not fit 32 bits", what, field, found));
+  }
+  value = static_cast<std::uint32_t>(found);
+  return {};
+}
+
+Status read_features(const nlohmann::json& document, std::string_view what, runtime::DeviceCaps& caps) {
+  RONDO_ASSIGN(const nlohmann::json* features, models::find_array(document, "features", what));
+  for (const nlohmann::json& feature : *features) {
+    if (feature == "subgroup_shuffle") caps.subgroup_shuffle = true;
+    else if (feature == "timestamps") caps.timestamp_bits = 64;
+    else return Status(StatusCode::kCorruptData, fmt::format("{}: 'features' holds something that is neither \"subgroup_shuffle\" nor \"timestamps\"", what));
+  }
+  return {};
+}
+
+Status refuse_unknown_fields(const nlohmann::json& document, std::string_view what, std::span<const Limit> limits) {
+  for (auto field = document.begin(); field != document.end(); ++field) {
+    const std::string& name = field.key();
+    bool known = name == "name" || name == "type" || name == "features" || name == "max_storage_range_bytes" || name == "max_allocation_bytes" ||
+                 name == "memory_budget_bytes" || name == "max_grid";
+    for (const Limit& limit : limits) known = known || name == limit.field;
+    if (!known) return Status(StatusCode::kCorruptData, fmt::format("{}: there is no field '{}' in a device profile", what, name));
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<DeviceProfile> DeviceProfile::parse(std::string_view json, std::string_view what) {
+  RONDO_ASSIGN(const nlohmann::json document, models::parse_json(json, what));
+  auto caps = std::make_unique<runtime::DeviceCaps>();
+  RONDO_ASSIGN(caps->name, models::find_string(document, "name", what));
+  RONDO_ASSIGN(const std::string type, models::find_string(document, "type", what));
+  const std::optional<runtime::DeviceType> known = runtime::find_device_type(type);
+  if (!known) return Status(StatusCode::kCorruptData, fmt::format("{}: 'type' must be discrete, integrated, virtual, cpu or other", what));
+  caps->type = *known;
+  RONDO_ASSIGN(caps->max_storage_range_bytes, models::find_u64(document, "max_storage_range_bytes", what));
+  RONDO_ASSIGN(caps->max_allocation_bytes, models::find_u64(document, "max_allocation_bytes", what));
+  RONDO_ASSIGN(caps->memory_budget_bytes, models::find_u64_or(document, "memory_budget_bytes", 0, what));
+  std::uint32_t grid = 0;
+  RONDO_TRY(read_u32(document, "max_grid", what, grid));
+  caps->max_grid = {grid, grid, grid};
+  const Limit limits[] = {{"storage_offset_alignment", &caps->storage_offset_alignment},
+                          {"non_coherent_atom_bytes", &caps->non_coherent_atom_bytes},
+                          {"max_storage_buffers", &caps->max_storage_buffers},
+                          {"max_invocations", &caps->max_invocations},
+                          {"max_shared_bytes", &caps->max_shared_bytes},
+                          {"max_push_bytes", &caps->max_push_bytes},
+                          {"min_subgroup_size", &caps->min_subgroup_size},
+                          {"max_subgroup_size", &caps->max_subgroup_size}};
+  for (const Limit& limit : limits) RONDO_TRY(read_u32(document, limit.field, what, *limit.value));
+  RONDO_TRY(read_features(document, what, *caps));
+  RONDO_TRY(refuse_unknown_fields(document, what, limits));
+  const auto power_of_two = [](std::uint32_t n) { return n > 0 && (n & (n - 1)) == 0; };
+  if (!power_of_two(caps->storage_offset_alignment) || caps->storage_offset_alignment < 16 || !power_of_two(caps->non_coherent_atom_bytes)) {
+    return Status(StatusCode::kCorruptData, fmt::format("{}: alignments must be powers of two, that of offsets at least 16", what));
+  }
+  if (caps->min_subgroup_size < 1 || caps->min_subgroup_size > caps->max_subgroup_size) {
+    return Status(StatusCode::kCorruptData, fmt::format("{}: subgroup sizes from {} to {} make no range", what, caps->min_subgroup_size, caps->max_subgroup_size));
+  }
+  const std::string low = runtime::find_low_limit(*caps);
+  if (!low.empty()) return Status(StatusCode::kUnsupported, fmt::format("{}: {}", what, low));
+  if (caps->max_allocation_bytes < caps->max_storage_range_bytes) {
+    return Status(StatusCode::kUnsupported, fmt::format("{}: max_allocation_bytes is below max_storage_range_bytes", what));
+  }
+  runtime::set_predictions(*caps);
+  return DeviceProfile(std::move(caps));
+}
+
+}  // namespace rondo

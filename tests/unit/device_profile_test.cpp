@@ -1,0 +1,169 @@
+// Device profiles: what is read, what is refused, and what a device that pretends has left.
+#include <string>
+
+#include <gtest/gtest.h>
+
+#include <rondo/device.h>
+
+#include "runtime/device_plan.h"
+#include "tests/support/test_data.h"
+
+namespace rondo::runtime {
+namespace {
+
+std::string profile_text(const std::string& name) {
+  return testing::read_whole_file(testing::tests_data_path("../profiles/" + name + ".json"));
+}
+
+/// A device better than the baseline in everything.
+DeviceCaps generous() {
+  DeviceCaps caps;
+  caps.name = "generous";
+  caps.driver = "driver 1";
+  caps.type = DeviceType::kCpu;
+  caps.vendor_id = 7;
+  caps.max_storage_range_bytes = 1u << 31;
+  caps.max_allocation_bytes = std::uint64_t{4} << 30;
+  caps.memory_budget_bytes = std::uint64_t{8} << 30;
+  caps.storage_offset_alignment = 16;
+  caps.non_coherent_atom_bytes = 64;
+  caps.max_storage_buffers = 64;
+  caps.max_invocations = 1024;
+  caps.max_shared_bytes = 65536;
+  caps.max_push_bytes = 256;
+  caps.max_grid = {1u << 31, 70000, 65535};
+  caps.min_subgroup_size = caps.max_subgroup_size = 8;
+  caps.subgroup_shuffle = true;
+  caps.timestamp_bits = 36;
+  caps.bytes_per_s = 3e9;
+  return caps;
+}
+
+TEST(ClampCapsTest, TheBaselineLeavesTheBaseline) {
+  const Result<DeviceProfile> profile = DeviceProfile::parse(profile_text("baseline"), "baseline");
+  ASSERT_TRUE(profile.ok()) << profile.status().message();
+  EXPECT_EQ(profile->name(), "baseline");
+  const DeviceCaps caps = clamp_caps(generous(), profile->internal());
+  EXPECT_EQ(caps.name, "generous as baseline");
+  EXPECT_EQ(caps.type, DeviceType::kOther);
+  EXPECT_EQ(caps.max_storage_range_bytes, 128u << 20);
+  EXPECT_EQ(caps.max_allocation_bytes, 1u << 30);
+  EXPECT_EQ(caps.storage_offset_alignment, 256u);
+  EXPECT_EQ(caps.non_coherent_atom_bytes, 256u);
+  EXPECT_EQ(caps.max_storage_buffers, 8u);
+  EXPECT_EQ(caps.max_invocations, 128u);
+  EXPECT_EQ(caps.max_shared_bytes, 16384u);
+  EXPECT_EQ(caps.max_push_bytes, 128u);
+  EXPECT_EQ(caps.max_grid, (std::array<std::uint32_t, 3>{65535, 65535, 65535}));
+  EXPECT_FALSE(caps.subgroup_shuffle);
+  EXPECT_EQ(caps.timestamp_bits, 0u);
+  EXPECT_LE(caps.min_subgroup_size, 8u);
+  EXPECT_GE(caps.max_subgroup_size, 8u);
+  EXPECT_EQ(find_low_limit(caps), "");
+}
+
+TEST(ClampCapsTest, TheSmallOneDiffersInSizesOnly) {
+  const Result<DeviceProfile> small = DeviceProfile::parse(profile_text("baseline-small"), "small");
+  ASSERT_TRUE(small.ok()) << small.status().message();
+  const DeviceCaps caps = clamp_caps(generous(), small->internal());
+  EXPECT_EQ(caps.max_storage_range_bytes, 1u << 20);
+  EXPECT_EQ(caps.max_allocation_bytes, 8u << 20);
+  EXPECT_EQ(caps.max_invocations, 128u);
+  EXPECT_EQ(find_low_limit(caps), "");
+}
+
+TEST(ClampCapsTest, NothingIsWonByPretending) {
+  DeviceCaps profile = generous();
+  profile.name = "better";
+  DeviceCaps weak;  // the baseline, by its defaults
+  weak.name = "weak";
+  weak.memory_budget_bytes = 1u << 30;
+  weak.max_loop_iterations = 65535;
+  const DeviceCaps caps = clamp_caps(weak, profile);
+  EXPECT_EQ(caps.max_storage_range_bytes, weak.max_storage_range_bytes);
+  EXPECT_EQ(caps.max_allocation_bytes, weak.max_allocation_bytes);
+  EXPECT_EQ(caps.memory_budget_bytes, weak.memory_budget_bytes);
+  EXPECT_EQ(caps.storage_offset_alignment, weak.storage_offset_alignment);
+  EXPECT_EQ(caps.max_storage_buffers, weak.max_storage_buffers);
+  EXPECT_EQ(caps.max_invocations, weak.max_invocations);
+  EXPECT_EQ(caps.max_shared_bytes, weak.max_shared_bytes);
+  EXPECT_EQ(caps.max_push_bytes, weak.max_push_bytes);
+  EXPECT_EQ(caps.max_grid, weak.max_grid);
+  EXPECT_EQ(caps.max_loop_iterations, 65535u) << "no limit must not lift one";
+  EXPECT_FALSE(caps.subgroup_shuffle);
+  EXPECT_EQ(caps.type, DeviceType::kCpu) << "but the type is the profile's";
+}
+
+TEST(ClampCapsTest, ZeroIsNoNumber) {
+  DeviceCaps caps = generous(), profile = generous();
+  profile.max_loop_iterations = 1000;
+  profile.memory_budget_bytes = 0;
+  const DeviceCaps both = clamp_caps(caps, profile);
+  EXPECT_EQ(both.max_loop_iterations, 1000u);
+  EXPECT_EQ(both.memory_budget_bytes, caps.memory_budget_bytes);
+}
+
+TEST(ClampCapsTest, WhoDoesTheWorkIsStillPredicted) {
+  DeviceCaps profile = generous();
+  profile.bytes_per_s = 1e12;
+  profile.driver = "another";
+  profile.vendor_id = 8;
+  const DeviceCaps caps = clamp_caps(generous(), profile);
+  EXPECT_EQ(caps.bytes_per_s, 3e9);
+  EXPECT_EQ(caps.driver, "driver 1") << "workarounds are for the driver that is there";
+  EXPECT_EQ(caps.vendor_id, 7u);
+}
+
+TEST(DeviceProfileTest, FeaturesAreRead) {
+  std::string text = profile_text("baseline");
+  text.replace(text.find("[]"), 2, "[\"subgroup_shuffle\", \"timestamps\"]");
+  const Result<DeviceProfile> profile = DeviceProfile::parse(text, "p");
+  ASSERT_TRUE(profile.ok()) << profile.status().message();
+  EXPECT_TRUE(profile->internal().subgroup_shuffle);
+  EXPECT_EQ(profile->internal().timestamp_bits, 64u);
+}
+
+/// One place of the baseline's document changed, and what the message names.
+struct Wrong {
+  const char* name;
+  const char* from;
+  const char* to;
+  StatusCode code;
+  const char* named;
+};
+
+class WrongProfileTest : public ::testing::TestWithParam<Wrong> {};
+
+TEST_P(WrongProfileTest, IsRefusedByName) {
+  const Wrong& wrong = GetParam();
+  std::string text = profile_text("baseline");
+  const std::size_t at = text.find(wrong.from);
+  ASSERT_NE(at, std::string::npos);
+  text.replace(at, std::string(wrong.from).size(), wrong.to);
+  const Result<DeviceProfile> profile = DeviceProfile::parse(text, "p.json");
+  ASSERT_FALSE(profile.ok());
+  EXPECT_EQ(profile.status().code(), wrong.code) << profile.status().message();
+  EXPECT_NE(profile.status().message().find("p.json"), std::string::npos) << profile.status().message();
+  EXPECT_NE(profile.status().message().find(wrong.named), std::string::npos) << profile.status().message();
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    All, WrongProfileTest,
+    ::testing::Values(Wrong{"Cut", "\"features\": []\n}", "", StatusCode::kCorruptData, ""},
+                      Wrong{"NoName", "\"name\": \"baseline\",", "", StatusCode::kNotFound, "name"},
+                      Wrong{"Type", "\"other\"", "\"gpu\"", StatusCode::kCorruptData, "type"},
+                      Wrong{"Unknown", "\"max_grid\"", "\"max_grind\": 1, \"max_grid\"", StatusCode::kCorruptData, "max_grind"},
+                      Wrong{"Missing", "\"max_grid\": 65535,", "", StatusCode::kNotFound, "max_grid"},
+                      Wrong{"Negative", "65535", "-1", StatusCode::kCorruptData, "max_grid"},
+                      Wrong{"Beyond32Bits", "65535", "4294967296", StatusCode::kCorruptData, "max_grid"},
+                      Wrong{"Word", "16384", "\"16384\"", StatusCode::kCorruptData, "max_shared_bytes"},
+                      Wrong{"BelowTheBaseline", "16384", "8192", StatusCode::kUnsupported, "maxComputeSharedMemorySize"},
+                      Wrong{"Alignment", "\"storage_offset_alignment\": 256", "\"storage_offset_alignment\": 24", StatusCode::kCorruptData, "powers of two"},
+                      Wrong{"Subgroups", "\"min_subgroup_size\": 1", "\"min_subgroup_size\": 129", StatusCode::kCorruptData, "129"},
+                      Wrong{"Feature", "[]", "[\"wings\"]", StatusCode::kCorruptData, "features"},
+                      Wrong{"FeatureOfAnotherType", "[]", "[1]", StatusCode::kCorruptData, "features"},
+                      Wrong{"Allocations", "1073741824", "1024", StatusCode::kUnsupported, "max_allocation_bytes"}),
+    [](const ::testing::TestParamInfo<Wrong>& tested) { return std::string(tested.param.name); });
+
+}  // namespace
+}  // namespace rondo::runtime

@@ -1,0 +1,109 @@
+// Memory plans of the bundled model, computed without a device.
+#include <gtest/gtest.h>
+
+#include "models/memory_plan.h"
+#include "tests/support/test_data.h"
+
+namespace rondo::models {
+namespace {
+
+class PlanTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    Result<ByteSource> source = open_file(testing::tests_data_path("tiny-Q4_0.gguf"));
+    ASSERT_TRUE(source.ok()) << source.status().message();
+    Result<std::unique_ptr<Checkpoint>> opened = open_checkpoint(std::move(source).value());
+    ASSERT_TRUE(opened.ok()) << opened.status().message();
+    checkpoint = std::move(opened).value();
+    caps.name = "made up";
+    caps.type = runtime::DeviceType::kOther;
+  }
+
+  /// The plan is refused with this code and these words.
+  void expect_refusal(std::uint32_t n_ctx, StatusCode code, std::initializer_list<const char*> words) const {
+    const Result<MemoryPlan> plan = plan_memory_of(*checkpoint, caps, {}, n_ctx);
+    ASSERT_FALSE(plan.ok());
+    EXPECT_EQ(plan.status().code(), code) << plan.status().message();
+    for (const char* word : words) EXPECT_NE(plan.status().message().find(word), std::string::npos) << word << " is not in: " << plan.status().message();
+  }
+
+  std::unique_ptr<Checkpoint> checkpoint;
+  runtime::DeviceCaps caps;
+};
+
+TEST_F(PlanTest, PartsAddUp) {
+  const Result<MemoryPlan> plan = plan_memory_of(*checkpoint, caps, {}, 100);
+  ASSERT_TRUE(plan.ok()) << plan.status().message();
+  // Two layers of two heads of 64, in f16.
+  EXPECT_EQ(plan->kv_bytes, 2u * 2 * 2 * 64 * 100 * 2);
+  EXPECT_EQ(plan->kv_bytes, 100 * kv_bytes_per_token(checkpoint->config, graph::Type::kF16));
+  EXPECT_EQ(plan->weight_bytes, weight_bytes(*checkpoint));
+  ASSERT_EQ(plan->buffers.size(), std::size_t{kFirstWeightBuffer} + 2);
+  EXPECT_EQ(plan->buffers[kLogitsBuffer].size_bytes, 0u) << "logits are made when they are asked for";
+  EXPECT_EQ(plan->buffers[kMirrorBuffer].intent, runtime::MemoryIntent::kReadback);
+  EXPECT_EQ(plan->buffers[kMirrorBuffer].size_bytes, 512u);
+  EXPECT_EQ(plan->buffers[kActivationsBuffer].size_bytes, runtime::allocated_bytes(plan->activation_bytes));
+  EXPECT_EQ(plan->buffers[kFirstWeightBuffer].size_bytes, plan->weight_bytes);
+  EXPECT_EQ(plan->buffers[kFirstWeightBuffer + 1].size_bytes, plan->kv_bytes);
+  std::uint64_t total = 0;
+  for (const MemoryPlan::Buffer& buffer : plan->buffers) total += buffer.size_bytes;
+  EXPECT_EQ(plan->total_bytes(runtime::MemoryIntent::kDevice) + plan->total_bytes(runtime::MemoryIntent::kReadback), total);
+  EXPECT_GT(plan->unaliased_activation_bytes, plan->activation_bytes);
+}
+
+TEST_F(PlanTest, TheCacheFollowsContextAndType) {
+  ModelOptions wide;
+  wide.kv_type = KvType::kF32;
+  const Result<MemoryPlan> narrow = plan_memory_of(*checkpoint, caps, {}, 64), doubled = plan_memory_of(*checkpoint, caps, wide, 64), longer = plan_memory_of(*checkpoint, caps, {}, 128);
+  ASSERT_TRUE(narrow.ok() && doubled.ok() && longer.ok());
+  EXPECT_EQ(doubled->kv_bytes, 2 * narrow->kv_bytes);
+  EXPECT_EQ(longer->kv_bytes, 2 * narrow->kv_bytes);
+  EXPECT_EQ(longer->weight_bytes, narrow->weight_bytes);
+}
+
+TEST_F(PlanTest, SmallAllocationsMakeMoreBuffers) {
+  const Result<MemoryPlan> one = plan_memory_of(*checkpoint, caps, {}, 64);
+  ASSERT_TRUE(one.ok());
+  caps.max_allocation_bytes = one->activation_bytes + 255;
+  caps.max_storage_range_bytes = caps.max_allocation_bytes;
+  const Result<MemoryPlan> same = plan_memory_of(*checkpoint, caps, {}, 64);
+  ASSERT_TRUE(same.ok()) << same.status().message();
+  for (const MemoryPlan::Buffer& buffer : same->buffers) EXPECT_LE(buffer.size_bytes, caps.max_allocation_bytes) << buffer.name;
+}
+
+TEST_F(PlanTest, WhatDoesNotFitIsRefused) {
+  caps.memory_budget_bytes = weight_bytes(*checkpoint) - 1;
+  expect_refusal(64, StatusCode::kOutOfMemory, {"weights", "made up"});
+  caps.memory_budget_bytes = weight_bytes(*checkpoint) + 1000;
+  expect_refusal(64, StatusCode::kOutOfMemory, {"context of 64 tokens", "KV cache", "smaller context"});
+  caps.memory_budget_bytes = 0;
+  caps.max_storage_range_bytes = 1000;
+  expect_refusal(64, StatusCode::kUnsupported, {"tensor '", "1000", "splitting"});
+  caps.max_storage_range_bytes = 1u << 20;
+  expect_refusal(1u << 20, StatusCode::kUnsupported, {"one layer's keys", "smaller context"});
+  caps.max_storage_range_bytes = 1u << 27;
+  caps.max_allocation_bytes = 1u << 20;
+  expect_refusal(100, StatusCode::kUnsupported, {"activations", "one allocation", "made up"});
+}
+
+TEST_F(PlanTest, OneStepIsPlannedAlone) {
+  const Result<WeightPlan> weights = plan_weights(*checkpoint, caps);
+  ASSERT_TRUE(weights.ok());
+  const StepKind kinds[] = {{1, StepHead::kSample}};
+  const Result<SessionPlan> decode = plan_session(*checkpoint, *weights, caps, {}, 64, kinds);
+  ASSERT_TRUE(decode.ok()) << decode.status().message();
+  ASSERT_EQ(decode->steps.size(), 1u);
+  const Result<MemoryPlan> all = plan_memory_of(*checkpoint, caps, {}, 64);
+  ASSERT_TRUE(all.ok());
+  EXPECT_LT(decode->memory.activation_bytes, all->activation_bytes);
+  EXPECT_EQ(decode->memory.constant_bytes, all->constant_bytes) << "tables are equal in all steps";
+  for (const runtime::Dispatch& dispatch : decode->steps[0].program.dispatches) {
+    for (const runtime::Binding& binding : dispatch.bindings) {
+      ASSERT_LT(binding.range.buffer, decode->memory.buffers.size());
+      EXPECT_LE(binding.range.offset_bytes + binding.range.size_bytes, decode->memory.buffers[binding.range.buffer].size_bytes) << dispatch.label;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace rondo::models

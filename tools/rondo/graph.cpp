@@ -1,0 +1,297 @@
+// rondo graph: the Program that a step of a model is lowered to. With --as it needs no Vulkan.
+#include <algorithm>
+#include <map>
+#include <optional>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "graph/lowering.h"
+#include "models/memory_plan.h"
+#include "runtime/device.h"
+#include "runtime/kernel.h"
+#include "tools/rondo/command.h"
+#include "tools/rondo/profiles.h"
+
+namespace rondo::tools {
+
+namespace {
+
+using nlohmann::json;
+
+struct GraphFlags {
+  std::string model, step = "decode", format = "text";
+  std::uint32_t ctx = 0, rows = 0;
+};
+
+/// A lowered step with all that is printed of it.
+struct StepReport {
+  std::string step;
+  std::int64_t rows = 0;
+  std::uint32_t n_ctx = 0;
+  graph::Type kv_type = graph::Type::kF16;
+  runtime::DeviceCaps caps;
+  models::MemoryPlan memory;
+  graph::Lowered lowered;
+  std::vector<runtime::Segment> segments;
+  std::map<std::pair<std::uint32_t, std::uint64_t>, std::string> tensors;  ///< names of what lies at (buffer, offset)
+
+  const runtime::Program& program() const { return lowered.program; }
+  const std::string& buffer(const runtime::BufferRange& range) const { return memory.buffers[range.buffer].name; }
+  /// The weight, cache or table that the range is, or "".
+  std::string tensor(const runtime::BufferRange& range) const {
+    const auto found = tensors.find({range.buffer, range.offset_bytes});
+    return found == tensors.end() ? "" : found->second;
+  }
+  double predict_ns(const runtime::Dispatch& dispatch) const { return graph::predict_ns(dispatch.cost, caps); }
+};
+
+/// Sums over all dispatches.
+struct Totals {
+  std::size_t n_barriers = 0;
+  double bytes = 0, flops = 0, predicted_ns = 0;
+
+  explicit Totals(const StepReport& report) {
+    for (const runtime::Dispatch& dispatch : report.program().dispatches) {
+      n_barriers += dispatch.barrier_before ? 1 : 0;
+      bytes += dispatch.cost.bytes;
+      flops += dispatch.cost.flops;
+      predicted_ns += report.predict_ns(dispatch);
+    }
+  }
+};
+
+const char* access_name(runtime::Access access) {
+  switch (access) {
+    case runtime::Access::kRead: return "read";
+    case runtime::Access::kWrite: return "write";
+    default: return "read and write";
+  }
+}
+
+/// The profile's caps, which need no device, or those of the device that the flags choose.
+Result<runtime::DeviceCaps> find_caps(const GlobalFlags& flags) {
+  RONDO_ASSIGN(const std::optional<DeviceProfile> profile, find_profile(flags.as));
+  if (profile) return profile->internal();
+  const auto with_advice = [](const Status& status) {
+    return Status(status.code(), fmt::format("{}; --as baseline needs no device", status.message()));
+  };
+  const Result<Instance> instance = open_instance(flags);
+  if (!instance.ok()) return with_advice(instance.status());
+  const Result<Device> device = open_device(flags, *instance);
+  if (!device.ok()) return with_advice(device.status());
+  return device->internal().caps();
+}
+
+Result<StepReport> lower_step(const GlobalFlags& flags, const GraphFlags& own) {
+  RONDO_ASSIGN(ByteSource source, open_file(own.model));
+  RONDO_ASSIGN(const std::unique_ptr<models::Checkpoint> checkpoint, models::open_checkpoint(std::move(source)));
+  const models::LlamaConfig& config = checkpoint->config;
+  if (own.ctx > config.context) {
+    return Status(StatusCode::kInvalidArgument, fmt::format("--ctx is {} but {} was made for {}", own.ctx, own.model, config.context));
+  }
+  StepReport report;
+  RONDO_ASSIGN(report.caps, find_caps(flags));
+  const ModelOptions options = flags.model_options();
+  report.step = own.step;
+  report.n_ctx = own.ctx ? own.ctx : std::min(config.context, 4096u);
+  report.kv_type = models::kv_type_of(options);
+  report.rows = 1;
+  if (own.step == "prefill") {
+    report.rows = own.rows;
+    if (own.rows == 0) {  // the largest that a session records
+      for (const models::StepKind& kind : models::step_kinds(report.n_ctx)) report.rows = std::max(report.rows, kind.rows);
+    }
+  }
+  const models::StepKind kind{report.rows, models::StepHead::kSample};
+  RONDO_ASSIGN(const models::WeightPlan weights, models::plan_weights(*checkpoint, report.caps));
+  RONDO_ASSIGN(models::SessionPlan plan, models::plan_session(*checkpoint, weights, report.caps, options, report.n_ctx, {&kind, 1}));
+  const auto name = [&](const runtime::BufferRange& place, std::string what) { report.tensors[{place.buffer, place.offset_bytes}] = std::move(what); };
+  for (std::size_t i = 0; i < checkpoint->blocks.size(); ++i) {
+    std::string parts;
+    for (const auto& part : checkpoint->blocks[i].parts) parts += (parts.empty() ? "" : " + ") + part.tensor->name;
+    name(weights.placement.places[i], std::move(parts));
+  }
+  for (std::size_t i = 0; i < plan.places.key_caches.size(); ++i) {
+    name(plan.places.key_caches[i], fmt::format("layer {} keys", i));
+    name(plan.places.value_caches[i], fmt::format("layer {} values", i));
+  }
+  for (const models::SessionPlan::Constant& constant : plan.constants) name(constant.place, constant.name);
+  report.memory = std::move(plan.memory);
+  report.lowered = std::move(plan.steps[0]);
+  report.segments = graph::cut_segments(report.program(), report.caps, flags.session_options().max_segment_us * 1000);
+  return report;
+}
+
+json dispatch_json(const StepReport& report, std::size_t index) {
+  const runtime::Dispatch& dispatch = report.program().dispatches[index];
+  json bindings = json::array();
+  for (const runtime::Binding& binding : dispatch.bindings) {
+    const std::string tensor = report.tensor(binding.range);
+    bindings.push_back({{"buffer", report.buffer(binding.range)},
+                        {"tensor", tensor.empty() ? json() : json(tensor)},
+                        {"offset_bytes", binding.range.offset_bytes},
+                        {"size_bytes", binding.range.size_bytes},
+                        {"access", access_name(binding.access)}});
+  }
+  return {{"index", index},
+          {"label", dispatch.label},
+          {"kernel", dispatch.kernel},
+          {"grid", dispatch.grid},
+          {"bindings", bindings},
+          {"push_bytes", dispatch.push.size()},
+          {"barrier_before", dispatch.barrier_before},
+          {"bytes", dispatch.cost.bytes},
+          {"flops", dispatch.cost.flops},
+          {"predicted_ns", report.predict_ns(dispatch)}};
+}
+
+std::string as_json(const StepReport& report) {
+  const runtime::Program& program = report.program();
+  json kernels = json::array(), dispatches = json::array(), segments = json::array(), buffers = json::array();
+  for (const runtime::Kernel& kernel : program.kernels) {
+    const std::vector<std::uint32_t> constants(kernel.constants.begin(), kernel.constants.begin() + kernel.n_constants);
+    kernels.push_back({{"shader", runtime::shader_name(kernel.shader)}, {"constants", constants}, {"n_bindings", kernel.n_bindings}, {"push_bytes", kernel.push_bytes}});
+  }
+  for (std::size_t i = 0; i < program.dispatches.size(); ++i) dispatches.push_back(dispatch_json(report, i));
+  for (const runtime::Segment& segment : report.segments) segments.push_back({{"first", segment.first}, {"last", segment.last}, {"predicted_ns", segment.cost_ns}});
+  for (const models::MemoryPlan::Buffer& buffer : report.memory.buffers) {
+    if (buffer.size_bytes) buffers.push_back({{"name", buffer.name}, {"size_bytes", buffer.size_bytes}});
+  }
+  const Totals totals(report);
+  return json{{"device", report.caps.name},
+              {"step", report.step},
+              {"rows", report.rows},
+              {"n_ctx", report.n_ctx},
+              {"kv_type", graph::type_name(report.kv_type)},
+              {"kernels", kernels},
+              {"dispatches", dispatches},
+              {"segments", segments},
+              {"buffers", buffers},
+              {"totals",
+               {{"kernels", program.kernels.size()},
+                {"dispatches", program.dispatches.size()},
+                {"barriers", totals.n_barriers},
+                {"segments", report.segments.size()},
+                {"bytes", totals.bytes},
+                {"flops", totals.flops},
+                {"predicted_ns", totals.predicted_ns},
+                {"activation_bytes", report.lowered.activation_bytes},
+                {"unaliased_activation_bytes", report.lowered.unaliased_activation_bytes}}}}
+      .dump(1, ' ', false, json::error_handler_t::replace);
+}
+
+void print_text(const StepReport& report) {
+  const runtime::Program& program = report.program();
+  fmt::print("{} of {} rows, context of {} tokens, KV cache {}, for {}\n\nkernels\n", report.step, report.rows, report.n_ctx, graph::type_name(report.kv_type), report.caps.name);
+  for (std::size_t i = 0; i < program.kernels.size(); ++i) {
+    const runtime::Kernel& kernel = program.kernels[i];
+    fmt::print("{:>4} {}  constants ({})  {} bindings  {} bytes of push constants\n", i, runtime::shader_name(kernel.shader),
+               fmt::join(kernel.constants.begin(), kernel.constants.begin() + kernel.n_constants, ", "), kernel.n_bindings, kernel.push_bytes);
+  }
+  fmt::print("\ndispatches\n");
+  for (std::size_t i = 0; i < program.dispatches.size(); ++i) {
+    const runtime::Dispatch& dispatch = program.dispatches[i];
+    if (dispatch.barrier_before) fmt::print("     barrier\n");
+    fmt::print("{:>4} {}  kernel {}  grid {} x {} x {}  push {}  {:.1f} us\n", i, dispatch.label, dispatch.kernel, dispatch.grid[0], dispatch.grid[1], dispatch.grid[2],
+               dispatch.push.size(), report.predict_ns(dispatch) / 1e3);
+    for (const runtime::Binding& binding : dispatch.bindings) {
+      const std::string tensor = report.tensor(binding.range);
+      fmt::print("       {:<14} {} + {}, {} bytes{}\n", access_name(binding.access), report.buffer(binding.range), binding.range.offset_bytes, binding.range.size_bytes,
+                 tensor.empty() ? "" : fmt::format("  ({})", tensor));
+    }
+  }
+  fmt::print("\nsegments\n");
+  for (std::size_t i = 0; i < report.segments.size(); ++i) {
+    const runtime::Segment& segment = report.segments[i];
+    fmt::print("{:>4} dispatches {} to {}  {:.1f} us\n", i, segment.first, segment.last - 1, segment.cost_ns / 1e3);
+  }
+  fmt::print("\nbuffers\n");
+  for (const models::MemoryPlan::Buffer& buffer : report.memory.buffers) {
+    if (buffer.size_bytes) fmt::print("     {:<14} {:>14} bytes\n", buffer.name, buffer.size_bytes);
+  }
+  const Totals totals(report);
+  fmt::print("\ntotals\n     {} kernels, {} dispatches, {} barriers, {} segments\n", program.kernels.size(), program.dispatches.size(), totals.n_barriers, report.segments.size());
+  fmt::print("     {:.0f} bytes moved, {:.0f} operations, {:.1f} us predicted\n", totals.bytes, totals.flops, totals.predicted_ns / 1e3);
+  fmt::print("     activations {} bytes, {} before aliasing\n", report.lowered.activation_bytes, report.lowered.unaliased_activation_bytes);
+}
+
+/// `text` as a string of the DOT language.
+std::string dot_string(const std::string& text) {
+  std::string quoted = "\"";
+  for (char c : text) {
+    if (c == '"' || c == '\\') quoted += '\\';
+    quoted += (c >= 0 && c < ' ') ? ' ' : c;
+  }
+  return quoted + '"';
+}
+
+bool overlap(const runtime::BufferRange& a, const runtime::BufferRange& b) {
+  return a.buffer == b.buffer && a.offset_bytes < b.offset_bytes + b.size_bytes && b.offset_bytes < a.offset_bytes + a.size_bytes;
+}
+
+/// Edges from the last dispatch that wrote some of what another reads. The step state is left out: nearly all read it.
+void print_dot_edges(const std::vector<runtime::Dispatch>& dispatches, const StepReport& report) {
+  for (std::size_t to = 0; to < dispatches.size(); ++to) {
+    std::map<std::size_t, std::string> buffers_by_writer;
+    for (const runtime::Binding& read : dispatches[to].bindings) {
+      if (read.access == runtime::Access::kWrite || read.range.buffer == models::kStateBuffer) continue;
+      for (std::size_t from = to; from-- > 0;) {
+        const auto& bindings = dispatches[from].bindings;
+        const bool writes = std::any_of(bindings.begin(), bindings.end(), [&](const runtime::Binding& b) { return b.access != runtime::Access::kRead && overlap(b.range, read.range); });
+        if (!writes) continue;
+        const std::string tensor = report.tensor(read.range);
+        buffers_by_writer[from] = tensor.empty() ? report.buffer(read.range) : tensor;
+        break;
+      }
+    }
+    for (const auto& [from, name] : buffers_by_writer) fmt::print("  d{} -> d{} [label={}];\n", from, to, dot_string(name));
+  }
+}
+
+void print_dot(const StepReport& report) {
+  const std::vector<runtime::Dispatch>& dispatches = report.program().dispatches;
+  fmt::print("digraph {} {{\n  label={};\n  node [shape=box];\n", dot_string(report.step),
+             dot_string(fmt::format("{} of {} rows for {}; bold: after a barrier", report.step, report.rows, report.caps.name)));
+  for (std::size_t s = 0; s < report.segments.size(); ++s) {
+    fmt::print("  subgraph cluster_{} {{\n    label=\"segment {}\";\n", s, s);
+    for (std::uint32_t i = report.segments[s].first; i < report.segments[s].last; ++i) {
+      const runtime::Dispatch& dispatch = dispatches[i];
+      fmt::print("    d{} [label={}{}];\n", i,
+                 dot_string(fmt::format("{} {} ({} x {} x {}) {:.1f} us", i, dispatch.label, dispatch.grid[0], dispatch.grid[1], dispatch.grid[2], report.predict_ns(dispatch) / 1e3)),
+                 dispatch.barrier_before ? ", style=bold" : "");
+    }
+    fmt::print("  }}\n");
+  }
+  print_dot_edges(dispatches, report);
+  fmt::print("}}\n");
+}
+
+}  // namespace
+
+void add_graph(CLI::App& app, GlobalFlags& flags, int& status) {
+  CLI::App* command = app.add_subcommand("graph", "The Program that a step is lowered to; with --as NAME it needs no device");
+  auto own = std::make_shared<GraphFlags>();
+  command->add_option("-m,--model", own->model, "GGUF file")->required();
+  command->add_option("--step", own->step, "which step")->check(CLI::IsMember({"prefill", "decode"}))->type_name("prefill|decode")->capture_default_str();
+  CLI::Option* rows = command->add_option("--rows", own->rows, "tokens that a prefill takes (default: the most that a session records)")->check(CLI::Range(1u, 1u << 16));
+  command->add_option("--ctx", own->ctx, "context in tokens (default: the model's, at most 4096)")->check(CLI::Range(1u, 1u << 24));
+  command->add_option("--format", own->format, "form of the output")->check(CLI::IsMember({"text", "dot", "json"}))->type_name("text|dot|json")->capture_default_str();
+  add_global_flags(*command, flags);
+  command->callback([&flags, &status, own, rows] {
+    if (own->step == "decode" && rows->count() > 0 && own->rows != 1) {
+      status = report("--rows is for --step prefill; a decode step takes one", kUsage);
+      return;
+    }
+    const Result<StepReport> lowered = lower_step(flags, *own);
+    if (!lowered.ok()) {
+      status = report(lowered.status());
+      return;
+    }
+    if (own->format == "json") fmt::print("{}\n", as_json(*lowered));
+    else if (own->format == "dot") print_dot(*lowered);
+    else print_text(*lowered);
+  });
+}
+
+}  // namespace rondo::tools

@@ -1,0 +1,257 @@
+// rondo info: what a model file holds and what running it takes. Needs no Vulkan.
+#include <algorithm>
+#include <map>
+#include <optional>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "models/memory_plan.h"
+#include "models/printable.h"
+#include "tools/rondo/command.h"
+#include "tools/rondo/profiles.h"
+
+namespace rondo::tools {
+
+namespace {
+
+using nlohmann::json;
+
+struct InfoFlags {
+  std::string model;
+  std::uint32_t ctx = 0;
+  bool json = false;
+};
+
+/// Tensors of one type.
+struct TypeTotals {
+  std::uint64_t n_tensors = 0, n_parameters = 0, bytes = 0;
+};
+
+/// The memory plan as far as it can be told.
+struct PlanReport {
+  std::string device;
+  std::uint32_t n_ctx = 0;
+  graph::Type kv_type = graph::Type::kF16;
+  std::uint64_t weight_bytes = 0, kv_bytes_per_token = 0, kv_bytes = 0;
+  std::string kv_formula;
+  std::optional<models::MemoryPlan> memory;
+  std::string refusal;  ///< why there is no `memory`
+};
+
+/// All that is printed.
+struct ModelReport {
+  std::string path;
+  std::uint64_t file_bytes = 0;
+  models::GgufFile file;
+  std::string architecture, name, tokenizer, pre_tokenizer;
+  std::optional<std::uint32_t> n_layers, width, ffn, n_heads, n_kv_heads, head_dim, context, n_vocab;
+  std::uint64_t n_parameters = 0, tensor_bytes = 0;
+  std::map<std::string, TypeTotals> types;
+  std::optional<PlanReport> plan;
+  std::string no_plan;  ///< why there is no `plan`
+};
+
+std::optional<std::uint32_t> find_number(const models::GgufFile& file, const std::string& key) {
+  const Result<std::uint32_t> value = file.u32(key);
+  return value.ok() ? std::optional<std::uint32_t>(*value) : std::nullopt;
+}
+
+std::string find_text(const models::GgufFile& file, const char* key) {
+  const Result<std::string_view> value = file.string(key);
+  return value.ok() ? models::printable(*value) : "";
+}
+
+/// What the metadata and the tensor table say, whatever the architecture.
+void describe_file(ModelReport& report) {
+  const models::GgufFile& file = report.file;
+  report.architecture = find_text(file, "general.architecture");
+  report.name = find_text(file, "general.name");
+  report.tokenizer = find_text(file, "tokenizer.ggml.model");
+  report.pre_tokenizer = find_text(file, "tokenizer.ggml.pre");
+  const auto number = [&](const char* key) { return find_number(file, report.architecture + key); };
+  report.n_layers = number(".block_count");
+  report.width = number(".embedding_length");
+  report.ffn = number(".feed_forward_length");
+  report.n_heads = number(".attention.head_count");
+  report.n_kv_heads = file.has(report.architecture + ".attention.head_count_kv") ? number(".attention.head_count_kv") : report.n_heads;
+  report.head_dim = number(".attention.key_length");
+  if (!report.head_dim && report.width && report.n_heads && *report.n_heads > 0) report.head_dim = *report.width / *report.n_heads;
+  report.context = number(".context_length");
+  const Result<const models::GgufStrings*> tokens = file.strings("tokenizer.ggml.tokens");
+  if (tokens.ok()) report.n_vocab = static_cast<std::uint32_t>((*tokens)->size());
+  for (const models::GgufTensor& tensor : file.tensors()) {
+    TypeTotals& totals = report.types[models::ggml_type_info(tensor.type).name];
+    const std::uint64_t n = tensor.dims[0] * tensor.dims[1] * tensor.dims[2] * tensor.dims[3];
+    ++totals.n_tensors;
+    totals.n_parameters += n;
+    totals.bytes += tensor.size_bytes;
+    report.tensor_bytes += tensor.size_bytes;
+    if (tensor.name != "rope_freqs.weight") report.n_parameters += n;  // a table, not learned
+  }
+}
+
+Result<PlanReport> make_plan(const GlobalFlags& flags, const InfoFlags& own, const models::Checkpoint& checkpoint) {
+  RONDO_ASSIGN(const std::optional<DeviceProfile> profile, find_profile(flags.as.empty() ? "baseline" : flags.as));
+  const models::LlamaConfig& config = checkpoint.config;
+  const ModelOptions options = flags.model_options();
+  PlanReport plan;
+  plan.device = profile->name();
+  plan.n_ctx = own.ctx ? own.ctx : std::min(config.context, 4096u);
+  plan.kv_type = models::kv_type_of(options);
+  plan.weight_bytes = models::weight_bytes(checkpoint);
+  plan.kv_bytes_per_token = models::kv_bytes_per_token(config, plan.kv_type);
+  plan.kv_bytes = plan.kv_bytes_per_token * plan.n_ctx;
+  const std::uint32_t element_bytes = plan.kv_type == graph::Type::kF16 ? 2 : 4;
+  const std::uint32_t head_dim = plan.kv_type == graph::Type::kF16 ? (config.head_dim + 1) / 2 * 2 : config.head_dim;
+  plan.kv_formula = fmt::format("2 x {} layers x {} KV heads x {} head width x {} tokens x {} bytes = {}", config.n_layers, config.n_kv_heads, head_dim, plan.n_ctx,
+                                element_bytes, plan.kv_bytes);
+  Result<models::MemoryPlan> memory = models::plan_memory_of(checkpoint, profile->internal(), options, plan.n_ctx);
+  if (memory.ok()) {
+    plan.memory = std::move(memory).value();
+  } else if (memory.status().code() == StatusCode::kUnsupported || memory.status().code() == StatusCode::kOutOfMemory) {
+    plan.refusal = memory.status().message();
+  } else {
+    return memory.status();
+  }
+  return plan;
+}
+
+Result<ModelReport> make_report(const GlobalFlags& flags, const InfoFlags& own) {
+  RONDO_ASSIGN(ByteSource source, open_file(own.model));
+  const std::uint64_t file_bytes = source.size_bytes;
+  RONDO_ASSIGN(models::GgufFile file, models::GgufFile::parse(source));
+  ModelReport report{own.model, file_bytes, std::move(file), {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, 0, 0, {}, {}, {}};
+  describe_file(report);
+  if (report.context && own.ctx > *report.context) {
+    return Status(StatusCode::kInvalidArgument, fmt::format("--ctx is {} but {} was made for {}", own.ctx, own.model, *report.context));
+  }
+  if (report.file.tensors().empty()) {
+    report.no_plan = "the file holds a vocabulary but no weights";
+    return report;
+  }
+  const Result<std::unique_ptr<models::Checkpoint>> checkpoint = models::open_checkpoint(std::move(source));
+  if (!checkpoint.ok()) {
+    if (checkpoint.status().code() != StatusCode::kUnsupported) return checkpoint.status();
+    report.no_plan = checkpoint.status().message();
+    return report;
+  }
+  report.n_parameters = (*checkpoint)->n_parameters;
+  report.n_vocab = (*checkpoint)->config.n_vocab;
+  RONDO_ASSIGN(report.plan, make_plan(flags, own, **checkpoint));
+  return report;
+}
+
+json plan_json(const PlanReport& plan) {
+  json document{{"device", plan.device},
+                {"n_ctx", plan.n_ctx},
+                {"kv_type", graph::type_name(plan.kv_type)},
+                {"weight_bytes", plan.weight_bytes},
+                {"kv_bytes_per_token", plan.kv_bytes_per_token},
+                {"kv_bytes", plan.kv_bytes},
+                {"kv_formula", plan.kv_formula},
+                {"refusal", plan.memory ? json() : json(plan.refusal)}};
+  for (const char* key : {"activation_bytes", "unaliased_activation_bytes", "constant_bytes", "staging_bytes", "device_bytes", "host_bytes"}) document[key] = nullptr;
+  document["buffers"] = json::array();
+  if (!plan.memory) return document;
+  const models::MemoryPlan& memory = *plan.memory;
+  document["activation_bytes"] = memory.activation_bytes;
+  document["unaliased_activation_bytes"] = memory.unaliased_activation_bytes;
+  document["constant_bytes"] = memory.constant_bytes;
+  document["staging_bytes"] = memory.staging_bytes;
+  document["device_bytes"] = memory.total_bytes(runtime::MemoryIntent::kDevice);
+  document["host_bytes"] = memory.total_bytes(runtime::MemoryIntent::kReadback);
+  for (const models::MemoryPlan::Buffer& buffer : memory.buffers) {
+    if (buffer.size_bytes == 0) continue;
+    document["buffers"].push_back(
+        {{"name", buffer.name}, {"size_bytes", buffer.size_bytes}, {"memory", buffer.intent == runtime::MemoryIntent::kDevice ? "device" : "host"}});
+  }
+  return document;
+}
+
+std::string as_json(const ModelReport& report) {
+  const auto number = [](const std::optional<std::uint32_t>& value) { return value ? json(*value) : json(); };
+  json types = json::array(), metadata = json::object();
+  for (const auto& [type, totals] : report.types) {
+    types.push_back({{"type", type}, {"count", totals.n_tensors}, {"parameters", totals.n_parameters}, {"bytes", totals.bytes}});
+  }
+  for (const models::GgufMetadata& entry : report.file.metadata()) metadata[entry.key] = entry.value.text();
+  const json document{{"file", {{"path", report.path}, {"size_bytes", report.file_bytes}, {"gguf_version", report.file.version()}}},
+                      {"architecture", report.architecture},
+                      {"name", report.name},
+                      {"n_layers", number(report.n_layers)},
+                      {"width", number(report.width)},
+                      {"ffn", number(report.ffn)},
+                      {"n_heads", number(report.n_heads)},
+                      {"n_kv_heads", number(report.n_kv_heads)},
+                      {"head_dim", number(report.head_dim)},
+                      {"context", number(report.context)},
+                      {"n_vocab", number(report.n_vocab)},
+                      {"tokenizer", {{"kind", report.tokenizer}, {"pre", report.pre_tokenizer}}},
+                      {"n_parameters", report.n_parameters},
+                      {"tensors", {{"count", report.file.tensors().size()}, {"bytes", report.tensor_bytes}, {"types", types}}},
+                      {"plan", report.plan ? plan_json(*report.plan) : json()},
+                      {"no_plan", report.plan ? json() : json(report.no_plan)},
+                      {"metadata", metadata}};
+  return document.dump(1, ' ', false, json::error_handler_t::replace);  // paths and metadata may hold anything
+}
+
+std::string text_of(const std::optional<std::uint32_t>& value) { return value ? fmt::format("{}", *value) : "?"; }
+
+std::string megabytes(std::uint64_t bytes) { return fmt::format("{:.1f} MB", static_cast<double>(bytes) / 1e6); }
+
+void print_plan(const PlanReport& plan) {
+  fmt::print("\nmemory plan: context of {} tokens, KV cache {}, device profile {}\n", plan.n_ctx, graph::type_name(plan.kv_type), plan.device);
+  const auto line = [](const char* what, std::uint64_t bytes, const std::string& more) { fmt::print("  {:<12} {:>14} bytes  {:>11}{}{}\n", what, bytes, megabytes(bytes), more.empty() ? "" : "  ", more); };
+  line("weights", plan.weight_bytes, "");
+  line("KV cache", plan.kv_bytes, plan.kv_formula);
+  line("  per token", plan.kv_bytes_per_token, "");
+  if (!plan.memory) {
+    fmt::print("  it can't run there: {}\n", plan.refusal);
+    return;
+  }
+  const models::MemoryPlan& memory = *plan.memory;
+  line("activations", memory.activation_bytes, fmt::format("{} before aliasing", memory.unaliased_activation_bytes));
+  line("tables", memory.constant_bytes, "");
+  line("in all", memory.total_bytes(runtime::MemoryIntent::kDevice), "of device memory, with step state, tokens and alignment");
+  line("host", memory.total_bytes(runtime::MemoryIntent::kReadback), "for the tokens that come back");
+  line("staging", memory.staging_bytes, "at most, and only while loading");
+}
+
+void print_text(const ModelReport& report) {
+  fmt::print("{}: {}, GGUF version {}, {}\n", report.name.empty() ? report.path : report.name, report.architecture.empty() ? "no architecture" : report.architecture,
+             report.file.version(), megabytes(report.file_bytes));
+  fmt::print("  layers {}, width {}, feed-forward {}\n", text_of(report.n_layers), text_of(report.width), text_of(report.ffn));
+  fmt::print("  heads {} of width {}, KV heads {}\n", text_of(report.n_heads), text_of(report.head_dim), text_of(report.n_kv_heads));
+  fmt::print("  context {}, vocabulary {}, tokenizer {}{}\n", text_of(report.context), text_of(report.n_vocab), report.tokenizer.empty() ? "none" : report.tokenizer,
+             report.pre_tokenizer.empty() ? "" : fmt::format(" ({})", report.pre_tokenizer));
+  fmt::print("  parameters {} ({:.2f} M)\n", report.n_parameters, static_cast<double>(report.n_parameters) / 1e6);
+  if (!report.types.empty()) fmt::print("\n{:<8} {:>8} {:>14} {:>14}\n", "type", "tensors", "parameters", "bytes");
+  for (const auto& [type, totals] : report.types) fmt::print("{:<8} {:>8} {:>14} {:>14}\n", type, totals.n_tensors, totals.n_parameters, totals.bytes);
+  if (report.plan) print_plan(*report.plan);
+  else fmt::print("\nno memory plan: {}\n", report.no_plan);
+  fmt::print("\nmetadata\n");
+  for (const models::GgufMetadata& entry : report.file.metadata()) fmt::print("  {} = {}\n", models::printable(entry.key), entry.value.text());
+}
+
+}  // namespace
+
+void add_info(CLI::App& app, GlobalFlags& flags, int& status) {
+  CLI::App* command = app.add_subcommand("info", "What a model file holds, and the memory that running it takes; needs no Vulkan");
+  auto own = std::make_shared<InfoFlags>();
+  command->add_option("-m,--model", own->model, "model or vocabulary file")->required();
+  command->add_option("--ctx", own->ctx, "context in tokens (default: the model's, at most 4096)")->check(CLI::Range(1u, 1u << 24));
+  command->add_flag("--json", own->json, "print one JSON document");
+  add_global_flags(*command, flags);
+  command->callback([&flags, &status, own] {
+    const Result<ModelReport> report = make_report(flags, *own);
+    if (!report.ok()) {
+      status = tools::report(report.status());
+      return;
+    }
+    if (own->json) fmt::print("{}\n", as_json(*report));
+    else print_text(*report);
+  });
+}
+
+}  // namespace rondo::tools
