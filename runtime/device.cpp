@@ -59,6 +59,7 @@ Result<std::unique_ptr<Device>> Device::adopt(Parts parts) {
 Status Device::start() {
   pipeline_cache_ = std::make_unique<PipelineCache>(*this);
   kernels_ = std::make_unique<KernelCache>(*this);
+  if (parts_.memory_types.empty()) return {};  // a driver without hardware: it compiles, and that is all
   VkSemaphoreTypeCreateInfo type{VK_STRUCTURE_TYPE_SEMAPHORE_TYPE_CREATE_INFO, nullptr, VK_SEMAPHORE_TYPE_TIMELINE, 0};
   VkSemaphoreCreateInfo info{VK_STRUCTURE_TYPE_SEMAPHORE_CREATE_INFO, &type, 0};
   const VkResult result = vk().vkCreateSemaphore(handle(), &info, nullptr, &timeline_);
@@ -68,7 +69,6 @@ Status Device::start() {
 
 /// Scales the predictions by the copy rate of this very device. Copies need no pipeline, so nothing is compiled.
 Status Device::measure() {
-  if (parts_.memory_types.empty()) return {};  // a driver without hardware: it compiles, and that is all
   constexpr std::uint64_t kBytes = 2u << 20;
   RONDO_ASSIGN(Buffer buffer, Buffer::create(*this, 3 * kBytes, MemoryIntent::kDevice, "measurement"));
   CommandList commands(*this);

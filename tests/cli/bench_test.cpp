@@ -52,6 +52,20 @@ TEST(BenchTest, JsonHasEveryField) {
       << "decode is one recording at every depth";
 }
 
+/// No file: shape and type say everything, and rows up to the depth are there without a prefill.
+TEST(BenchTest, RandomModelsOfEveryType) {
+  for (const char* type : {"f32", "f16", "q8_0", "q4_0"}) {
+    const CommandResult result = testing::run_device_command(
+        {"bench", "--random", "15m", "--type", type, "-p", "3", "-n", "2", "-d", "0,700", "-r", "1", "-o", "json"});
+    testing::expect_done(result);
+    const json document = testing::parse_output(result);
+    EXPECT_EQ(test_names(document), (std::vector<std::string>{"pp3", "tg2", "pp3 @ d700", "tg2 @ d700"}));
+    EXPECT_EQ(document.at("model").at("name"), std::string("random 15m ") + type);
+    EXPECT_EQ(document.at("model").at("n_parameters"), 15191712);
+    for (const json& row : document.at("results")) EXPECT_GT(row.at("tps_mean").get<double>(), 0);
+  }
+}
+
 TEST(BenchTest, CsvAndMarkdownHoldARowForEachTest) {
   const CommandResult csv = bench({"-p", "8", "-n", "4", "-r", "1", "-o", "csv"});
   testing::expect_done(csv);
