@@ -292,7 +292,7 @@ TEST(StopTextTest, TextEndsBeforeItWhereverItLies) {
 }
 
 /// The tokens that a float64 pass chose, from the fixture beside the model.
-void expect_fixture(const std::string& model, const std::string& fixture, std::size_t n_prompt) {
+void expect_fixture(const std::string& model, const std::string& fixture, std::size_t n_prompt, const Arguments& more = {}) {
   const auto source = open_file(fixture);
   ASSERT_TRUE(source.ok()) << source.status().message();
   const auto file = models::SafetensorsFile::parse(*source);
@@ -302,13 +302,29 @@ void expect_fixture(const std::string& model, const std::string& fixture, std::s
   ASSERT_EQ(prompt->size(), n_prompt);
   const Ids ids(prompt->begin(), prompt->end()), expected(greedy->begin(), greedy->end());
   ASSERT_GE(expected.size(), 12U);
-  const json document =
-      generate_json({"--tokens", list_of(ids), "-n", std::to_string(expected.size()), "--ignore-eos"}, model);
+  Arguments flags = {"--tokens", list_of(ids), "-n", std::to_string(expected.size()), "--ignore-eos"};
+  flags.insert(flags.end(), more.begin(), more.end());
+  const json document = generate_json(flags, model);
   EXPECT_EQ(tokens_of(document), expected);
 }
 
 TEST(GreedyTest, RandomWeightsAsInFloat64) {
   expect_fixture(kRandomModel, testing::tests_data_path("tiny-Q4_0.expected.safetensors"), 24);
+}
+
+/// The kernels and limits of other devices, down to storage ranges of 1 MiB: the same tokens.
+TEST(GreedyTest, OnTheDevicesOfProfiles) {
+  RONDO_REQUIRE_TEST_DATA();
+  for (const std::string profile : {"baseline", "baseline-small"}) {
+    const Arguments as = {"--as", profile};
+    const std::string stories = testing::test_data_path("stories260K/");
+    expect_fixture(stories + "stories260K.gguf", stories + "expected.safetensors", 5, as);
+    for (const std::string type : {"F16", "Q8_0", "Q4_0", "Q4_K_M", "Q6_K"}) {
+      const std::string name = testing::test_data_path("quant/tiny-" + type);
+      expect_fixture(name + ".gguf", name + ".expected.safetensors", 24, as);
+    }
+    EXPECT_EQ(generate_json({"-p", "And Jesus answered", "-n", "32", "--as", profile}).at("tokens"), generate_json({"-p", "And Jesus answered", "-n", "32"}).at("tokens"));
+  }
 }
 
 TEST(GreedyTest, StoriesAsInFloat64) {

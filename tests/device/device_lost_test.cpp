@@ -119,5 +119,30 @@ TEST_F(DeviceLostTest, OtherDevicesGoOn) {
   EXPECT_EQ(continue_with(session, made_up_tokens(10, 512), 5).size(), 5u);
 }
 
+/// What a host does after a loss: a new device, and the tokens it has logged, in the chunks it had fed them in.
+TEST_F(DeviceLostTest, ANewDeviceTakesUpTheText) {
+  const std::vector<Tokens> fed = {made_up_tokens(10, 512), {7, 201, 44}};
+  const auto feed = [&](Session& session) {
+    Tokens made = continue_with(session, fed[0], 5);
+    return joined(made, continue_with(session, fed[1], 6));
+  };
+  const Model elsewhere = load_model(tiny_path());
+  Session undisturbed = make_session(elsewhere, without_model_stops(4));
+  const Tokens before = feed(undisturbed), after = continue_with(undisturbed, {}, 20);
+  {
+    RONDO_EXPECT_OK(before_.rewind(0));
+    EXPECT_EQ(feed(before_), before);
+    const Hooks<QueueSubmit> hooks(runtime());
+    RONDO_EXPECT_OK(before_.append({}, 20));
+    QueueSubmit::fail(VK_ERROR_DEVICE_LOST);
+    expect_lost(before_.advance());
+  }
+  Device device(make_second_device(test_runtime_device(), [](runtime::Device::Parts&) {}));
+  const Model model = load_model(tiny_path(), {}, device);
+  Session session = make_session(model, without_model_stops(4));
+  EXPECT_EQ(feed(session), before);
+  EXPECT_EQ(continue_with(session, {}, 20), after);
+}
+
 }  // namespace
 }  // namespace rondo::tests

@@ -57,7 +57,7 @@ void expect_trace(const std::string& text, std::size_t n_decode_steps) {
   EXPECT_NEAR(dispatches_us, steps_us, 1e-3 * steps_us + 1);
 }
 
-TEST(ProfileTest, TimingsAndTraceOfGenerate) {
+TEST(ProfilingTest, TimingsAndTraceOfGenerate) {
   const TemporaryFolder folder;
   const CommandResult plain = generate({}), profiled = generate({"--timings", "--trace", folder.path("t.json")});
   expect_done(profiled);
@@ -68,7 +68,7 @@ TEST(ProfileTest, TimingsAndTraceOfGenerate) {
   expect_trace(bytes_of(folder.path("t.json")), 8);
 }
 
-TEST(ProfileTest, OfBenchAndEval) {
+TEST(ProfilingTest, OfBenchAndEval) {
   const TemporaryFolder folder;
   const std::string model = testing::tests_data_path("tiny-Q4_0.gguf");
   const CommandResult bench =
@@ -82,7 +82,7 @@ TEST(ProfileTest, OfBenchAndEval) {
   EXPECT_NE(eval.err.find("logits 64"), std::string::npos) << eval.err;
 }
 
-TEST(ProfileTest, ATraceThatCantBeWrittenIsRefusedBeforeAnyWork) {
+TEST(ProfilingTest, ATraceThatCantBeWrittenIsRefusedBeforeAnyWork) {
   const TemporaryFolder folder;
   for (const std::string& path : {folder.path("no/such/folder.json"), folder.path("")}) {
     const CommandResult result = generate({"--trace", path});
@@ -91,7 +91,7 @@ TEST(ProfileTest, ATraceThatCantBeWrittenIsRefusedBeforeAnyWork) {
   }
 }
 
-TEST(ProfileTest, ATraceOnAFullDiskIsAnError) {
+TEST(ProfilingTest, ATraceOnAFullDiskIsAnError) {
   if (!std::ofstream("/dev/full")) GTEST_SKIP() << "there is no /dev/full here";
   const CommandResult result = generate({"--trace", "/dev/full"});
   EXPECT_EQ(result.exit_status, 1) << result.description();
