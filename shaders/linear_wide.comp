@@ -1,7 +1,9 @@
 // output[m, n] = sum_k input[m, k] weight[n, k] (+ residual[m, n]); with kGlu silu(gate) * up of weight rows n and N + n.
 // For CPU drivers: a workgroup is one subgroup; an invocation makes kColumns outputs of each of kRows rows. The lanes load
 // 32 columns of a row of the input together, a vector each, and share them by subgroupShuffle: such drivers load lane by
-// lane, with a check for each, even from one address. Grid (ceil(N / (width kColumns)), ceil(M / kRows)). f32 accumulation.
+// lane, with a check for each, even from one address. f32 accumulation.
+// Grid (ceil(M / kRows), ceil(N / (width kColumns))): llvmpipe gives each thread a run of workgroups, and rows beyond the
+// count, which have nothing to do, must not all be in the last thread's.
 // Needs: subgroups of exactly kWidth invocations, subgroupShuffle.
 #version 450
 #extension GL_GOOGLE_include_directive : require
@@ -29,11 +31,11 @@ const uint kWeightRows = kColumns << kGlu;
 const uint kLoads = kWidth < 8u ? 8u / kWidth : 1u;  // vectors that a lane loads of 32 columns
 
 void main() {
-  const uint first_row = gl_WorkGroupID.y * kRows;
+  const uint first_row = gl_WorkGroupID.x * kRows;
   const bool one_sequence = p.rows_per_sequence >= p.rows;
   if (one_sequence && !row_valid(first_row, p.rows_per_sequence)) return;
   const uint lane = gl_LocalInvocationID.x;
-  const uint first = gl_WorkGroupID.x * kWidth * kColumns + lane;
+  const uint first = gl_WorkGroupID.y * kWidth * kColumns + lane;
   uint weight_rows[kWeightRows];
   [[unroll]] for (uint c = 0u; c < kWeightRows; ++c) {
     weight_rows[c] = min(first + (c % kColumns) * kWidth, p.outputs - 1u) + (c / kColumns) * p.outputs + p.weight_offset_rows;

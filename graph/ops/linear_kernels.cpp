@@ -102,7 +102,7 @@ Status lower_linear(Lowering& lowering, const Operator& op, TensorId input_id, T
     const std::uint32_t width = lowering.caps().min_subgroup_size;
     const std::uint32_t tile_rows = push.rows >= kWideRows ? kWideRows : 1, columns = glu ? 2 : 4;
     lowering.dispatch(label, runtime::Shader::linear_wide, {width, type, tile_rows, columns, glu ? 1u : 0u, input_vec4}, arguments, push,
-                      {ceil_div(push.outputs, width * columns), ceil_div(push.rows, tile_rows), 1}, cost);
+                      {ceil_div(push.rows, tile_rows), ceil_div(push.outputs, width * columns), 1}, cost);
     return {};
   }
   cost.bytes += weight_bytes * (push.rows - 1);
