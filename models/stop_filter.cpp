@@ -7,6 +7,7 @@ namespace rondo::models {
 
 std::string StopFilter::add_token(std::string_view text) {
   if (stopped_) return "";
+  if (stop_texts_.empty()) return std::string(text);
   held_ += text;
   token_ends_.push_back(held_at_ + held_.size());
   std::size_t found = std::string::npos, keep = 0;
