@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "runtime/device.h"
+#include "runtime/hash.h"
 #include "runtime/pipeline_cache.h"
 #include "shader_code.inc"
 
@@ -14,10 +15,8 @@ namespace rondo::runtime {
 const char* shader_name(Shader shader) { return kShaderCode[static_cast<std::size_t>(shader)].name; }
 
 std::uint64_t embedded_spirv_hash() {
-  std::uint64_t hash = 0xcbf29ce484222325u;  // FNV-1a, a word at a time
-  for (const ShaderCode& code : kShaderCode) {
-    for (std::size_t i = 0; i < code.size_bytes / 4; ++i) hash = (hash ^ code.words[i]) * 0x100000001b3u;
-  }
+  std::uint64_t hash = fnv1a({});
+  for (const ShaderCode& code : kShaderCode) hash = fnv1a(std::as_bytes(std::span(code.words, code.size_bytes / 4)), hash);
   return hash;
 }
 

@@ -1,11 +1,13 @@
 #include "runtime/pipeline_cache.h"
 
+#include <algorithm>
 #include <array>
 #include <cstring>
 
 #include <fmt/format.h>
 
 #include "runtime/device.h"
+#include "runtime/hash.h"
 #include "runtime/kernel.h"
 
 namespace rondo::runtime {
@@ -22,13 +24,6 @@ struct BlobHeader {
   std::uint64_t size_bytes = 0;   ///< of the driver's data behind this header
   std::uint64_t checksum = 0;     ///< of that data
 };
-
-/// Fowler, Noll and Vo's hash, variant 1a.
-std::uint64_t hash_bytes(std::span<const std::byte> bytes) {
-  std::uint64_t hash = 0xcbf29ce484222325u;
-  for (const std::byte byte : bytes) hash = (hash ^ static_cast<std::uint64_t>(byte)) * 0x100000001b3u;
-  return hash;
-}
 
 /// The part of the driver's data that says for which device and driver it is.
 std::span<const std::byte> identity_of(std::span<const std::byte> data) {
@@ -78,13 +73,13 @@ std::string PipelineCache::add(std::span<const std::byte> blob) {
   const std::span<const std::byte> data = blob.subspan(sizeof header);
   if (header.magic != kMagic) return "it is no pipeline cache of this format";
   if (header.size_bytes != data.size()) return fmt::format("it holds {} bytes of pipelines but says {}", data.size(), header.size_bytes);
-  if (header.checksum != hash_bytes(data)) return "it is damaged";
+  if (header.checksum != fnv1a(data)) return "it is damaged";
   if (header.spirv_hash != embedded_spirv_hash()) return "it was made for other kernels";
   const std::lock_guard lock(mutex_);
   const Result<std::vector<std::byte>> own = data_locked();
   if (!own.ok()) return own.status().message();
   if (!cache_) return "the driver makes no pipeline cache";
-  if (header.device_hash != hash_bytes(identity_of(*own))) return "it was made for another device or driver";
+  if (header.device_hash != fnv1a(identity_of(*own))) return "it was made for another device or driver";
   const VolkDeviceTable& vk = device_.vk();
   const VkPipelineCacheCreateInfo info{VK_STRUCTURE_TYPE_PIPELINE_CACHE_CREATE_INFO, nullptr, 0, data.size(), data.data()};
   VkPipelineCache other = VK_NULL_HANDLE;
@@ -99,10 +94,10 @@ Result<std::vector<std::byte>> PipelineCache::blob() {
   RONDO_ASSIGN(const std::vector<std::byte> data, data_locked());
   if (data.size() <= sizeof(VkPipelineCacheHeaderVersionOne)) return std::vector<std::byte>();
   BlobHeader header;
-  header.device_hash = hash_bytes(identity_of(data));
+  header.device_hash = fnv1a(identity_of(data));
   header.spirv_hash = embedded_spirv_hash();
   header.size_bytes = data.size();
-  header.checksum = hash_bytes(data);
+  header.checksum = fnv1a(data);
   std::vector<std::byte> blob(sizeof header + data.size());
   std::memcpy(blob.data(), &header, sizeof header);
   std::memcpy(blob.data() + sizeof header, data.data(), data.size());
@@ -112,7 +107,7 @@ Result<std::vector<std::byte>> PipelineCache::blob() {
 std::string PipelineCache::key() {
   const std::lock_guard lock(mutex_);
   const Result<std::vector<std::byte>> data = data_locked();
-  return fmt::format("{:016x}", hash_bytes(data.ok() ? identity_of(*data) : std::span<const std::byte>()));
+  return fmt::format("{:016x}", fnv1a(data.ok() ? identity_of(*data) : std::span<const std::byte>()));
 }
 
 }  // namespace rondo::runtime
