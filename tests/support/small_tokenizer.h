@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <functional>
 #include <ostream>
+#include <random>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -78,6 +79,26 @@ inline void expect_refused_in_one_line_and_quickly(const HostileTokenizer& hosti
   EXPECT_NE(message.find(hostile.message), std::string::npos) << message;
   EXPECT_EQ(message.find('\n'), std::string::npos) << message;
   EXPECT_LT(duration.count(), 2.0);  // a second, or two under sanitizers
+}
+
+/// Files made of `whole` with one byte changed, but for every tenth: how many load. Those encode and decode texts of
+/// `pieces`, bytes that may be halves of a character, without an id outside the vocabulary.
+inline std::size_t n_damaged_that_load(const std::string& whole, std::uint32_t seed, int n_files, std::string_view pieces) {
+  std::mt19937 random(seed);
+  std::size_t n_good = 0;
+  for (int i = 0; i < n_files; ++i) {
+    std::string bytes = whole;
+    if (i % 10 != 0) bytes[random() % bytes.size()] = static_cast<char>(random());
+    const Result<Tokenizer> tokenizer = Tokenizer::create(source_of(bytes));
+    if (!tokenizer.ok()) continue;
+    ++n_good;
+    std::string text;
+    for (std::size_t n = random() % 40; n > 0; --n) text += pieces[random() % pieces.size()];
+    const std::vector<std::int32_t> ids = tokenizer->encode(text);
+    for (const std::int32_t id : ids) EXPECT_TRUE(id >= 0 && id < tokenizer->n_vocab());
+    (void)tokenizer->decode(ids);
+  }
+  return n_good;
 }
 
 }  // namespace rondo::testing
