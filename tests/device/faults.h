@@ -120,6 +120,27 @@ inline void drain(runtime::Device& device) {
   device.retire({});
 }
 
+using LeakHooks = Hooks<AllocateMemory, FreeMemory, CreateBuffer, DestroyBuffer, CreateCommandPool, DestroyCommandPool,
+                        CreateDescriptorPool, DestroyDescriptorPool>;
+
+/// Counts what is made and released from now on, on a device where nothing of earlier tests waits to be destroyed.
+class Leaks {
+ public:
+  explicit Leaks(runtime::Device& device) : hooks_((drain(device), device)) {}
+
+ private:
+  LeakHooks hooks_;
+};
+
+/// Everything made since a Leaks began to count is released.
+inline void expect_no_leaks(runtime::Device& device) {
+  drain(device);
+  EXPECT_EQ(AllocateMemory::n_succeeded(), FreeMemory::n_calls);
+  EXPECT_EQ(CreateBuffer::n_succeeded(), DestroyBuffer::n_calls);
+  EXPECT_EQ(CreateCommandPool::n_succeeded(), DestroyCommandPool::n_calls);
+  EXPECT_EQ(CreateDescriptorPool::n_succeeded(), DestroyDescriptorPool::n_calls);
+}
+
 /// Holds up everything submitted after it until it is opened, so that work is in flight for certain.
 class Gate {
  public:

@@ -25,17 +25,6 @@ Status load_all(ByteSource source) {
   return model.wait_loaded();
 }
 
-using Leaks = Hooks<AllocateMemory, FreeMemory, CreateBuffer, DestroyBuffer, CreateCommandPool, DestroyCommandPool, CreateDescriptorPool,
-                    DestroyDescriptorPool>;
-
-void expect_no_leaks() {
-  drain(test_runtime_device());
-  EXPECT_EQ(AllocateMemory::n_succeeded(), FreeMemory::n_calls);
-  EXPECT_EQ(CreateBuffer::n_succeeded(), DestroyBuffer::n_calls);
-  EXPECT_EQ(CreateCommandPool::n_succeeded(), DestroyCommandPool::n_calls);
-  EXPECT_EQ(CreateDescriptorPool::n_succeeded(), DestroyDescriptorPool::n_calls);
-}
-
 TEST(LoadTest, SmallBudgetsMakeProgressAndFinish) {
   Result<ByteSource> source = open_file(tiny_path());
   RONDO_ASSERT_OK(source.status());
@@ -103,7 +92,7 @@ TEST(LoadTest, ASourceThatFailsIsAStatusWhereverItFails) {
   for (std::uint64_t n = 0; n < 2 * bytes.size(); n = n < 4096 ? n * 2 + 97 : n + bytes.size() / 40) {
     const StatusCode code = n % 2 == 0 ? StatusCode::kIo : StatusCode::kCorruptData;
     const Status status = load_all(failing_after(bytes, n, code));
-    expect_no_leaks();
+    expect_no_leaks(test_runtime_device());
     if (status.ok()) {
       needed = n;
       break;
@@ -170,7 +159,7 @@ TEST(LoadTest, AFileThatShrinksWhileItIsLoadedIsAStatus) {
       size_now = size;
       expect_failure(model->wait_loaded(), StatusCode::kCorruptData, {"model.gguf", "tensor '", "shorter"});
     }
-    expect_no_leaks();
+    expect_no_leaks(test_runtime_device());
   }
 }
 
@@ -198,7 +187,7 @@ TEST_P(WrongFileTest, IsRefusedInOneLineThatNamesFileAndField) {
   const std::string bytes = file.build();
   const Leaks hooks(test_runtime_device());
   expect_failure(load_all(testing::source_of(bytes, "wrong.gguf")), GetParam().code, {"wrong.gguf: ", GetParam().field});
-  expect_no_leaks();
+  expect_no_leaks(test_runtime_device());
 }
 
 /// A tensor with other dimensions or of another type.

@@ -11,17 +11,6 @@
 namespace rondo::tests {
 namespace {
 
-using Leaks = Hooks<AllocateMemory, FreeMemory, CreateBuffer, DestroyBuffer, CreateCommandPool, DestroyCommandPool, CreateDescriptorPool,
-                    DestroyDescriptorPool>;
-
-void expect_no_leaks() {
-  drain(test_runtime_device());
-  EXPECT_EQ(AllocateMemory::n_succeeded(), FreeMemory::n_calls);
-  EXPECT_EQ(CreateBuffer::n_succeeded(), DestroyBuffer::n_calls);
-  EXPECT_EQ(CreateCommandPool::n_succeeded(), DestroyCommandPool::n_calls);
-  EXPECT_EQ(CreateDescriptorPool::n_succeeded(), DestroyDescriptorPool::n_calls);
-}
-
 /// A model, a session on it and a few tokens, up to the first failure.
 Status make_everything() {
   RONDO_ASSIGN(ByteSource source, open_file(tiny_path()));
@@ -57,7 +46,7 @@ std::uint64_t fail_each_call(VkResult with, StatusCode code) {
     }
     EXPECT_EQ(status_code_name(status.code()), std::string(status_code_name(code))) << "call " << n << ": " << describe(status);
     EXPECT_FALSE(status.message().empty());
-    expect_no_leaks();
+    expect_no_leaks(test_runtime_device());
     if (::testing::Test::HasFailure()) return n;
   }
 }
