@@ -1,5 +1,6 @@
 #include "graph/block_format.h"
 
+#include <algorithm>
 #include <array>
 #include <cstring>
 
@@ -230,11 +231,38 @@ PlaneLayout plane_layout(const BlockFormat& format, std::int64_t n, std::int64_t
   return layout;
 }
 
-WeightPlanes planes_of(const Graph& graph, const Tensor& weight) {
+std::vector<WeightPlanes> planes_of(const Graph& graph, const Tensor& weight) {
   const Storage& storage = graph.storage(weight.storage);
-  const BlockFormat* format = find_block_format(storage.type);
-  return {plane_layout(*format, storage.matrix[0], storage.matrix[1]),
-          static_cast<std::uint32_t>(weight.offset_elements / storage.matrix[1])};
+  const BlockFormat& format = *find_block_format(storage.type);
+  const std::int64_t first = weight.offset_elements / storage.matrix[1], end = first + weight.shape[0];
+  if (storage.pieces.empty()) {
+    return {{plane_layout(format, storage.matrix[0], storage.matrix[1]), 0, static_cast<std::uint32_t>(first), static_cast<std::uint32_t>(end - first), 0}};
+  }
+  std::vector<WeightPlanes> all;
+  for (std::size_t i = 0; i < storage.pieces.size(); ++i) {
+    const StoragePiece& piece = storage.pieces[i];
+    const std::int64_t from = std::max(first, piece.first), to = std::min(end, piece.first + piece.count);
+    if (from >= to) continue;
+    all.push_back({plane_layout(format, piece.count, storage.matrix[1]), i, static_cast<std::uint32_t>(from - piece.first),
+                   static_cast<std::uint32_t>(to - from), static_cast<std::uint32_t>(from - first)});
+  }
+  return all;
+}
+
+std::vector<StoragePiece> split_rows(const BlockFormat& format, std::int64_t n, std::int64_t k, std::uint64_t max_bytes) {
+  if (plane_layout(format, n, k).size_bytes <= max_bytes) return {{0, n, {}}};
+  const PlaneLayout row = plane_layout(format, 1, k);
+  const std::uint64_t row_bytes = 4 * (std::uint64_t{row.row_words} + row.scale_row_words);
+  std::int64_t most = static_cast<std::int64_t>(max_bytes / row_bytes);  // planes are padded: a little fewer may fit
+  while (most > 0 && plane_layout(format, most, k).size_bytes > max_bytes) --most;
+  std::vector<StoragePiece> pieces;
+  if (most == 0) return pieces;
+  const std::int64_t n_pieces = (n + most - 1) / most;
+  for (std::int64_t i = 0; i < n_pieces; ++i) {
+    const std::int64_t first = n * i / n_pieces;
+    pieces.push_back({first, n * (i + 1) / n_pieces - first, {}});
+  }
+  return pieces;
 }
 
 }  // namespace rondo::graph

@@ -11,6 +11,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <vector>
 
 #include "graph/graph.h"
 
@@ -48,11 +49,19 @@ struct PlaneLayout {
 };
 PlaneLayout plane_layout(const BlockFormat& format, std::int64_t n, std::int64_t k);
 
-/// What a kernel needs to read a weight tensor: the layout of its storage and the row that the tensor starts at.
+/// What a kernel needs to read rows of a weight tensor that lie in one piece of its storage.
 struct WeightPlanes {
-  PlaneLayout layout;
-  std::uint32_t first_row = 0;
+  PlaneLayout layout;              ///< of the piece
+  std::size_t piece = 0;           ///< of the storage
+  std::uint32_t first_row = 0;     ///< in the piece
+  std::uint32_t n_rows = 0;
+  std::uint32_t tensor_row = 0;    ///< the row of the tensor that `first_row` is
 };
-WeightPlanes planes_of(const Graph& graph, const Tensor& weight);
+/// The rows of a weight tensor, piece by piece; one entry where its storage is whole.
+std::vector<WeightPlanes> planes_of(const Graph& graph, const Tensor& weight);
+
+/// Rows [0, n) of a weight with `k` columns in as few runs as keep each within `max_bytes`, about equally long; places
+/// unset. Empty if one row alone needs more.
+std::vector<StoragePiece> split_rows(const BlockFormat& format, std::int64_t n, std::int64_t k, std::uint64_t max_bytes);
 
 }  // namespace rondo::graph

@@ -64,7 +64,8 @@ TensorId joined_weight(Graph& graph, std::size_t first, std::size_t last) {
   return graph.add_view(std::move(weight));
 }
 
-/// glu(linear(x, gate), linear(x, up)) -> linear_glu(x, gate and up).
+/// glu(linear(x, gate), linear(x, up)) -> linear_glu(x, gate and up), unless the weight is in pieces: gates and ups of the same
+/// columns would be in different ones.
 void fuse_glu(Graph& graph) {
   std::vector<Node>& nodes = graph.nodes();
   for (std::size_t i = 2; i < nodes.size(); ++i) {
@@ -72,7 +73,7 @@ void fuse_glu(Graph& graph) {
     const Node &gate = nodes[i - 2], &up = nodes[i - 1];
     const bool match = is_plain_linear(graph, gate) && is_plain_linear(graph, up) && nodes[i].inputs[0] == gate.outputs[0] && nodes[i].inputs[1] == up.outputs[0] &&
                        gate.inputs[0] == up.inputs[0] && weights_adjoin(graph, gate.inputs[1], up.inputs[1]) &&
-                       graph.tensor(gate.inputs[1]).shape == graph.tensor(up.inputs[1]).shape && count_readers(graph, gate.outputs[0]) == 1 &&
+                       graph.tensor(gate.inputs[1]).shape == graph.tensor(up.inputs[1]).shape && graph.storage_of(gate.inputs[1]).pieces.empty() && count_readers(graph, gate.outputs[0]) == 1 &&
                        count_readers(graph, up.outputs[0]) == 1;
     if (!match) continue;
     Node fused{Op::linear_glu, {gate.inputs[0], joined_weight(graph, i - 2, i)}, nodes[i].outputs, {}};

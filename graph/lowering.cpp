@@ -55,8 +55,23 @@ void Lowering::emit(std::string label, runtime::Shader shader, std::span<const s
   kept.push_back({graph_.state, state_access});
   for (const Argument& argument : arguments) {
     const bool absent = argument.storage == kNone;
-    kept.push_back({absent ? graph_.state : argument.storage, absent ? runtime::Access::kRead : argument.access});
+    kept.push_back(absent ? Argument{graph_.state, runtime::Access::kRead} : argument);
   }
+}
+
+const runtime::BufferRange& Lowering::place_of(const Argument& argument) const {
+  const Storage& storage = graph_.storage(argument.storage);
+  return storage.pieces.empty() ? storage.place : storage.pieces[argument.piece].place;
+}
+
+Result<std::vector<StoragePiece>> Lowering::cache_pieces(TensorId id) const {
+  const Tensor& cache = tensor(id);
+  const Storage& storage = graph_.storage(cache.storage);
+  if (storage.pieces.empty()) return std::vector<StoragePiece>{{0, cache.shape[1], storage.place}};
+  if (cache.shape[0] != 1 || cache.offset_elements != 0) {
+    return Status(StatusCode::kUnsupported, fmt::format("{} is in {} pieces, which is there for one sequence only", storage.name, storage.pieces.size()));
+  }
+  return storage.pieces;
 }
 
 Status Lowering::check_grids_and_ranges() const {
@@ -69,11 +84,10 @@ Status Lowering::check_grids_and_ranges() const {
     }
     for (const Argument& argument : arguments_[i]) {
       const Storage& storage = graph_.storage(argument.storage);
-      if (storage.size_bytes <= caps_.max_storage_range_bytes) continue;
-      return Status(StatusCode::kUnsupported,
-                    fmt::format("{}: {} binds {} of {} bytes, but a storage buffer on device {} can have {}; splitting is not there yet",
-                                graph_.name, dispatch.label, storage.name, storage.size_bytes, caps_.name,
-                                caps_.max_storage_range_bytes));
+      const std::uint64_t size_bytes = storage.pieces.empty() ? storage.size_bytes : place_of(argument).size_bytes;
+      if (size_bytes <= caps_.max_storage_range_bytes) continue;
+      return Status(StatusCode::kUnsupported, fmt::format("{}: {} binds {} of {} bytes, but a storage buffer on device {} can have {}", graph_.name,
+                                                          dispatch.label, storage.name, size_bytes, caps_.name, caps_.max_storage_range_bytes));
     }
   }
   return {};
@@ -107,7 +121,7 @@ Result<Lowered> Lowering::finish() {
   }
   for (std::size_t i = 0; i < arguments_.size(); ++i) {
     for (const Argument& argument : arguments_[i]) {
-      program_.dispatches[i].bindings.push_back({graph_.storage(argument.storage).place, argument.access});
+      program_.dispatches[i].bindings.push_back({place_of(argument), argument.access});
     }
   }
   place_barriers(program_);

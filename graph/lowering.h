@@ -82,6 +82,7 @@ class Lowering {
   struct Argument {
     StorageId storage;  ///< kNone binds the step state in its place (a binding that the kernel does not touch)
     runtime::Access access;
+    std::size_t piece = 0;  ///< of a storage in pieces
   };
 
   /// Emits one dispatch; binding 0, the step state, is added in front. `push` is one of the params structs.
@@ -94,6 +95,10 @@ class Lowering {
          std::as_bytes(std::span<const Push, 1>(&push, 1)), grid, cost, state_access);
   }
 
+  /// The pieces of a cache (B, G, S, D), one with all G heads where it is whole. Errors: kUnsupported (B other than 1, or
+  /// a view that does not begin with the storage, of a cache in pieces).
+  Result<std::vector<StoragePiece>> cache_pieces(TensorId id) const;
+
   StorageId read_only(TensorId id) const { return id == kNone ? kNone : graph_.tensor(id).storage; }
 
  private:
@@ -103,6 +108,8 @@ class Lowering {
             std::span<const Argument> arguments, std::span<const std::byte> push, std::array<std::uint32_t, 3> grid,
             runtime::Cost cost, runtime::Access state_access);
   Result<Lowered> finish();
+  /// The bytes that an argument binds.
+  const runtime::BufferRange& place_of(const Argument& argument) const;
   Status check_grids_and_ranges() const;
 
   Graph& graph_;

@@ -1,5 +1,7 @@
 #include "graph/tensor.h"
 
+#include <algorithm>
+
 #include <fmt/format.h>
 
 namespace rondo::graph {
@@ -64,6 +66,11 @@ bool Tensor::is_contiguous() const {
     if (shape[i] != 1 && strides[axis] != dense[axis]) return false;
   }
   return true;
+}
+
+bool pieces_agree(std::span<const StoragePiece> a, std::span<const StoragePiece> b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(),
+                    [](const StoragePiece& x, const StoragePiece& y) { return x.first == y.first && x.count == y.count; });
 }
 
 bool strides_agree(const Tensor& a, const Tensor& b) {

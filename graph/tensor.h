@@ -60,6 +60,16 @@ enum class StorageKind : std::uint8_t {
   kOutput,      ///< read by the host after a run
 };
 
+/// Rows of a weight, or KV heads of a cache, that are bound on their own where the whole is more than a binding can hold. A
+/// weight's piece has its own planes, a cache's piece is (B, count, S, D).
+struct StoragePiece {
+  std::int64_t first = 0;  ///< row or KV head
+  std::int64_t count = 0;
+  runtime::BufferRange place;
+};
+/// Both have the same rows or heads in each piece.
+bool pieces_agree(std::span<const StoragePiece> a, std::span<const StoragePiece> b);
+
 /// A run of bytes that tensors look into.
 struct Storage {
   std::string name;
@@ -70,6 +80,8 @@ struct Storage {
   Shape matrix;
   /// Where it lies. Activations: set by the memory planner. Others: set by whoever places them before lowering.
   runtime::BufferRange place;
+  /// kWeight and kCache: consecutive pieces that make up the whole, where it is not in one place.
+  std::vector<StoragePiece> pieces;
   /// kConstant only: the content.
   std::vector<std::byte> content;
 };

@@ -18,15 +18,34 @@ graph::PlaneLayout layout_of(const WeightBlock& block) { return graph::plane_lay
 
 }  // namespace
 
-std::vector<StepKind> step_kinds(std::int64_t n_ctx) {
+namespace {
+
+/// How many rows of `floats` a storage range holds, at least 1.
+std::int64_t rows_in_range(const runtime::DeviceCaps& caps, std::int64_t floats) {
+  return std::max<std::int64_t>(1, static_cast<std::int64_t>(caps.max_storage_range_bytes / (4 * static_cast<std::uint64_t>(floats))));
+}
+
+/// What a buffer of weights or caches holds at most, in one block or in all.
+std::uint64_t largest_piece(const runtime::DeviceCaps& caps) { return std::min(caps.max_storage_range_bytes, caps.max_allocation_bytes); }
+std::uint64_t largest_buffer(const runtime::DeviceCaps& caps) { return std::max(std::min(kLargestBuffer, caps.max_allocation_bytes), largest_piece(caps)); }
+
+}  // namespace
+
+std::vector<StepKind> step_kinds(const LlamaConfig& config, const runtime::DeviceCaps& caps, std::int64_t n_ctx) {
+  const std::int64_t most = std::max(rows_in_range(caps, widest_row(config)), kPrefillRows[0]);
   std::vector<StepKind> kinds;
   for (std::int64_t rows : kPrefillRows) {
+    rows = std::min(rows, most);
     kinds.push_back({rows, StepHead::kNone});
     kinds.push_back({rows, StepHead::kSample});
-    if (rows >= n_ctx) break;
+    if (rows >= n_ctx || rows == most) break;
   }
   kinds.push_back({1, StepHead::kSample});
   return kinds;
+}
+
+StepKind logits_step_kind(const LlamaConfig& config, const runtime::DeviceCaps& caps) {
+  return {std::min(kLogitsRows, rows_in_range(caps, std::max<std::int64_t>(config.n_vocab, widest_row(config)))), StepHead::kLogits};
 }
 
 graph::Type kv_type_of(const ModelOptions& options) { return options.kv_type == KvType::kF32 ? graph::Type::kF32 : graph::Type::kF16; }
@@ -39,7 +58,7 @@ graph::LoweringOptions lowering_options_of(const ModelOptions& options) {
   return lowering;
 }
 
-std::uint64_t kv_bytes_per_token(const LlamaConfig& config, graph::Type kv_type) { return 2 * cache_layer_bytes(config, kv_type, 1) * config.n_layers; }
+std::uint64_t kv_bytes_per_token(const LlamaConfig& config, graph::Type kv_type) { return 2 * cache_head_bytes(config, kv_type, 1) * config.n_kv_heads * config.n_layers; }
 
 std::uint64_t weight_bytes(const Checkpoint& checkpoint) {
   std::uint64_t total = 0;
@@ -51,24 +70,32 @@ Result<WeightPlan> plan_weights(const Checkpoint& checkpoint, const runtime::Dev
   WeightPlan plan;
   std::vector<std::uint64_t> sizes;
   for (const WeightBlock& block : checkpoint.blocks) {
-    const graph::PlaneLayout layout = layout_of(block);
-    if (layout.size_bytes > caps.max_storage_range_bytes) {
-      return Status(StatusCode::kUnsupported,
-                    fmt::format("{}: tensor '{}' needs {} bytes in one storage buffer but device {} allows {}; splitting is not there yet",
-                                checkpoint.file.name(), block.name, layout.size_bytes, caps.name, caps.max_storage_range_bytes));
-    }
+    const graph::BlockFormat& format = *graph::find_block_format(block.type);
+    const graph::PlaneLayout row = graph::plane_layout(format, 1, block.matrix[1]);
     // One row of planes must fit the staging ring.
-    if (std::uint64_t{layout.row_words + layout.scale_row_words} * 4 > runtime::kStagingSlotBytes) {
+    if (std::uint64_t{row.row_words + row.scale_row_words} * 4 > runtime::kStagingSlotBytes) {
       return Status(StatusCode::kUnsupported, fmt::format("{}: tensor '{}' has rows of {} columns, which is not there yet", checkpoint.file.name(), block.name, block.matrix[1]));
     }
-    sizes.push_back(layout.size_bytes);
-    plan.size_bytes += layout.size_bytes;
+    plan.pieces.push_back(graph::split_rows(format, block.matrix[0], block.matrix[1], largest_piece(caps)));
+    if (plan.pieces.back().empty()) {
+      return Status(StatusCode::kUnsupported, fmt::format("{}: tensor '{}' has rows of {} bytes but a storage buffer of device {} holds {}", checkpoint.file.name(), block.name,
+                                                          row.size_bytes, caps.name, largest_piece(caps)));
+    }
+    for (const graph::StoragePiece& piece : plan.pieces.back()) {
+      sizes.push_back(graph::plane_layout(format, piece.count, block.matrix[1]).size_bytes);
+      plan.size_bytes += sizes.back();
+    }
   }
   if (caps.memory_budget_bytes && plan.size_bytes > caps.memory_budget_bytes) {
     return Status(StatusCode::kOutOfMemory, fmt::format("{}: its weights need {} MB but device {} has {} MB", checkpoint.file.name(), plan.size_bytes >> 20,
                                                         caps.name, caps.memory_budget_bytes >> 20));
   }
-  RONDO_ASSIGN(plan.placement, place_blocks(sizes, 256, std::min(kLargestBuffer, caps.max_allocation_bytes), kFirstWeightBuffer));
+  RONDO_ASSIGN(Placement placement, place_blocks(sizes, 256, largest_buffer(caps), kFirstWeightBuffer));
+  plan.buffer_bytes = std::move(placement.buffer_bytes);
+  std::size_t next = 0;
+  for (std::vector<graph::StoragePiece>& pieces : plan.pieces) {
+    for (graph::StoragePiece& piece : pieces) piece.place = placement.places[next++];
+  }
   return plan;
 }
 
@@ -84,23 +111,40 @@ std::string MemoryPlan::summary() const {
 
 namespace {
 
+/// The KV heads of one layer's keys, or values, in as few runs as fit the storage range; places unset.
+std::vector<graph::StoragePiece> split_heads(std::uint32_t n_heads, std::uint64_t head_bytes, std::uint64_t max_bytes) {
+  const std::uint64_t most = max_bytes / head_bytes;
+  std::vector<graph::StoragePiece> pieces;
+  if (most == 0) return pieces;
+  const std::int64_t n_pieces = static_cast<std::int64_t>((n_heads + most - 1) / most), heads = n_heads;
+  for (std::int64_t i = 0; i < n_pieces; ++i) {
+    const std::int64_t first = heads * i / n_pieces;
+    pieces.push_back({first, heads * (i + 1) / n_pieces - first, {}});
+  }
+  return pieces;
+}
+
 /// Where caches, state and token arrays go; the sizes of the caches' buffers.
-Result<Placement> place_step(const LlamaConfig& config, const WeightPlan& weights, const runtime::DeviceCaps& caps, graph::Type kv_type, SessionPlan& plan) {
+Result<std::vector<std::uint64_t>> place_step(const LlamaConfig& config, const WeightPlan& weights, const runtime::DeviceCaps& caps, graph::Type kv_type, SessionPlan& plan) {
   MemoryPlan& memory = plan.memory;
-  const std::uint64_t layer_bytes = cache_layer_bytes(config, kv_type, memory.n_ctx);
+  const std::uint64_t head_bytes = cache_head_bytes(config, kv_type, memory.n_ctx);
   memory.weight_bytes = weights.size_bytes;
-  memory.kv_bytes = 2 * layer_bytes * config.n_layers;
+  memory.kv_bytes = 2 * head_bytes * config.n_kv_heads * config.n_layers;
   if (caps.memory_budget_bytes && memory.kv_bytes + memory.weight_bytes > caps.memory_budget_bytes) {
     return Status(StatusCode::kOutOfMemory,
                   fmt::format("{} do not fit the {} MB of device {}; ask for a smaller context", memory.summary(), caps.memory_budget_bytes >> 20, caps.name));
   }
-  if (layer_bytes > caps.max_storage_range_bytes) {
-    return Status(StatusCode::kUnsupported, fmt::format("{}: one layer's keys need {} bytes in one storage buffer but device {} allows {}; splitting is not there yet; ask for a smaller context",
-                                                        memory.summary(), layer_bytes, caps.name, caps.max_storage_range_bytes));
+  const std::vector<graph::StoragePiece> pieces = split_heads(config.n_kv_heads, head_bytes, largest_piece(caps));
+  if (pieces.empty()) {
+    return Status(StatusCode::kUnsupported, fmt::format("{}: the keys of one head need {} bytes in one storage buffer but device {} allows {}; ask for a smaller context",
+                                                        memory.summary(), head_bytes, caps.name, largest_piece(caps)));
   }
-  const std::vector<std::uint64_t> sizes(std::size_t{2} * config.n_layers, (layer_bytes + 255) / 256 * 256);
-  const auto first_cache = static_cast<std::uint32_t>(kFirstWeightBuffer + weights.placement.buffer_bytes.size());
-  RONDO_ASSIGN(Placement placement, place_blocks(sizes, 256, std::min(kLargestBuffer, caps.max_allocation_bytes), first_cache));
+  std::vector<std::uint64_t> sizes;
+  for (std::uint32_t i = 0; i < 2 * config.n_layers; ++i) {
+    for (const graph::StoragePiece& piece : pieces) sizes.push_back(static_cast<std::uint64_t>(piece.count) * head_bytes);
+  }
+  const auto first_cache = static_cast<std::uint32_t>(kFirstWeightBuffer + weights.buffer_bytes.size());
+  RONDO_ASSIGN(Placement placement, place_blocks(sizes, 256, largest_buffer(caps), first_cache));
   const std::uint64_t token_bytes = std::uint64_t{4} * memory.n_ctx;
   StepPlaces& places = plan.places;
   places.n_ctx = memory.n_ctx;
@@ -108,11 +152,14 @@ Result<Placement> place_step(const LlamaConfig& config, const WeightPlan& weight
   places.state = {kStateBuffer, 0, RONDO_STATE_WORDS * 4};
   places.tokens = {kTokensBuffer, 0, token_bytes};
   places.mirror = {kMirrorBuffer, 0, token_bytes};
+  std::size_t next = 0;
   for (std::uint32_t i = 0; i < config.n_layers; ++i) {
-    places.key_caches.push_back(placement.places[std::size_t{2} * i]);
-    places.value_caches.push_back(placement.places[std::size_t{2} * i + 1]);
+    for (auto* caches : {&places.key_caches, &places.value_caches}) {
+      caches->push_back(pieces);
+      for (graph::StoragePiece& piece : caches->back()) piece.place = placement.places[next++];
+    }
   }
-  return placement;
+  return std::move(placement.buffer_bytes);
 }
 
 /// Gives equal constants of all graphs one place.
@@ -133,7 +180,7 @@ void place_constants(graph::Graph& step, SessionPlan& plan) {
 }
 
 /// The list of allocations, each within the device's limit.
-Status list_buffers(const WeightPlan& weights, const Placement& caches, const runtime::DeviceCaps& caps, SessionPlan& plan) {
+Status list_buffers(const WeightPlan& weights, const std::vector<std::uint64_t>& cache_bytes, const runtime::DeviceCaps& caps, SessionPlan& plan) {
   MemoryPlan& memory = plan.memory;
   const auto add = [&](std::string name, std::uint64_t size_bytes, runtime::MemoryIntent intent = runtime::MemoryIntent::kDevice) {
     memory.buffers.push_back({std::move(name), runtime::allocated_bytes(size_bytes), intent});
@@ -144,8 +191,8 @@ Status list_buffers(const WeightPlan& weights, const Placement& caches, const ru
   add("constants", memory.constant_bytes);
   add("activations", memory.activation_bytes);
   memory.buffers.push_back({"logits", 0, runtime::MemoryIntent::kDevice});
-  for (std::size_t i = 0; i < weights.placement.buffer_bytes.size(); ++i) add(fmt::format("weights {}", i), weights.placement.buffer_bytes[i]);
-  for (std::size_t i = 0; i < caches.buffer_bytes.size(); ++i) add(fmt::format("KV cache {}", i), caches.buffer_bytes[i]);
+  for (std::size_t i = 0; i < weights.buffer_bytes.size(); ++i) add(fmt::format("weights {}", i), weights.buffer_bytes[i]);
+  for (std::size_t i = 0; i < cache_bytes.size(); ++i) add(fmt::format("KV cache {}", i), cache_bytes[i]);
   for (const MemoryPlan::Buffer& buffer : memory.buffers) {
     if (buffer.size_bytes <= caps.max_allocation_bytes) continue;
     return Status(StatusCode::kUnsupported, fmt::format("{}: {} need {} bytes in one allocation but device {} allows {}", memory.summary(), buffer.name, buffer.size_bytes,
@@ -162,9 +209,9 @@ Result<SessionPlan> plan_session(const Checkpoint& checkpoint, const WeightPlan&
   plan.memory.n_ctx = n_ctx;
   plan.memory.staging_bytes = runtime::kStagingSlots * runtime::kStagingSlotBytes;
   plan.kinds.assign(kinds.begin(), kinds.end());
-  RONDO_ASSIGN(const Placement caches, place_step(checkpoint.config, weights, caps, kv_type_of(options), plan));
+  RONDO_ASSIGN(const std::vector<std::uint64_t> cache_bytes, place_step(checkpoint.config, weights, caps, kv_type_of(options), plan));
   std::vector<WeightBlock> blocks = checkpoint.blocks;
-  for (std::size_t i = 0; i < blocks.size(); ++i) blocks[i].place = weights.placement.places[i];
+  for (std::size_t i = 0; i < blocks.size(); ++i) blocks[i].pieces = weights.pieces[i];
   const graph::LoweringOptions lowering = lowering_options_of(options);
   for (const StepKind& kind : kinds) {
     graph::Graph step = build_llama_step(checkpoint.config, checkpoint.weights, blocks, plan.places, kind.rows, kind.head);
@@ -175,13 +222,13 @@ Result<SessionPlan> plan_session(const Checkpoint& checkpoint, const WeightPlan&
     plan.memory.unaliased_activation_bytes = std::max(plan.memory.unaliased_activation_bytes, lowered.unaliased_activation_bytes);
     plan.steps.push_back(std::move(lowered));
   }
-  RONDO_TRY(list_buffers(weights, caches, caps, plan));
+  RONDO_TRY(list_buffers(weights, cache_bytes, caps, plan));
   return plan;
 }
 
 Result<MemoryPlan> plan_memory_of(const Checkpoint& checkpoint, const runtime::DeviceCaps& caps, const ModelOptions& options, std::uint32_t n_ctx) {
   RONDO_ASSIGN(const WeightPlan weights, plan_weights(checkpoint, caps));
-  RONDO_ASSIGN(SessionPlan plan, plan_session(checkpoint, weights, caps, options, n_ctx, step_kinds(n_ctx)));
+  RONDO_ASSIGN(SessionPlan plan, plan_session(checkpoint, weights, caps, options, n_ctx, step_kinds(checkpoint.config, caps, n_ctx)));
   return std::move(plan.memory);
 }
 

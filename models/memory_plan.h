@@ -22,8 +22,10 @@ namespace rondo::models {
 /// Indices of the buffers that a session's Programs name. Weights follow, then caches.
 enum StepBuffer : std::uint32_t { kStateBuffer, kTokensBuffer, kMirrorBuffer, kConstantsBuffer, kActivationsBuffer, kLogitsBuffer, kFirstWeightBuffer };
 
-/// Token capacities of the prefill recordings, smallest first.
+/// Token capacities of the prefill recordings, smallest first, and of the recording that leaves logits; fewer where a
+/// storage range of the device holds fewer rows.
 constexpr std::int64_t kPrefillRows[] = {8, 64, 512};
+constexpr std::int64_t kLogitsRows = 64;
 
 /// One kind of step: how many tokens it takes, and what it leaves behind.
 struct StepKind {
@@ -31,7 +33,9 @@ struct StepKind {
   StepHead head;
 };
 /// The steps that every session records: all prefill capacities with and without sampling, and decode.
-std::vector<StepKind> step_kinds(std::int64_t n_ctx);
+std::vector<StepKind> step_kinds(const LlamaConfig& config, const runtime::DeviceCaps& caps, std::int64_t n_ctx);
+/// The step that leaves logits of all rows.
+StepKind logits_step_kind(const LlamaConfig& config, const runtime::DeviceCaps& caps);
 
 /// Type of the cache's elements.
 graph::Type kv_type_of(const ModelOptions& options);
@@ -41,16 +45,18 @@ graph::LoweringOptions lowering_options_of(const ModelOptions& options);
 /// Bytes that a token takes in the caches of all layers, keys and values.
 std::uint64_t kv_bytes_per_token(const LlamaConfig& config, graph::Type kv_type);
 
-/// Bytes of all weight blocks as the device keeps them.
+/// Bytes of all weight blocks as a device without limits keeps them.
 std::uint64_t weight_bytes(const Checkpoint& checkpoint);
 
 /// Where the weights go.
 struct WeightPlan {
-  Placement placement;           ///< one place per block of the checkpoint; buffers count from kFirstWeightBuffer
+  std::vector<std::vector<graph::StoragePiece>> pieces;  ///< per block of the checkpoint; buffers count from kFirstWeightBuffer
+  std::vector<std::uint64_t> buffer_bytes;
   std::uint64_t size_bytes = 0;  ///< of all blocks
 };
 
-/// Errors: kUnsupported (a block beyond the storage range, or rows beyond what staging holds), kOutOfMemory (beyond the
+/// Blocks beyond the storage range are split by rows.
+/// Errors: kUnsupported (a row beyond the storage range, or beyond what staging holds), kOutOfMemory (beyond the
 /// device's memory), naming file and tensor.
 Result<WeightPlan> plan_weights(const Checkpoint& checkpoint, const runtime::DeviceCaps& caps);
 

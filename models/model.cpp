@@ -13,34 +13,30 @@ namespace rondo::models {
 
 namespace {
 
-/// Gives each block its place, and makes the buffers.
-Status allocate_weights(LoadedModel& model) {
+/// Gives each block its places.
+Status plan_places(LoadedModel& model) {
   Checkpoint& checkpoint = *model.checkpoint;
   RONDO_ASSIGN(model.weights, plan_weights(checkpoint, model.device.caps()));
   model.info.weight_bytes = model.weights.size_bytes;
-  const Placement& placement = model.weights.placement;
-  for (std::size_t i = 0; i < checkpoint.blocks.size(); ++i) checkpoint.blocks[i].place = placement.places[i];
-  for (std::uint64_t bytes : placement.buffer_bytes) {
+  for (std::size_t i = 0; i < checkpoint.blocks.size(); ++i) checkpoint.blocks[i].pieces = model.weights.pieces[i];
+  return {};
+}
+
+Status allocate_weights(LoadedModel& model) {
+  for (std::uint64_t bytes : model.weights.buffer_bytes) {
     RONDO_ASSIGN(runtime::Buffer buffer, runtime::Buffer::create(model.device, bytes, runtime::MemoryIntent::kDevice, "weights"));
     model.weight_buffers.push_back(std::move(buffer));
   }
   return {};
 }
 
-/// The kernels of all steps, found by lowering them with an arbitrary context: no kernel depends on it.
+/// The kernels of all steps, found by planning a session with a tiny context: no kernel depends on it.
 Status list_kernels(LoadedModel& model) {
-  const Checkpoint& checkpoint = *model.checkpoint;
-  StepPlaces places;
-  places.n_ctx = 1024;
-  places.kv_type = kv_type_of(model.options);
-  runtime::BufferRange cache;
-  cache.size_bytes = cache_layer_bytes(checkpoint.config, places.kv_type, places.n_ctx);
-  places.key_caches.assign(checkpoint.config.n_layers, cache);
-  places.value_caches.assign(checkpoint.config.n_layers, cache);
-  for (const StepKind& kind : step_kinds(places.n_ctx)) {
-    graph::Graph step = build_llama_step(checkpoint.config, checkpoint.weights, checkpoint.blocks, places, kind.rows, kind.head);
-    RONDO_ASSIGN(const graph::Lowered lowered, graph::lower(step, model.device.caps(), model.lowering_options()));
-    for (const runtime::Kernel& kernel : lowered.program.kernels) {
+  const runtime::DeviceCaps& caps = model.device.caps();
+  const std::vector<StepKind> kinds = step_kinds(model.checkpoint->config, caps, std::end(kPrefillRows)[-1]);
+  RONDO_ASSIGN(const SessionPlan plan, plan_session(*model.checkpoint, model.weights, caps, model.options, 16, kinds));
+  for (const graph::Lowered& step : plan.steps) {
+    for (const runtime::Kernel& kernel : step.program.kernels) {
       auto& list = model.kernels_to_build;
       if (std::find(list.begin(), list.end(), kernel) == list.end()) list.push_back(kernel);
     }
@@ -48,27 +44,30 @@ Status list_kernels(LoadedModel& model) {
   return {};
 }
 
-/// Uploads as many rows of the current part as one staging write holds.
+/// Uploads as many rows of the current part as one staging write and one piece of the block hold.
 Status upload_some(LoadedModel& model) {
   const Checkpoint& checkpoint = *model.checkpoint;
   const WeightBlock& block = checkpoint.blocks[model.block];
   const WeightBlock::Part& part = block.parts[model.part];
+  const std::int64_t block_row = part.first_row + model.row;
+  const graph::StoragePiece& piece = *std::find_if(block.pieces.begin(), block.pieces.end(), [&](const graph::StoragePiece& each) { return block_row < each.first + each.count; });
   const graph::BlockFormat& kept = *graph::find_block_format(block.type);
   const graph::BlockFormat& stored = file_format(part);
-  const graph::PlaneLayout layout = graph::plane_layout(kept, block.matrix[0], block.matrix[1]);
+  const graph::PlaneLayout layout = graph::plane_layout(kept, piece.count, block.matrix[1]);
   const auto k = static_cast<std::uint32_t>(block.matrix[1]);
   const std::uint64_t row_bytes = graph::file_row_bytes(stored, k);
   const std::uint64_t quant_bytes = std::uint64_t{layout.row_words} * 4, scale_bytes = std::uint64_t{layout.scale_row_words} * 4;
   const auto part_rows = static_cast<std::int64_t>(part.tensor->dims[1]);
   const auto fit = static_cast<std::int64_t>(model.uploader.max_write_bytes() / (quant_bytes + scale_bytes));
-  const std::int64_t n = std::min(part_rows - model.row, fit);
+  const std::int64_t n = std::min({part_rows - model.row, fit, piece.first + piece.count - block_row});
   RONDO_TRY(read_rows(checkpoint, part, model.row, n, model.file_rows));
 
-  const runtime::Buffer& to = model.weight_buffers[block.place.buffer - kFirstWeightBuffer];
-  const auto rows = static_cast<std::uint64_t>(n), first = static_cast<std::uint64_t>(part.first_row + model.row);
+  const runtime::Buffer& to = model.weight_buffers[piece.place.buffer - kFirstWeightBuffer];
+  const auto rows = static_cast<std::uint64_t>(n), first = static_cast<std::uint64_t>(block_row - piece.first);
+  const std::uint64_t quants_at = piece.place.offset_bytes + first * quant_bytes, scales_at = piece.place.offset_bytes + layout.scale_offset_words * 4 + first * scale_bytes;
   RONDO_TRY(model.uploader.reserve(to, rows * (quant_bytes + scale_bytes)));
-  std::byte* quants = model.uploader.target(to, block.place.offset_bytes + first * quant_bytes, rows * quant_bytes);
-  std::byte* scales = scale_bytes ? model.uploader.target(to, block.place.offset_bytes + layout.scale_offset_words * 4 + first * scale_bytes, rows * scale_bytes) : nullptr;
+  std::byte* quants = model.uploader.target(to, quants_at, rows * quant_bytes);
+  std::byte* scales = scale_bytes ? model.uploader.target(to, scales_at, rows * scale_bytes) : nullptr;
   for (std::uint64_t row = 0; row < rows; ++row) {
     std::span<const std::byte> from(model.file_rows.data() + row * row_bytes, row_bytes);
     if (&stored != &kept) {  // vectors: kept as f32, whatever the file has
@@ -81,9 +80,11 @@ Status upload_some(LoadedModel& model) {
   model.progress.bytes_done += rows * row_bytes;
   model.row += n;
   if (model.row < part_rows) return {};
-  RONDO_TRY(to.flush(block.place.offset_bytes, block.place.size_bytes));
   model.row = 0;
   if (++model.part < block.parts.size()) return {};
+  for (const graph::StoragePiece& done : block.pieces) {
+    RONDO_TRY(model.weight_buffers[done.place.buffer - kFirstWeightBuffer].flush(done.place.offset_bytes, done.place.size_bytes));
+  }
   model.part = 0;
   if (++model.block == checkpoint.blocks.size()) RONDO_TRY(model.uploader.submit());
   return {};
@@ -146,6 +147,7 @@ Result<Model> Model::create(Device& device, ByteSource source, const ModelOption
                                                         impl->tokenizer.n_vocab(), config.n_vocab));
   }
   impl->info = {config.architecture, config.name, config.n_layers, config.width, config.n_heads, config.n_kv_heads, config.n_vocab, config.context, checkpoint.n_parameters, 0};
+  RONDO_TRY(models::plan_places(*impl));
   RONDO_TRY(models::list_kernels(*impl));
   RONDO_TRY(models::allocate_weights(*impl));
   for (const models::WeightBlock& block : checkpoint.blocks) {

@@ -9,15 +9,16 @@
 
 namespace rondo::models {
 
-Status make_random_block(LoadedModel& model, std::size_t index) {
-  const WeightBlock& block = model.checkpoint->blocks[index];
-  const graph::PlaneLayout layout = graph::plane_layout(*graph::find_block_format(block.type), block.matrix[0], block.matrix[1]);
+namespace {
+
+Status make_random_piece(LoadedModel& model, const WeightBlock& block, const graph::StoragePiece& piece, std::uint32_t seed) {
+  const graph::PlaneLayout layout = graph::plane_layout(*graph::find_block_format(block.type), piece.count, block.matrix[1]);
   const double columns = static_cast<double>(block.matrix[1]);
   constexpr std::uint32_t kWidth = 64, kWordsEach = 16;
   shaders::RandomWeightsParams push{};
-  push.words = static_cast<std::uint32_t>(layout.scale_offset_words) + static_cast<std::uint32_t>(block.matrix[0]) * layout.scale_row_words;
+  push.words = static_cast<std::uint32_t>(layout.scale_offset_words) + static_cast<std::uint32_t>(piece.count) * layout.scale_row_words;
   push.quant_words = static_cast<std::uint32_t>(layout.scale_offset_words);
-  push.seed = static_cast<std::uint32_t>(index + 1);
+  push.seed = seed;
   push.constant = block.type == graph::Type::kF32 && block.matrix[0] == 1;
   switch (block.type) {
     case graph::Type::kF32:
@@ -34,17 +35,25 @@ Status make_random_block(LoadedModel& model, std::size_t index) {
   program.kernels.push_back({runtime::Shader::random_weights, {kWidth}, 1, 1, sizeof push});
   runtime::Dispatch dispatch;
   dispatch.label = program.name;
-  dispatch.bindings.push_back({{0, block.place.offset_bytes, block.place.size_bytes}, runtime::Access::kWrite});
+  dispatch.bindings.push_back({{0, piece.place.offset_bytes, piece.place.size_bytes}, runtime::Access::kWrite});
   dispatch.push.resize(sizeof push);
   std::memcpy(dispatch.push.data(), &push, sizeof push);
   dispatch.grid = {graph::ceil_div(push.words, kWidth * kWordsEach), 1, 1};
   program.dispatches.push_back(std::move(dispatch));
   const runtime::Segment segment{0, 1, 0};
-  const runtime::Buffer* buffers[] = {&model.weight_buffers[block.place.buffer - kFirstWeightBuffer]};
+  const runtime::Buffer* buffers[] = {&model.weight_buffers[piece.place.buffer - kFirstWeightBuffer]};
   RONDO_ASSIGN(const runtime::Recording recording, runtime::Recording::create(model.device, program, {&segment, 1}, buffers));
   const runtime::Batch batch{recording.command_buffers()};
   RONDO_ASSIGN(const std::uint64_t value, model.device.submit({&batch, 1}));
   RONDO_TRY(model.device.wait(value, ~0ull));
+  return {};
+}
+
+}  // namespace
+
+Status make_random_block(LoadedModel& model, std::size_t index) {
+  const WeightBlock& block = model.checkpoint->blocks[index];
+  for (const graph::StoragePiece& piece : block.pieces) RONDO_TRY(make_random_piece(model, block, piece, static_cast<std::uint32_t>(index + 1) + 4096 * static_cast<std::uint32_t>(piece.first)));
   for (const WeightBlock::Part& part : block.parts) model.progress.bytes_done += part.tensor->size_bytes;
   return {};
 }

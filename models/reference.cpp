@@ -20,10 +20,9 @@ Result<std::vector<float>> reference_logits(const Checkpoint& checkpoint, std::s
   StepPlaces places;
   places.n_ctx = n;
   places.kv_type = kv_type;
-  runtime::BufferRange cache;
-  cache.size_bytes = cache_layer_bytes(config, kv_type, n);
-  places.key_caches.assign(config.n_layers, cache);
-  places.value_caches.assign(config.n_layers, cache);
+  const graph::StoragePiece cache{0, config.n_kv_heads, {0, 0, cache_head_bytes(config, kv_type, n) * config.n_kv_heads}};
+  places.key_caches.assign(config.n_layers, {cache});
+  places.value_caches.assign(config.n_layers, {cache});
   graph::Graph step = build_llama_step(config, checkpoint.weights, checkpoint.blocks, places, n, StepHead::kLogits);
   RONDO_TRY(step.status());
 

@@ -49,7 +49,7 @@ Result<std::unique_ptr<SessionState>> SessionState::create(std::shared_ptr<Loade
     return Status(StatusCode::kInvalidArgument, fmt::format("session: {} stop ids are given but at most {} can be", session->stop_ids_.size(), RONDO_STATE_MAX_STOP_IDS));
   }
   const LoadedModel& loaded = *session->model_;
-  RONDO_ASSIGN(SessionPlan plan, plan_session(*loaded.checkpoint, loaded.weights, loaded.device.caps(), loaded.options, session->n_ctx_, step_kinds(session->n_ctx_)));
+  RONDO_ASSIGN(SessionPlan plan, plan_session(*loaded.checkpoint, loaded.weights, loaded.device.caps(), loaded.options, session->n_ctx_, step_kinds(loaded.checkpoint->config, loaded.device.caps(), session->n_ctx_)));
   RONDO_TRY(session->allocate(plan));
   session->history_.reserve(session->n_ctx_);
   session->ready_.reserve(session->n_ctx_);

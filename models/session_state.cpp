@@ -331,19 +331,19 @@ Status SessionState::pretend_depth(std::uint32_t position) {
 
 Status SessionState::record_logits_step() {
   const Checkpoint& checkpoint = *model_->checkpoint;
-  constexpr std::int64_t kRows = 64;
-  const std::uint64_t logits_bytes = std::uint64_t{4} * kRows * model_->info.n_vocab;
+  const StepKind kind = logits_step_kind(checkpoint.config, device_.caps());
+  const std::uint64_t logits_bytes = std::uint64_t{4} * static_cast<std::uint64_t>(kind.rows) * model_->info.n_vocab;
   RONDO_ASSIGN(logits_, runtime::Buffer::create(device_, logits_bytes, runtime::MemoryIntent::kDevice, "logits"));
   places_.logits = {kLogitsBuffer, 0, logits_bytes};
   std::vector<graph::Graph> graphs;
-  graphs.push_back(build_llama_step(checkpoint.config, checkpoint.weights, checkpoint.blocks, places_, kRows, StepHead::kLogits));
+  graphs.push_back(build_llama_step(checkpoint.config, checkpoint.weights, checkpoint.blocks, places_, kind.rows, kind.head));
   RONDO_TRY(graphs[0].status());
   RONDO_TRY(find_constants(graphs[0]));
   RONDO_ASSIGN(graph::Lowered lowered, graph::lower(graphs[0], device_.caps(), model_->lowering_options()));
   RONDO_ASSIGN(logits_activations_, runtime::Buffer::create(device_, lowered.activation_bytes, runtime::MemoryIntent::kDevice, "activations"));
   std::vector<const runtime::Buffer*> buffers = buffer_table();
   buffers[kActivationsBuffer] = &logits_activations_;
-  RONDO_ASSIGN(RecordedStep step, record_step({kRows, StepHead::kLogits}, std::move(lowered.program), buffers));
+  RONDO_ASSIGN(RecordedStep step, record_step(kind, std::move(lowered.program), buffers));
   logits_step_ = std::make_unique<RecordedStep>(std::move(step));
   return {};
 }

@@ -48,7 +48,7 @@ std::string find_low_limit(const DeviceCaps& caps) {
       {"maxComputeWorkGroupCount[0]", caps.max_grid[0], 65535},
       {"maxComputeWorkGroupCount[1]", caps.max_grid[1], 65535},
       {"maxComputeWorkGroupCount[2]", caps.max_grid[2], 65535},
-      {"maxStorageBufferRange", caps.max_storage_range_bytes, 1u << 20},
+      {"maxStorageBufferRange", caps.max_storage_range_bytes, 1u << 16},
   };
   for (const Limit& limit : limits) {
     if (limit.found < limit.needed) return fmt::format("{} is {} but {} is needed", limit.name, limit.found, limit.needed);

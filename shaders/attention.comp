@@ -145,7 +145,7 @@ void write_rows(Rows rows) {
     const uint r = i / p.value_dim;
     const uint e = i % p.value_dim;
     const uint row = rows.first + r;
-    const uint out_row = (rows.sequence * p.queries + row / p.group) * p.heads + rows.kv_head * p.group + row % p.group;
+    const uint out_row = (rows.sequence * p.queries + row / p.group) * p.heads + p.first_head + rows.kv_head * p.group + row % p.group;
     const float sum = sums[r * rows.value_width + e];
     if (kSplit == 0u) {
       values[out_row * p.value_dim + e] = row_sum[r] == 0.0 ? 0.0 : sum / row_sum[r];
@@ -162,10 +162,9 @@ void write_rows(Rows rows) {
 
 void main() {
   const uint self = gl_LocalInvocationID.x;
-  const uint kv_heads = p.heads / p.group;
   Rows rows;
-  rows.sequence = gl_WorkGroupID.y / kv_heads;
-  rows.kv_head = gl_WorkGroupID.y % kv_heads;
+  rows.sequence = gl_WorkGroupID.y / p.kv_heads;
+  rows.kv_head = gl_WorkGroupID.y % p.kv_heads;
   if (!sequence_active(rows.sequence)) return;
   rows.first = gl_WorkGroupID.x * kTile;
   const uint end = min(rows.first + kTile, min(p.queries, sequence_count(rows.sequence)) * p.group);

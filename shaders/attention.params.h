@@ -1,12 +1,14 @@
 #include "lib/params.h"
 RONDO_PARAMS(AttentionParams) {
   uint queries;     // Q: rows per sequence
-  uint heads;       // H
+  uint heads;       // H of the output
+  uint first_head;  // of the query heads that this dispatch computes: those of kv_heads KV heads
+  uint kv_heads;
   uint group;       // H / G: query heads of one KV head
   uint head_dim;    // D
   uint value_dim;   // E
   uint keys;        // S
-  uint query_offset;  // elements, as are the strides of query, key and value that follow
+  uint query_offset;  // of first_head; elements, as are the strides of query, key and value that follow
   uint query_sequence;
   uint query_head;
   uint query_row;

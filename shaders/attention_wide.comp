@@ -81,9 +81,8 @@ vec4 sums[kTile * kUnits * 2u];
 
 // Where the tile's rows, keys and values are; false where there is nothing to do.
 bool find_rows() {
-  const uint kv_heads = p.heads / p.group;
-  sequence = gl_WorkGroupID.y / kv_heads;
-  kv_head = gl_WorkGroupID.y % kv_heads;
+  sequence = gl_WorkGroupID.y / p.kv_heads;
+  kv_head = gl_WorkGroupID.y % p.kv_heads;
   if (!sequence_active(sequence)) return false;
   first_row = gl_WorkGroupID.x * kTile;
   end_row = min(first_row + kTile, min(p.queries, sequence_count(sequence)) * p.group);
@@ -187,7 +186,7 @@ void write_rows() {
     const uint row = first_row + r;
     const float total = subgroup_sum(row_sum[r]);
     if (row >= end_row) continue;
-    const uint out_row = (sequence * p.queries + row / p.group) * p.heads + kv_head * p.group + row % p.group;
+    const uint out_row = (sequence * p.queries + row / p.group) * p.heads + p.first_head + kv_head * p.group + row % p.group;
     [[unroll]] for (uint unit = 0u; unit < kUnits; ++unit) {
       const uint e = (unit * kWidth + lane) * 8u;
       if (e >= p.value_dim) continue;

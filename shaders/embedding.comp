@@ -1,4 +1,5 @@
-// output[r, :] = weight[ids[r], :]; an id outside [0, V) gives zeros. One invocation per row and 32 columns; grid
+// output[r, :] = weight[ids[r], :] for ids in [first_id, first_id + n_ids); the dispatch with first_id 0 gives zeros for ids
+// outside [0, V). One invocation per row and 32 columns; grid
 // (ceil(groups / width), rows). Weights of any type; f32 out.
 #version 450
 #extension GL_GOOGLE_include_directive : require
@@ -19,17 +20,19 @@ void main() {
   if (!row_valid(row, p.rows_per_sequence) || group >= p.groups) return;
   const int id = ids[p.ids_offset + row];
   const bool known = id >= 0 && uint(id) < p.vocabulary;
+  const uint index = known ? uint(id) - p.first_id : 0u;  // wraps for ids before first_id
+  if (known ? index >= p.n_ids : p.first_id != 0u) return;
   const uint first = group * 32u;
   const uint last = min(first + 32u, p.columns);
   const uint to = row * p.columns;
   if (!known) {
     for (uint i = first; i < last; ++i) values[to + i] = 0.0;
   } else if (p.dense != 0u) {
-    const uint from = p.dense_offset + uint(id) * p.row_words;
+    const uint from = p.dense_offset + index * p.row_words;
     for (uint i = first; i < last; ++i) values[to + i] = uintBitsToFloat(weight_words[from + i]);
   } else {
     vec4 w[8];
-    const float scale = weight_group(uint(id) + p.weight_offset_rows, group, w);
+    const float scale = weight_group(index + p.weight_offset_rows, group, w);
     for (uint i = 0u; i < 8u; ++i) {
       for (uint c = 0u; c < 4u; ++c) {
         const uint column = first + 4u * i + c;

@@ -8,6 +8,7 @@ RONDO_PARAMS(LinearParams) {
   uint outputs;            // N of the output; with GLU the weight has 2 N rows, gates first
   uint input_offset;       // elements
   uint input_stride;       // elements from row to row
+  uint output_offset;
   uint output_stride;
   uint weight_offset_rows;
   uint row_words;

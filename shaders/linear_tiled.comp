@@ -53,7 +53,7 @@ void load_input(uint group, uint first_row) {
 void store(uint row, uint n, float value) {
   if (row >= p.rows || n >= p.outputs || !row_valid(row, p.rows_per_sequence)) return;
   if (p.has_residual != 0u) value += residual[p.residual_offset + row * p.residual_stride + n];
-  values[row * p.output_stride + n] = value;
+  values[p.output_offset + row * p.output_stride + n] = value;
 }
 
 void main() {

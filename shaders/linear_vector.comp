@@ -73,7 +73,7 @@ void main() {
     }
     if (lane == 0u && n < p.outputs) {
       if (p.has_residual != 0u) value += residual[p.residual_offset + row * p.residual_stride + n];
-      values[row * p.output_stride + n] = value;
+      values[p.output_offset + row * p.output_stride + n] = value;
     }
   }
 }

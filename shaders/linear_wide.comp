@@ -72,7 +72,7 @@ void main() {
       float value = sums[c * kRows + r];
       if (kGlu == 1u) value = value / (1.0 + exp(-value)) * sums[(kColumns + c) * kRows + r];
       if (p.has_residual != 0u) value += residual[p.residual_offset + row * p.residual_stride + n];
-      values[row * p.output_stride + n] = value;
+      values[p.output_offset + row * p.output_stride + n] = value;
     }
   }
 }

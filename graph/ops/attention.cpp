@@ -133,7 +133,6 @@ Status lower(const Node& node, Lowering& lowering) {
   push.head_dim = u32(query.shape[3]);
   push.value_dim = u32(value.shape[3]);
   push.keys = u32(key.shape[2]);
-  push.query_offset = u32(query.offset_elements);
   push.query_sequence = stride_of(query, 0), push.query_head = stride_of(query, 1), push.query_row = stride_of(query, 2);
   push.key_offset = u32(key.offset_elements);
   push.key_sequence = stride_of(key, 0), push.key_head = stride_of(key, 1), push.key_row = stride_of(key, 2);
@@ -150,33 +149,41 @@ Status lower(const Node& node, Lowering& lowering) {
   const runtime::DeviceCaps& caps = lowering.caps();
   push.n_splits = split ? choose_splits(caps) : 1;
   const std::uint32_t rows = push.queries * push.group;
-  const auto sequences = u32(query.shape[0]), kv_heads = u32(key.shape[1]);
+  const auto sequences = u32(query.shape[0]);
   const std::uint64_t partial_floats = std::uint64_t{sequences} * push.queries * push.heads * push.n_splits * (push.value_dim + 2);
   const StorageId target = split ? lowering.scratch(partial_floats * 4, "attention partials") : output.storage;
-  // Typical rather than largest cost: half the context. Cuts need an order of magnitude only.
-  const double keys_read = 0.5 * push.keys * kv_heads * (push.head_dim + push.value_dim) * (key.type == Type::kF16 ? 2 : 4);
-  const double flops = 0.5 * 2.0 * push.queries * push.heads * push.keys * (push.head_dim + push.value_dim);
-  const runtime::Cost cost{sequences * keys_read, sequences * flops};
-  const std::initializer_list<Lowering::Argument> arguments = {{query.storage, runtime::Access::kRead},
-                                                               {key.storage, runtime::Access::kRead},
-                                                               {value.storage, runtime::Access::kRead},
-                                                               {lowering.read_only(node.inputs[kOffset]), runtime::Access::kRead},
-                                                               {lowering.read_only(node.inputs[kLengths]), runtime::Access::kRead},
-                                                               {target, runtime::Access::kWrite}};
   const std::string label = fmt::format("attention {}", kKernels[static_cast<std::size_t>(kernel)]);
-  if (wide) {
-    const std::uint32_t width = caps.min_subgroup_size, pieces = std::min(4u, push.head_dim / 8), units = ceil_div(push.value_dim, 8 * width);
-    const std::uint32_t tile = std::min(rows, std::clamp(16 / units, 1u, 8u));
-    RONDO_TRY(check_loops(caps, push.keys, wide_iterations(push, width, pieces)));
-    lowering.dispatch(label, runtime::Shader::attention_wide, {width, cache_type_constant(key), tile, split ? 1u : 0u, pieces, units}, arguments, push,
-                      {ceil_div(rows, tile), sequences * kv_heads, push.n_splits}, cost);
-  } else {
-    const std::uint32_t tile = choose_tile(caps, rows, std::max((push.head_dim + 7) & ~7u, (push.value_dim + 1) & ~1u));
-    // On a CPU driver a barrier switches between all subgroups of the workgroup: one or two are enough.
-    const std::uint32_t threads = caps.type == runtime::DeviceType::kCpu ? std::max(tile, 8u) : 64;
-    RONDO_TRY(check_loops(caps, push.keys, shared_iterations(push, tile, threads)));
-    lowering.dispatch(label, runtime::Shader::attention, {threads, cache_type_constant(key), tile, split ? 1u : 0u}, arguments, push,
-                      {ceil_div(rows, tile), sequences * kv_heads, push.n_splits}, cost);
+  RONDO_ASSIGN(const std::vector<StoragePiece> pieces, lowering.cache_pieces(node.inputs[kKey]));
+  RONDO_ASSIGN(const std::vector<StoragePiece> value_pieces, lowering.cache_pieces(node.inputs[kValue]));
+  if (!pieces_agree(pieces, value_pieces)) return Status(StatusCode::kUnsupported, "key and value are in different pieces");
+  for (std::size_t i = 0; i < pieces.size(); ++i) {
+    push.kv_heads = u32(pieces[i].count);
+    push.first_head = u32(pieces[i].first) * push.group;
+    push.query_offset = u32(query.offset_elements + push.first_head * query.strides[1]);
+    // Typical rather than largest cost: half the context. Cuts need an order of magnitude only.
+    const double keys_read = 0.5 * push.keys * push.kv_heads * (push.head_dim + push.value_dim) * (key.type == Type::kF16 ? 2 : 4);
+    const double flops = 0.5 * 2.0 * push.queries * push.kv_heads * push.group * push.keys * (push.head_dim + push.value_dim);
+    const runtime::Cost cost{sequences * keys_read, sequences * flops};
+    const std::initializer_list<Lowering::Argument> arguments = {{query.storage, runtime::Access::kRead},
+                                                                 {key.storage, runtime::Access::kRead, i},
+                                                                 {value.storage, runtime::Access::kRead, i},
+                                                                 {lowering.read_only(node.inputs[kOffset]), runtime::Access::kRead},
+                                                                 {lowering.read_only(node.inputs[kLengths]), runtime::Access::kRead},
+                                                                 {target, runtime::Access::kWrite}};
+    if (wide) {
+      const std::uint32_t width = caps.min_subgroup_size, parts = std::min(4u, push.head_dim / 8), units = ceil_div(push.value_dim, 8 * width);
+      const std::uint32_t tile = std::min(rows, std::clamp(16 / units, 1u, 8u));
+      RONDO_TRY(check_loops(caps, push.keys, wide_iterations(push, width, parts)));
+      lowering.dispatch(label, runtime::Shader::attention_wide, {width, cache_type_constant(key), tile, split ? 1u : 0u, parts, units}, arguments, push,
+                        {ceil_div(rows, tile), sequences * push.kv_heads, push.n_splits}, cost);
+    } else {
+      const std::uint32_t tile = choose_tile(caps, rows, std::max((push.head_dim + 7) & ~7u, (push.value_dim + 1) & ~1u));
+      // On a CPU driver a barrier switches between all subgroups of the workgroup: one or two are enough.
+      const std::uint32_t threads = caps.type == runtime::DeviceType::kCpu ? std::max(tile, 8u) : 64;
+      RONDO_TRY(check_loops(caps, push.keys, shared_iterations(push, tile, threads)));
+      lowering.dispatch(label, runtime::Shader::attention, {threads, cache_type_constant(key), tile, split ? 1u : 0u}, arguments, push,
+                        {ceil_div(rows, tile), sequences * push.kv_heads, push.n_splits}, cost);
+    }
   }
   if (!split) return {};
 

@@ -37,30 +37,36 @@ Status lower(const Node& node, Lowering& lowering) {
   const Tensor& weight = lowering.tensor(node.inputs[1]);
   const Tensor& output = lowering.tensor(node.outputs[0]);
   const bool dense = lowering.graph().storage(weight.storage).kind != StorageKind::kWeight;
-  const Shape& stored = weight.shape;
-
   shaders::EmbeddingParams push{};
   push.rows = u32(ids.shape.n_elements());
   push.rows_per_sequence = lowering.rows_per_sequence(push.rows);
-  push.columns = u32(stored[1]);
+  push.columns = u32(weight.shape[1]);
   push.groups = ceil_div(push.columns, kGroupElements);
-  push.vocabulary = u32(stored[0]);
+  push.vocabulary = u32(weight.shape[0]);
   push.ids_offset = u32(ids.offset_elements);
   push.dense = dense;
+  constexpr std::uint32_t kWidth = 32;
+  const auto gather = [&](std::size_t piece) {
+    lowering.dispatch("embedding", runtime::Shader::embedding, {kWidth, static_cast<std::uint32_t>(weight.type)},
+                      {{ids.storage, runtime::Access::kRead}, {weight.storage, runtime::Access::kRead, piece}, {output.storage, runtime::Access::kWrite}},
+                      push, {ceil_div(push.groups, kWidth), push.rows, 1}, {2 * tensor_bytes(output), 0});
+  };
   if (dense) {
+    push.n_ids = push.vocabulary;
     push.row_words = u32(row_stride(weight));
     push.dense_offset = u32(weight.offset_elements);
-  } else {
-    const WeightPlanes planes = planes_of(lowering.graph(), weight);
+    gather(0);
+    return {};
+  }
+  for (const WeightPlanes& planes : planes_of(lowering.graph(), weight)) {
+    push.first_id = planes.tensor_row;
+    push.n_ids = planes.n_rows;
     push.weight_offset_rows = planes.first_row;
     push.row_words = planes.layout.row_words;
     push.scale_row_words = planes.layout.scale_row_words;
     push.scale_offset_words = static_cast<std::uint32_t>(planes.layout.scale_offset_words);
+    gather(planes.piece);
   }
-  constexpr std::uint32_t kWidth = 32;
-  lowering.dispatch("embedding", runtime::Shader::embedding, {kWidth, static_cast<std::uint32_t>(weight.type)},
-                    {{ids.storage, runtime::Access::kRead}, {weight.storage, runtime::Access::kRead}, {output.storage, runtime::Access::kWrite}},
-                    push, {ceil_div(push.groups, kWidth), push.rows, 1}, {2 * tensor_bytes(output), 0});
   return {};
 }
 

@@ -33,23 +33,26 @@ Status lower(const Node& node, Lowering& lowering) {
   const Tensor& update = lowering.tensor(node.inputs[kUpdate]);
   shaders::KvWriteParams push{};
   push.rows_per_sequence = u32(update.shape[2]);
-  push.kv_heads = u32(cache.shape[1]);
   push.head_dim = u32(cache.shape[3]);
   push.cache_rows = u32(cache.shape[2]);
   push.cache_row_elements = stride_of(cache, 2);
-  push.input_offset = u32(update.offset_elements);
   push.stride_sequence = stride_of(update, 0);
   push.stride_head = stride_of(update, 1);
   push.stride_row = stride_of(update, 2);
   push.has_count = node.inputs[kCount] != kNone;
   constexpr std::uint32_t kWidth = 64;
-  lowering.dispatch("kv_write", runtime::Shader::kv_write, {kWidth, cache_type_constant(cache)},
-                    {{cache.storage, runtime::Access::kReadWrite},
-                     {update.storage, runtime::Access::kRead},
-                     {lowering.read_only(node.inputs[kStart]), runtime::Access::kRead},
-                     {lowering.read_only(node.inputs[kCount]), runtime::Access::kRead}},
-                    push, {ceil_div(push.head_dim, 2 * kWidth), push.rows_per_sequence, u32(cache.shape[0]) * push.kv_heads},
-                    {2 * tensor_bytes(update), 0});
+  RONDO_ASSIGN(const std::vector<StoragePiece> pieces, lowering.cache_pieces(node.inputs[kCache]));
+  for (std::size_t i = 0; i < pieces.size(); ++i) {
+    push.kv_heads = u32(pieces[i].count);
+    push.input_offset = u32(update.offset_elements + pieces[i].first * update.strides[1]);
+    lowering.dispatch("kv_write", runtime::Shader::kv_write, {kWidth, cache_type_constant(cache)},
+                      {{cache.storage, runtime::Access::kReadWrite, i},
+                       {update.storage, runtime::Access::kRead},
+                       {lowering.read_only(node.inputs[kStart]), runtime::Access::kRead},
+                       {lowering.read_only(node.inputs[kCount]), runtime::Access::kRead}},
+                      push, {ceil_div(push.head_dim, 2 * kWidth), push.rows_per_sequence, u32(cache.shape[0]) * push.kv_heads},
+                      {2 * tensor_bytes(update), 0});
+  }
   return {};
 }
 

@@ -32,6 +32,34 @@ Result<LinearKernel> choose(const Lowering& lowering, std::string_view op, std::
   return rows <= kVectorRows ? LinearKernel::kVector : LinearKernel::kTiled;
 }
 
+/// What the dispatches of one linear have in common.
+struct LinearVariant {
+  LinearKernel kernel;
+  std::uint32_t type, glu, input_vec4;
+  std::string label;
+};
+
+/// Emits the dispatch of the rows of a weight that lie in one piece, `weight_bytes` of it.
+void dispatch_linear(Lowering& lowering, const LinearVariant& variant, std::initializer_list<Lowering::Argument> arguments, const shaders::LinearParams& push,
+                     runtime::Cost cost, double weight_bytes) {
+  const auto [kernel, type, glu, input_vec4, label] = variant;
+  if (kernel == LinearKernel::kTiled) {
+    const std::uint32_t tile_rows = push.rows_per_sequence <= 8 ? 1 : 4;
+    lowering.dispatch(label, runtime::Shader::linear_tiled, {64, type, tile_rows, glu, input_vec4}, arguments, push,
+                      {ceil_div(push.outputs, glu ? 32 : 64), ceil_div(push.rows, 8 * tile_rows), 1}, cost);
+  } else if (kernel == LinearKernel::kWide) {
+    const std::uint32_t width = lowering.caps().min_subgroup_size;
+    const std::uint32_t tile_rows = push.rows >= kWideRows ? kWideRows : 1, columns = glu ? 2 : 4;
+    lowering.dispatch(label, runtime::Shader::linear_wide, {width, type, tile_rows, columns, glu, input_vec4}, arguments, push,
+                      {ceil_div(push.rows, tile_rows), ceil_div(push.outputs, width * columns), 1}, cost);
+  } else {
+    cost.bytes += weight_bytes * (push.rows - 1);
+    constexpr std::uint32_t width = 128, lanes = 32, rows = 2;
+    lowering.dispatch(label, runtime::Shader::linear_vector, {width, type, lanes, rows, glu, input_vec4}, arguments, push,
+                      {ceil_div(push.outputs, width / lanes * rows), push.rows, 1}, cost);
+  }
+}
+
 }  // namespace
 
 Status check_linear(const Graph& graph, const Node& node) {
@@ -59,56 +87,44 @@ Status lower_linear(Lowering& lowering, const Operator& op, TensorId input_id, T
   const Tensor& input = lowering.tensor(input_id);
   const Tensor& weight = lowering.tensor(weight_id);
   const Tensor& output = lowering.tensor(output_id);
-  const WeightPlanes planes = planes_of(lowering.graph(), weight);
-
   shaders::LinearParams push{};
   push.rows = u32(input.shape.n_rows());
   push.rows_per_sequence = lowering.rows_per_sequence(push.rows);
   push.columns = u32(input.shape.last());
-  push.groups = planes.layout.groups;
-  push.outputs = u32(output.shape.last());
+  push.groups = ceil_div(push.columns, kGroupElements);
   push.input_offset = u32(input.offset_elements);
   push.input_stride = u32(row_stride(input));
-  const std::uint32_t input_vec4 = (push.columns | push.input_offset | push.input_stride) % 4 == 0;
+  LinearVariant variant{};
+  variant.type = static_cast<std::uint32_t>(weight.type);
+  variant.glu = glu ? 1 : 0;
+  variant.input_vec4 = (push.columns | push.input_offset | push.input_stride) % 4 == 0;
   push.output_stride = u32(row_stride(output));
-  push.weight_offset_rows = planes.first_row;
-  push.row_words = planes.layout.row_words;
-  push.scale_row_words = planes.layout.scale_row_words;
-  push.scale_offset_words = u32(static_cast<std::int64_t>(planes.layout.scale_offset_words));
   push.has_residual = residual_id != kNone;
-  if (push.has_residual) {
-    push.residual_offset = u32(lowering.tensor(residual_id).offset_elements);
-    push.residual_stride = u32(row_stride(lowering.tensor(residual_id)));
-  }
+  if (push.has_residual) push.residual_stride = u32(row_stride(lowering.tensor(residual_id)));
 
-  const std::initializer_list<Lowering::Argument> arguments = {{input.storage, runtime::Access::kRead},
-                                                               {weight.storage, runtime::Access::kRead},
-                                                               {lowering.read_only(residual_id), runtime::Access::kRead},
-                                                               {output.storage, runtime::Access::kWrite}};
-  const std::uint32_t weight_rows = push.outputs << (glu ? 1 : 0);
-  const double weight_bytes = 4.0 * weight_rows * (planes.layout.row_words + planes.layout.scale_row_words);
-  runtime::Cost cost{weight_bytes + tensor_bytes(input) + tensor_bytes(output), 2.0 * push.rows * push.columns * weight_rows};
-  const auto type = static_cast<std::uint32_t>(weight.type);
-  RONDO_ASSIGN(const LinearKernel kernel, choose(lowering, op.name, push.rows));
-  const std::string label = fmt::format("{} {} {}", op.name, kLinearKernels[static_cast<std::size_t>(kernel)], type_name(weight.type));
+  RONDO_ASSIGN(variant.kernel, choose(lowering, op.name, push.rows));
+  variant.label = fmt::format("{} {} {}", op.name, kLinearKernels[static_cast<std::size_t>(variant.kernel)], type_name(weight.type));
 
-  if (kernel == LinearKernel::kTiled) {
-    const std::uint32_t tile_rows = push.rows_per_sequence <= 8 ? 1 : 4;
-    lowering.dispatch(label, runtime::Shader::linear_tiled, {64, type, tile_rows, glu ? 1u : 0u, input_vec4}, arguments, push,
-                      {ceil_div(push.outputs, glu ? 32 : 64), ceil_div(push.rows, 8 * tile_rows), 1}, cost);
-    return {};
+  const std::vector<WeightPlanes> pieces = planes_of(lowering.graph(), weight);
+  if (glu && pieces.size() > 1) {
+    return Status(StatusCode::kUnsupported, fmt::format("weight {} is in {} pieces, which is there for linear only", weight.name, pieces.size()));
   }
-  if (kernel == LinearKernel::kWide) {
-    const std::uint32_t width = lowering.caps().min_subgroup_size;
-    const std::uint32_t tile_rows = push.rows >= kWideRows ? kWideRows : 1, columns = glu ? 2 : 4;
-    lowering.dispatch(label, runtime::Shader::linear_wide, {width, type, tile_rows, columns, glu ? 1u : 0u, input_vec4}, arguments, push,
-                      {ceil_div(push.rows, tile_rows), ceil_div(push.outputs, width * columns), 1}, cost);
-    return {};
+  for (const WeightPlanes& planes : pieces) {
+    push.outputs = planes.n_rows >> variant.glu;
+    push.output_offset = u32(output.offset_elements) + planes.tensor_row;
+    push.weight_offset_rows = planes.first_row;
+    push.row_words = planes.layout.row_words;
+    push.scale_row_words = planes.layout.scale_row_words;
+    push.scale_offset_words = static_cast<std::uint32_t>(planes.layout.scale_offset_words);
+    if (push.has_residual) push.residual_offset = u32(lowering.tensor(residual_id).offset_elements) + planes.tensor_row;
+    const std::initializer_list<Lowering::Argument> arguments = {{input.storage, runtime::Access::kRead},
+                                                                 {weight.storage, runtime::Access::kRead, planes.piece},
+                                                                 {lowering.read_only(residual_id), runtime::Access::kRead},
+                                                                 {output.storage, runtime::Access::kWrite}};
+    const double weight_bytes = 4.0 * planes.n_rows * (planes.layout.row_words + planes.layout.scale_row_words);
+    const double output_bytes = 4.0 * push.rows * push.outputs;
+    dispatch_linear(lowering, variant, arguments, push, {weight_bytes + tensor_bytes(input) + output_bytes, 2.0 * push.rows * push.columns * planes.n_rows}, weight_bytes);
   }
-  cost.bytes += weight_bytes * (push.rows - 1);
-  constexpr std::uint32_t width = 128, lanes = 32, rows = 2;
-  lowering.dispatch(label, runtime::Shader::linear_vector, {width, type, lanes, rows, glu ? 1u : 0u, input_vec4}, arguments, push,
-                    {ceil_div(push.outputs, width / lanes * rows), push.rows, 1}, cost);
   return {};
 }
 

@@ -50,14 +50,10 @@ Status lower(const Node& node, Lowering& lowering) {
   const RopeTable table = rope_table_of(attributes, query.shape[3]);
   shaders::RopeKvWriteParams push{};
   push.rows_per_sequence = u32(query.shape[2]);
-  push.heads = u32(query.shape[1]);
-  push.kv_heads = u32(cache.shape[1]);
   push.head_dim = u32(query.shape[3]);
   push.cache_rows = u32(cache.shape[2]);
   push.cache_row_elements = stride_of(cache, 2);
   push.query_offset = u32(query.offset_elements);
-  push.key_offset = u32(lowering.tensor(node.inputs[kKey]).offset_elements);
-  push.value_offset = u32(lowering.tensor(node.inputs[kValue]).offset_elements);
   push.stride_sequence = stride_of(query, 0);
   push.stride_head = stride_of(query, 1);
   push.stride_row = stride_of(query, 2);
@@ -68,16 +64,28 @@ Status lower(const Node& node, Lowering& lowering) {
   push.attention_factor = static_cast<float>(attributes.attention_factor);
   const std::uint32_t pairs = ceil_div(push.head_dim, 2);
   const std::uint32_t width = pairs <= 8 ? 8 : pairs <= 16 ? 16 : pairs <= 32 ? 32 : 64;
-  lowering.dispatch("rope_kv_write", runtime::Shader::rope_kv_write, {width, cache_type_constant(cache)},
-                    {{query.storage, runtime::Access::kRead},
-                     {positions.storage, runtime::Access::kRead},
-                     {lowering.read_only(node.inputs[kStart]), runtime::Access::kRead},
-                     {lowering.read_only(node.inputs[kTable]), runtime::Access::kRead},
-                     {lowering.tensor(node.outputs[0]).storage, runtime::Access::kWrite},
-                     {cache.storage, runtime::Access::kWrite},
-                     {lowering.read_only(node.inputs[kValueCache]), runtime::Access::kWrite}},
-                    push, {ceil_div(pairs, width), push.rows_per_sequence, u32(query.shape[0]) * (push.heads + 2 * push.kv_heads)},
-                    {4 * tensor_bytes(query), 16 * tensor_bytes(query)});
+  const Tensor &key = lowering.tensor(node.inputs[kKey]), &value = lowering.tensor(node.inputs[kValue]);
+  const Tensor& value_cache = lowering.tensor(node.inputs[kValueCache]);
+  RONDO_ASSIGN(const std::vector<StoragePiece> pieces, lowering.cache_pieces(node.inputs[kKeyCache]));
+  RONDO_ASSIGN(const std::vector<StoragePiece> value_pieces, lowering.cache_pieces(node.inputs[kValueCache]));
+  if (!pieces_agree(pieces, value_pieces)) return Status(StatusCode::kUnsupported, "key and value caches are in different pieces");
+  for (std::size_t i = 0; i < pieces.size(); ++i) {
+    push.heads = i == 0 ? u32(query.shape[1]) : 0;  // the query once
+    push.kv_heads = u32(pieces[i].count);
+    push.key_offset = u32(key.offset_elements + pieces[i].first * key.strides[1]);
+    push.value_offset = u32(value.offset_elements + pieces[i].first * value.strides[1]);
+    const Lowering::Argument rotated = {lowering.tensor(node.outputs[0]).storage, runtime::Access::kWrite};
+    lowering.dispatch("rope_kv_write", runtime::Shader::rope_kv_write, {width, cache_type_constant(cache)},
+                      {{query.storage, runtime::Access::kRead},
+                       {positions.storage, runtime::Access::kRead},
+                       {lowering.read_only(node.inputs[kStart]), runtime::Access::kRead},
+                       {lowering.read_only(node.inputs[kTable]), runtime::Access::kRead},
+                       i == 0 ? rotated : Lowering::Argument{kNone, runtime::Access::kRead},
+                       {cache.storage, runtime::Access::kWrite, i},
+                       {value_cache.storage, runtime::Access::kWrite, i}},
+                      push, {ceil_div(pairs, width), push.rows_per_sequence, u32(query.shape[0]) * (push.heads + 2 * push.kv_heads)},
+                      {4 * tensor_bytes(query), 16 * tensor_bytes(query)});
+  }
   return {};
 }
 

@@ -222,9 +222,14 @@ Status find_llama_weights(const GgufFile& file, const LlamaConfig& config, const
   return {};
 }
 
-std::uint64_t cache_layer_bytes(const LlamaConfig& config, graph::Type kv_type, std::int64_t n_ctx) {
+std::uint64_t cache_head_bytes(const LlamaConfig& config, graph::Type kv_type, std::int64_t n_ctx) {
   const std::uint64_t row_words = kv_type == graph::Type::kF16 ? (config.head_dim + 1) / 2 : config.head_dim;
-  return std::uint64_t{4} * row_words * config.n_kv_heads * static_cast<std::uint64_t>(n_ctx);
+  return std::uint64_t{4} * row_words * static_cast<std::uint64_t>(n_ctx);
+}
+
+std::int64_t widest_row(const LlamaConfig& config) {
+  const std::int64_t heads = std::int64_t{config.n_heads} + 2 * std::int64_t{config.n_kv_heads};
+  return std::max({std::int64_t{config.width}, heads * config.head_dim, 2 * std::int64_t{config.ffn}});
 }
 
 namespace {
@@ -232,6 +237,12 @@ namespace {
 using graph::Graph;
 using graph::Op;
 using graph::TensorId;
+
+void place_pieces(const std::vector<graph::StoragePiece>& pieces, graph::Storage& storage) {
+  if (pieces.size() == 1) storage.place = pieces[0].place;
+  else storage.pieces = pieces;
+  for (const graph::StoragePiece& piece : pieces) storage.size_bytes += piece.place.size_bytes;
+}
 
 /// Builds one step. Storages are added at their places; each weight block once.
 class LlamaStep {
@@ -245,7 +256,7 @@ class LlamaStep {
   TensorId weight(const WeightSlice& slice);
   TensorId norm_weight(const WeightSlice& slice);
   TensorId step_tensor(const char* name, const runtime::BufferRange& place, const graph::Shape& shape);
-  TensorId cache(const std::string& name, const runtime::BufferRange& place);
+  TensorId cache(const std::string& name, const std::vector<graph::StoragePiece>& pieces);
   TensorId heads(TensorId input, std::int64_t n_heads);
   TensorId layer(const LlamaWeights::Layer& weights, std::size_t index, TensorId hidden);
 
@@ -268,8 +279,7 @@ TensorId LlamaStep::weight(const WeightSlice& slice) {
     storage.kind = graph::StorageKind::kWeight;
     storage.type = block.type;
     storage.matrix = block.matrix;
-    storage.place = block.place;
-    storage.size_bytes = block.place.size_bytes;
+    place_pieces(block.pieces, storage);
     storage_id = graph_.add_storage(std::move(storage));
   }
   graph::Tensor tensor;
@@ -293,13 +303,12 @@ TensorId LlamaStep::step_tensor(const char* name, const runtime::BufferRange& pl
   return id;
 }
 
-TensorId LlamaStep::cache(const std::string& name, const runtime::BufferRange& place) {
+TensorId LlamaStep::cache(const std::string& name, const std::vector<graph::StoragePiece>& pieces) {
   graph::Storage storage;
   storage.name = name;
   storage.kind = graph::StorageKind::kCache;
   storage.type = places_.kv_type;
-  storage.place = place;
-  storage.size_bytes = place.size_bytes;
+  place_pieces(pieces, storage);
   graph::Tensor tensor;
   tensor.name = name;
   tensor.type = places_.kv_type;

@@ -50,7 +50,7 @@ struct WeightBlock {
   std::string name;
   graph::Type type{};
   graph::Shape matrix;  ///< (N, K)
-  runtime::BufferRange place;
+  std::vector<graph::StoragePiece> pieces;  ///< of rows, in order; none until they have places
   struct Part {
     const GgufTensor* tensor;
     std::int64_t first_row;
@@ -78,14 +78,17 @@ struct StepPlaces {
   std::int64_t n_ctx = 0;
   graph::Type kv_type = graph::Type::kF16;
   runtime::BufferRange state, tokens, mirror, logits;
-  std::vector<runtime::BufferRange> key_caches, value_caches;  ///< per layer
+  std::vector<std::vector<graph::StoragePiece>> key_caches, value_caches;  ///< per layer, in pieces of KV heads
 };
 
 /// The graph of one step of `rows` tokens: step_begin, embedding, layers, head, step_end, in simple operators.
 graph::Graph build_llama_step(const LlamaConfig& config, const LlamaWeights& weights, const std::vector<WeightBlock>& blocks,
                               const StepPlaces& places, std::int64_t rows, StepHead head);
 
-/// Bytes of one layer's keys, or values: KV heads x context x head width, rows padded to whole words.
-std::uint64_t cache_layer_bytes(const LlamaConfig& config, graph::Type kv_type, std::int64_t n_ctx);
+/// Bytes of one KV head's keys, or values, in one layer: context x head width, rows padded to whole words.
+std::uint64_t cache_head_bytes(const LlamaConfig& config, graph::Type kv_type, std::int64_t n_ctx);
+
+/// Floats of the widest row that a step of this model computes, its logits aside.
+std::int64_t widest_row(const LlamaConfig& config);
 
 }  // namespace rondo::models

@@ -237,7 +237,7 @@ TEST(ProfileTest, TheDevicePretends) {
 TEST(ProfileTest, WhatDoesNotFitIsRefusedByName) {
   const CommandResult result =
       run_command({"bench", "-m", RONDO_DEMO_MODEL, "-p", "0", "-n", "1", "-d", "65536", "--as", "baseline-small"});
-  expect_error(result, 1, {"context of 65539 tokens", "as baseline-small", "1048576", "splitting is not there yet"});
+  expect_error(result, 1, {"context of 65539 tokens", "as baseline-small", "1048576", "the keys of one head"});
 }
 
 TEST(ValidationTest, NothingIsFound) {

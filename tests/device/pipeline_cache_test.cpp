@@ -57,11 +57,10 @@ std::vector<runtime::Kernel> kernels_of_demo(const runtime::DeviceCaps& caps) {
   const models::Checkpoint& opened = **checkpoint;
   models::StepPlaces places;
   places.n_ctx = 256;
-  runtime::BufferRange cache;
-  cache.size_bytes = models::cache_layer_bytes(opened.config, places.kv_type, places.n_ctx);
-  places.key_caches.assign(opened.config.n_layers, cache);
-  places.value_caches.assign(opened.config.n_layers, cache);
-  for (const models::StepKind& kind : models::step_kinds(places.n_ctx)) {
+  const graph::StoragePiece cache{0, opened.config.n_kv_heads, {0, 0, opened.config.n_kv_heads * models::cache_head_bytes(opened.config, places.kv_type, places.n_ctx)}};
+  places.key_caches.assign(opened.config.n_layers, {cache});
+  places.value_caches.assign(opened.config.n_layers, {cache});
+  for (const models::StepKind& kind : models::step_kinds(opened.config, caps, places.n_ctx)) {
     graph::Graph step = models::build_llama_step(opened.config, opened.weights, opened.blocks, places, kind.rows, kind.head);
     const auto lowered = graph::lower(step, caps, {});
     EXPECT_TRUE(lowered.ok()) << lowered.status().message();

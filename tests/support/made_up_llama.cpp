@@ -74,7 +74,7 @@ MadeUpLlama::MadeUpLlama(const MadeUpOptions& options) {
   std::uint64_t weight_bytes = 0;
   for (models::WeightBlock& block : blocks) {
     const std::uint64_t size = graph::plane_layout(*graph::find_block_format(block.type), block.matrix[0], block.matrix[1]).size_bytes;
-    block.place = {kWeights, weight_bytes, size};
+    block.pieces = {{0, block.matrix[0], {kWeights, weight_bytes, size}}};
     weight_bytes += size;
   }
   places.n_ctx = 128;
@@ -83,10 +83,10 @@ MadeUpLlama::MadeUpLlama(const MadeUpOptions& options) {
   places.tokens = {kTokens, 0, 512};
   places.mirror = {kMirror, 0, 512};
   places.logits = {kLogits, 0, std::uint64_t{4} * config.n_vocab * 128};
-  const std::uint64_t layer_bytes = models::cache_layer_bytes(config, options.kv_type, 128);
+  const std::uint64_t layer_bytes = models::cache_head_bytes(config, options.kv_type, 128) * config.n_kv_heads;
   for (std::uint64_t i = 0; i < options.n_layers; ++i) {
-    places.key_caches.push_back({kCaches, 2 * i * layer_bytes, layer_bytes});
-    places.value_caches.push_back({kCaches, (2 * i + 1) * layer_bytes, layer_bytes});
+    places.key_caches.push_back({{0, config.n_kv_heads, {kCaches, 2 * i * layer_bytes, layer_bytes}}});
+    places.value_caches.push_back({{0, config.n_kv_heads, {kCaches, (2 * i + 1) * layer_bytes, layer_bytes}}});
   }
 }
 

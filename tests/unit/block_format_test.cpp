@@ -205,9 +205,55 @@ TEST(BlockFormatValuesTest, FileRowBytes) {
 TEST(BlockFormatValuesTest, ASliceOfAWeightKnowsItsFirstRow) {
   tests::OpCase c;
   const TensorId weight = c.weight("weight", Type::kQ8_0, 11, 96, weight_rows(Type::kQ8_0, 11, 96, 1, WeightValues::kRandom));
-  const WeightPlanes planes = planes_of(c.graph, c.graph.tensor(c.graph.slice(weight, 0, 4, 9)));
-  EXPECT_EQ(planes.first_row, 4u);
-  EXPECT_EQ(planes.layout.scale_offset_words, 11u * 24u) << "the layout is the whole block's";
+  const std::vector<WeightPlanes> planes = planes_of(c.graph, c.graph.tensor(c.graph.slice(weight, 0, 4, 9)));
+  ASSERT_EQ(planes.size(), 1u);
+  EXPECT_EQ(planes[0].first_row, 4u);
+  EXPECT_EQ(planes[0].n_rows, 5u);
+  EXPECT_EQ(planes[0].layout.scale_offset_words, 11u * 24u) << "the layout is the whole block's";
+}
+
+TEST(PiecesTest, RowsAreSplitEvenlyWithinTheLimit) {
+  for (const Type type : {Type::kF32, Type::kF16, Type::kQ8_0, Type::kQ4_0, Type::kQ4_K, Type::kQ6_K}) {
+    const BlockFormat& format = *find_block_format(type);
+    for (const std::int64_t n : {1, 7, 64, 1000}) {
+      const std::uint64_t whole = plane_layout(format, n, 512).size_bytes;
+      for (const std::uint64_t limit : {whole, whole - 1, whole / 3 + 256, std::uint64_t{4096}}) {
+        const std::vector<StoragePiece> pieces = split_rows(format, n, 512, limit);
+        std::int64_t next = 0, least = n, most = 0;
+        for (const StoragePiece& piece : pieces) {
+          EXPECT_EQ(piece.first, next);
+          EXPECT_LE(plane_layout(format, piece.count, 512).size_bytes, limit) << type_name(type) << ", " << n << " rows, limit " << limit;
+          least = std::min(least, piece.count), most = std::max(most, piece.count);
+          next += piece.count;
+        }
+        if (pieces.empty()) {
+          EXPECT_GT(plane_layout(format, 1, 512).size_bytes, limit);
+          continue;
+        }
+        EXPECT_EQ(next, n);
+        EXPECT_LE(most - least, 1);
+        EXPECT_EQ(pieces.size() == 1, limit >= whole);
+      }
+    }
+  }
+  EXPECT_TRUE(split_rows(*find_block_format(Type::kF32), 10, 512, 2047).empty());
+}
+
+TEST(PiecesTest, ATensorFindsItsRowsInThem) {
+  tests::OpCase c;
+  const TensorId weight = c.weight("weight", Type::kQ8_0, 11, 96, weight_rows(Type::kQ8_0, 11, 96, 1, WeightValues::kRandom));
+  c.graph.storage(c.graph.tensor(weight).storage).pieces = {{0, 4, {}}, {4, 4, {}}, {8, 3, {}}};
+  const std::vector<WeightPlanes> planes = planes_of(c.graph, c.graph.tensor(c.graph.slice(weight, 0, 2, 8)));
+  ASSERT_EQ(planes.size(), 2u);  // rows 2 and 3, rows 4 to 7
+  EXPECT_EQ(planes[0].piece, 0u);
+  EXPECT_EQ(planes[0].first_row, 2u);
+  EXPECT_EQ(planes[0].n_rows, 2u);
+  EXPECT_EQ(planes[0].tensor_row, 0u);
+  EXPECT_EQ(planes[1].piece, 1u);
+  EXPECT_EQ(planes[1].first_row, 0u);
+  EXPECT_EQ(planes[1].n_rows, 4u);
+  EXPECT_EQ(planes[1].tensor_row, 2u);
+  EXPECT_EQ(planes[1].layout.scale_offset_words, 4u * 24u) << "the layout is the piece's";
 }
 
 }  // namespace

@@ -58,7 +58,7 @@ INSTANTIATE_TEST_SUITE_P(
                       Refusal{"maxComputeWorkGroupCount[0] is 65534 but 65535", [](DeviceSnapshot& s) { s.reported.max_grid[0] = 65534; }},
                       Refusal{"maxComputeWorkGroupCount[1]", [](DeviceSnapshot& s) { s.reported.max_grid[1] = 1; }},
                       Refusal{"maxComputeWorkGroupCount[2]", [](DeviceSnapshot& s) { s.reported.max_grid[2] = 1; }},
-                      Refusal{"maxStorageBufferRange", [](DeviceSnapshot& s) { s.reported.max_storage_range_bytes = (1u << 20) - 1; }},
+                      Refusal{"maxStorageBufferRange", [](DeviceSnapshot& s) { s.reported.max_storage_range_bytes = (1u << 16) - 1; }},
                       Refusal{"minStorageBufferOffsetAlignment is 512 but at most 256", [](DeviceSnapshot& s) { s.reported.storage_offset_alignment = 512; }},
                       Refusal{"no compute queue", [](DeviceSnapshot& s) { s.queues = {{kQueueGraphics, 4, 64}}; }},
                       Refusal{"no compute queue", [](DeviceSnapshot& s) { s.queues = {{kQueueCompute, 0, 64}}; }},

@@ -79,7 +79,7 @@ TEST(LoweringTest, StoragesBeyondTheRangeAreRefused) {
   caps.name = "small";
   caps.max_storage_range_bytes = 1000;
   EXPECT_EQ(refusal(linear_case(), caps, {}),
-            "op case: linear vector f32 binds weight of 1024 bytes, but a storage buffer on device small can have 1000; splitting is not there yet");
+            "op case: linear vector f32 binds weight of 1024 bytes, but a storage buffer on device small can have 1000");
 }
 
 TEST(LoweringTest, GridsBeyondTheDeviceAreRefused) {

@@ -77,10 +77,10 @@ TEST_F(PlanTest, WhatDoesNotFitIsRefused) {
   caps.memory_budget_bytes = weight_bytes(*checkpoint) + 1000;
   expect_refusal(64, StatusCode::kOutOfMemory, {"context of 64 tokens", "KV cache", "smaller context"});
   caps.memory_budget_bytes = 0;
-  caps.max_storage_range_bytes = 1000;
-  expect_refusal(64, StatusCode::kUnsupported, {"tensor '", "1000", "splitting"});
-  caps.max_storage_range_bytes = 1u << 20;
-  expect_refusal(1u << 20, StatusCode::kUnsupported, {"one layer's keys", "smaller context"});
+  caps.max_storage_range_bytes = 100;
+  expect_refusal(64, StatusCode::kUnsupported, {"tensor '", "rows of 256 bytes", "100"});
+  caps.max_storage_range_bytes = 1024;
+  expect_refusal(64, StatusCode::kUnsupported, {"the keys of one head", "smaller context"});
   caps.max_storage_range_bytes = 1u << 27;
   caps.max_allocation_bytes = 1u << 20;
   expect_refusal(100, StatusCode::kUnsupported, {"activations", "one allocation", "made up"});

@@ -100,23 +100,28 @@ Result<StepReport> lower_step(const GlobalFlags& flags, const GraphFlags& own) {
   if (own.step == "prefill") {
     report.rows = own.rows;
     if (own.rows == 0) {  // the largest that a session records
-      for (const models::StepKind& kind : models::step_kinds(report.n_ctx)) report.rows = std::max(report.rows, kind.rows);
+      for (const models::StepKind& kind : models::step_kinds(checkpoint->config, report.caps, report.n_ctx)) report.rows = std::max(report.rows, kind.rows);
     }
   }
   const models::StepKind kind{report.rows, models::StepHead::kSample};
   RONDO_ASSIGN(const models::WeightPlan weights, models::plan_weights(*checkpoint, report.caps));
   RONDO_ASSIGN(models::SessionPlan plan, models::plan_session(*checkpoint, weights, report.caps, options, report.n_ctx, {&kind, 1}));
-  const auto name = [&](const runtime::BufferRange& place, std::string what) { report.tensors[{place.buffer, place.offset_bytes}] = std::move(what); };
+  const auto name = [&](std::span<const graph::StoragePiece> pieces, const std::string& what) {
+    for (const graph::StoragePiece& piece : pieces) {
+      const std::string which = pieces.size() == 1 ? "" : fmt::format(" [{}, {})", piece.first, piece.first + piece.count);
+      report.tensors[{piece.place.buffer, piece.place.offset_bytes}] = what + which;
+    }
+  };
   for (std::size_t i = 0; i < checkpoint->blocks.size(); ++i) {
     std::string parts;
     for (const auto& part : checkpoint->blocks[i].parts) parts += (parts.empty() ? "" : " + ") + part.tensor->name;
-    name(weights.placement.places[i], std::move(parts));
+    name(weights.pieces[i], parts);
   }
   for (std::size_t i = 0; i < plan.places.key_caches.size(); ++i) {
     name(plan.places.key_caches[i], fmt::format("layer {} keys", i));
     name(plan.places.value_caches[i], fmt::format("layer {} values", i));
   }
-  for (const models::SessionPlan::Constant& constant : plan.constants) name(constant.place, constant.name);
+  for (const models::SessionPlan::Constant& constant : plan.constants) report.tensors[{constant.place.buffer, constant.place.offset_bytes}] = constant.name;
   report.memory = std::move(plan.memory);
   report.lowered = std::move(plan.steps[0]);
   report.segments = graph::cut_segments(report.program(), report.caps, flags.session_options().max_segment_us * 1000);
