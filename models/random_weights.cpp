@@ -1,34 +1,59 @@
 #include "models/random_weights.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 
 #include <fmt/format.h>
 
+#include "graph/float16.h"
 #include "random_weights.params.h"
 
 namespace rondo::models {
 
 namespace {
 
+std::uint32_t halves(float low, float high) { return graph::float_to_half(low) | static_cast<std::uint32_t>(graph::float_to_half(high)) << 16; }
+
+/// What makes weights of this standard deviation; false for a type that has none yet. The quants are uniform over all their
+/// values, so their own deviation is that of 2^bits integers, sqrt((4^bits - 1) / 12).
+bool set_scales(shaders::RandomWeightsParams& push, graph::Type type, float deviation) {
+  constexpr float kDeviation8 = 73.9f, kDeviation6 = 18.47f, kDeviation4 = 4.61f;
+  const auto pair = [](float scale) { return halves(scale, scale); };
+  switch (type) {
+    case graph::Type::kF32:
+    case graph::Type::kF16:
+      push.float_bits = type == graph::Type::kF32 ? 32 : 16;
+      push.scale = push.constant ? 1.0f : std::sqrt(3.0f) * deviation;
+      return true;
+    case graph::Type::kQ8_0: push.first_scale = pair(deviation / kDeviation8); return true;
+    case graph::Type::kQ4_0: push.first_scale = pair(deviation / kDeviation4); return true;
+    case graph::Type::kQ4_K: {  // fives in the low bits and ones in the high pairs: every scale and min is 5 + 16
+      const float scale = deviation / kDeviation4 / 21;
+      push.first_scale = halves(scale, 7.5f * scale);  // the quants' mean is 7.5
+      push.more_scales = 0x55555555u;
+      return true;
+    }
+    case graph::Type::kQ6_K:  // every scale is 1
+      push.first_scale = halves(deviation / kDeviation6, 0);
+      push.more_scales = 0x01010101u;
+      return true;
+    default: return false;
+  }
+}
+
 Status make_random_piece(LoadedModel& model, const WeightBlock& block, const graph::StoragePiece& piece, std::uint32_t seed) {
-  const graph::PlaneLayout layout = graph::plane_layout(*graph::find_block_format(block.type), piece.count, block.matrix[1]);
-  const double columns = static_cast<double>(block.matrix[1]);
+  const graph::BlockFormat& format = *graph::find_block_format(block.type);
+  const graph::PlaneLayout layout = graph::plane_layout(format, piece.count, block.matrix[1]);
   constexpr std::uint32_t kWidth = 64, kWordsEach = 16;
   shaders::RandomWeightsParams push{};
   push.words = static_cast<std::uint32_t>(layout.scale_offset_words) + static_cast<std::uint32_t>(piece.count) * layout.scale_row_words;
   push.quant_words = static_cast<std::uint32_t>(layout.scale_offset_words);
   push.seed = seed;
   push.constant = block.type == graph::Type::kF32 && block.matrix[0] == 1;
-  switch (block.type) {
-    case graph::Type::kF32:
-    case graph::Type::kF16:
-      push.float_bits = block.type == graph::Type::kF32 ? 32 : 16;
-      push.scale = push.constant ? 1.0f : static_cast<float>(std::sqrt(3 / columns));
-      break;
-    case graph::Type::kQ8_0: push.scale = static_cast<float>(1 / (73.9 * std::sqrt(columns))); break;  // bytes: deviation 73.9
-    case graph::Type::kQ4_0: push.scale = static_cast<float>(1 / (4.61 * std::sqrt(columns))); break;  // nibbles: 4.61
-    default: return Status(StatusCode::kUnsupported, fmt::format("random weights of type {} are not there yet", graph::type_name(block.type)));
+  push.scale_words = format.scale_words;
+  if (!set_scales(push, block.type, static_cast<float>(1 / std::sqrt(static_cast<double>(block.matrix[1]))))) {
+    return Status(StatusCode::kUnsupported, fmt::format("random weights of type {} are not there yet", graph::type_name(block.type)));
   }
   runtime::Program program;
   program.name = "random weights";
@@ -38,7 +63,8 @@ Status make_random_piece(LoadedModel& model, const WeightBlock& block, const gra
   dispatch.bindings.push_back({{0, piece.place.offset_bytes, piece.place.size_bytes}, runtime::Access::kWrite});
   dispatch.push.resize(sizeof push);
   std::memcpy(dispatch.push.data(), &push, sizeof push);
-  dispatch.grid = {graph::ceil_div(push.words, kWidth * kWordsEach), 1, 1};
+  const std::uint32_t workgroups = graph::ceil_div(push.words, kWidth * kWordsEach), columns = std::min(workgroups, 32768u);
+  dispatch.grid = {columns, graph::ceil_div(workgroups, columns), 1};
   program.dispatches.push_back(std::move(dispatch));
   const runtime::Segment segment{0, 1, 0};
   const runtime::Buffer* buffers[] = {&model.weight_buffers[piece.place.buffer - kFirstWeightBuffer]};

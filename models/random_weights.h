@@ -8,7 +8,7 @@
 namespace rondo::models {
 
 /// Fills block `index`: vectors with ones, matrices so that activations keep their size (variance 1 / columns).
-/// Errors: kUnsupported (a block type whose scales are laid out otherwise), the device's.
+/// Errors: kUnsupported (a type whose weights can't be made), the device's.
 Status make_random_block(LoadedModel& model, std::size_t index);
 
 }  // namespace rondo::models

@@ -1,18 +1,20 @@
 // desktop_stream MODEL PROMPT [TOKENS]: text streams in while the main thread draws sixty frames a second.
 //
-// There is one thread and it never waits for Rondo: each frame it loads a piece of the model, or submits work and takes
-// the tokens that are ready. `q` or Ctrl-C cancels. At the end it says what the calls took in frames: on a GPU the device's
+// The main thread never waits for Rondo: a second one loads the model and makes the session, then each frame submits work and
+// takes the tokens that are ready. `q` or Ctrl-C cancels. At the end it says what frames and calls took: on a GPU the device's
 // work costs this thread nothing; a CPU driver takes its cores from the frames, so look at the CPU time there.
 #include <poll.h>
 #include <termios.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <ctime>
+#include <future>
 #include <optional>
 #include <string>
 #include <thread>
@@ -26,7 +28,7 @@ using namespace std::chrono_literals;
 using Clock = std::chrono::steady_clock;
 using Milliseconds = std::chrono::duration<double, std::milli>;
 constexpr auto kFrameTime = std::chrono::microseconds(16'667);
-constexpr auto kLoadBudget = 6ms;  // of each frame, while the model loads
+constexpr auto kLoadPiece = 20ms;  // of work between two looks at whether it is cancelled
 
 volatile std::sig_atomic_t interrupted = 0;
 
@@ -43,9 +45,7 @@ class CallTimes {
     worst_cpu_ms_ = std::max(worst_cpu_ms_, cpu_ms() - cpu_start_ms);
     return result;
   }
-  void report(const char* when) const {
-    std::fprintf(stderr, "worst call while %s: %s, %.2f ms; most CPU time of a call: %.2f ms\n", when, worst_, worst_ms_, worst_cpu_ms_);
-  }
+  void report() const { std::fprintf(stderr, "worst call: %s, %.2f ms; most CPU time of a call: %.2f ms\n", worst_, worst_ms_, worst_cpu_ms_); }
 
  private:
   static double cpu_ms() {
@@ -55,6 +55,21 @@ class CallTimes {
   }
   const char* worst_ = "none";
   double worst_ms_ = 0, worst_cpu_ms_ = 0;
+};
+
+/// Frames from when they were due until they were drawn.
+class FrameTimes {
+ public:
+  void add(Clock::duration time) {
+    ++n_;
+    n_late_ += time > kFrameTime;
+    worst_ = std::max(worst_, time);
+  }
+  void report(const char* when) const { std::fprintf(stderr, "%u frames while %s, %u over 1/60 s, the worst %.2f ms\n", n_, when, n_late_, Milliseconds(worst_).count()); }
+
+ private:
+  unsigned n_ = 0, n_late_ = 0;
+  Clock::duration worst_{};
 };
 
 /// The other work: a ball that bounces below the text, where stdout is a terminal; only the text elsewhere.
@@ -102,79 +117,100 @@ class Screen {
   std::string line_;
 };
 
+struct Loaded {
+  rondo::Model model;
+  rondo::Session session;
+};
+
+/// Reads the file, and has the driver compile its pipelines: some take longer than a frame, and so may the session.
+rondo::Result<Loaded> load(rondo::Device& device, const char* path, const std::atomic<bool>& cancelled) {
+  RONDO_ASSIGN(rondo::ByteSource file, rondo::open_file(path));
+  RONDO_ASSIGN(rondo::Model model, rondo::Model::create(device, file));
+  for (bool finished = false; !finished;) {
+    if (cancelled) return rondo::Status(rondo::StatusCode::kCancelled, "loading was cancelled");
+    RONDO_ASSIGN(const rondo::LoadProgress progress, model.load_some(kLoadPiece));
+    finished = progress.finished;
+  }
+  RONDO_ASSIGN(rondo::Session session, rondo::Session::create(model));
+  return Loaded{std::move(model), std::move(session)};
+}
+
 /// The text of one prompt, a frame at a time.
 class Stream {
  public:
-  Stream(rondo::Model& model, std::string prompt, std::uint32_t n_tokens) : model_(model), prompt_(std::move(prompt)), n_tokens_(n_tokens) {}
+  Stream(rondo::Device& device, const char* path, const char* prompt, std::uint32_t n_tokens)
+      : prompt_(prompt), n_tokens_(n_tokens), loading_(std::async(std::launch::async, [this, &device, path] { return load(device, path, cancelled_); })) {}
 
   /// Does what this frame has to do, and returns.
   rondo::Status step(Screen& screen) {
-    if (!loaded_) return load();
-    if (!session_) return begin();
-    RONDO_TRY(calls_.measure("advance", [&] { return session_->advance(); }));
+    if (!loaded_) return begin();
+    rondo::Session& session = loaded_->session;
+    RONDO_TRY(calls_.measure("advance", [&] { return session.advance(); }));
     std::int32_t taken[32];
-    RONDO_ASSIGN(const std::size_t n, calls_.measure("take_tokens", [&] { return session_->take_tokens(taken); }));
-    for (std::size_t i = 0; i < n; ++i) screen.add(model_.tokenizer().piece(taken[i]));
+    RONDO_ASSIGN(const std::size_t n, calls_.measure("take_tokens", [&] { return session.take_tokens(taken); }));
+    for (std::size_t i = 0; i < n; ++i) screen.add(loaded_->model.tokenizer().piece(taken[i]));
     n_taken_ += n;
-    done_ = calls_.measure("idle", [&] { return session_->idle(); });
+    done_ = calls_.measure("idle", [&] { return session.idle(); });
     return {};
   }
   void cancel() {
-    if (session_) session_->cancel();
-    else done_ = true;
+    cancelled_ = true;
+    if (loaded_) loaded_->session.cancel();
   }
+  bool loaded() const { return loaded_.has_value(); }
   bool done() const { return done_; }
-  const char* note() const { return !loaded_ ? "loading; q quits" : "q quits"; }
+  const char* note() const { return cancelled_ ? "stopping" : loaded_ ? "q quits" : "loading; q quits"; }
   void report() const {
-    load_calls_.report("loading");
-    calls_.report("streaming");
-    const bool cancelled = !session_ || session_->stop_reason() == rondo::StopReason::kCancelled;
+    calls_.report();
+    const bool cancelled = !loaded_ || loaded_->session.stop_reason() == rondo::StopReason::kCancelled;
     std::fprintf(stderr, "%zu tokens%s\n", n_taken_, cancelled ? ", cancelled" : "");
   }
 
  private:
-  rondo::Status load() {
-    RONDO_ASSIGN(const rondo::LoadProgress progress, load_calls_.measure("load_some", [&] { return model_.load_some(kLoadBudget); }));
-    loaded_ = progress.finished;
-    return {};
-  }
+  /// Asks for text once the model is there.
   rondo::Status begin() {
-    RONDO_ASSIGN(session_, load_calls_.measure("Session::create", [&] { return rondo::Session::create(model_); }));
-    const std::vector<std::int32_t> ids = model_.tokenizer().encode(prompt_);
-    return calls_.measure("append", [&] { return session_->append(ids, n_tokens_); });
+    if (loading_.wait_for(0s) != std::future_status::ready) return {};
+    rondo::Result<Loaded> loaded = loading_.get();
+    done_ = cancelled_;
+    if (done_) return {};
+    RONDO_ASSIGN(loaded_, std::move(loaded));
+    const std::vector<std::int32_t> ids = loaded_->model.tokenizer().encode(prompt_);
+    return calls_.measure("append", [&] { return loaded_->session.append(ids, n_tokens_); });
   }
 
-  rondo::Model& model_;
   std::string prompt_;
   std::uint32_t n_tokens_;
-  std::optional<rondo::Session> session_;
-  CallTimes load_calls_, calls_;
+  std::atomic<bool> cancelled_{false};
+  std::future<rondo::Result<Loaded>> loading_;  // the thread ends before what it uses does
+  std::optional<Loaded> loaded_;
+  CallTimes calls_;
   std::size_t n_taken_ = 0;
-  bool loaded_ = false, done_ = false;
+  bool done_ = false;
 };
 
 rondo::Status run(const char* path, const char* prompt, std::uint32_t n_tokens) {
-  RONDO_ASSIGN(rondo::ByteSource file, rondo::open_file(path));
   RONDO_ASSIGN(rondo::Instance instance, rondo::Instance::create());
   RONDO_ASSIGN(rondo::Device device, rondo::Device::create(instance));
-  RONDO_ASSIGN(rondo::Model model, rondo::Model::create(device, file));
-  Stream stream(model, prompt, n_tokens);
-  unsigned n_frames = 0, n_late = 0;
+  Stream stream(device, path, prompt, n_tokens);
+  FrameTimes loading, streaming;
   {
     Screen screen;
     screen.add(prompt);
-    for (Clock::time_point start = Clock::now(); !stream.done(); ++n_frames) {
+    unsigned frame = 0;
+    for (Clock::time_point start = Clock::now(); !stream.done(); ++frame) {
       if (interrupted || screen.quit_pressed()) stream.cancel();
+      FrameTimes& times = stream.loaded() ? streaming : loading;
       RONDO_TRY(stream.step(screen));
-      screen.draw(n_frames, stream.note());
+      screen.draw(frame, stream.note());
       const Clock::time_point drawn = Clock::now();
-      n_late += drawn - start > kFrameTime;
+      times.add(drawn - start);
       std::this_thread::sleep_until(start + kFrameTime);
       start = std::max(start + kFrameTime, drawn);
     }
   }
+  loading.report("loading");
+  streaming.report("streaming");
   stream.report();
-  std::fprintf(stderr, "%u frames, %u over 1/60 s\n", n_frames, n_late);
   return {};
 }
 

@@ -1,6 +1,6 @@
 // A weight block made of numbers that a hash of their place gives, for measurements without a file. Quants of block types
 // are random bits and all scales are equal; f32 and f16 are uniform in [-scale, scale). One invocation per 16 words; grid
-// (ceil(words / (16 width))). Binding 0 is the block itself: there is no step.
+// (x, y) of at least ceil(words / (16 width)) workgroups. Binding 0 is the weight's storage: there is no step.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #include "random_weights.params.h"
@@ -19,15 +19,16 @@ uint hash(uint value) {
 float uniform_value(uint bits) { return (float(bits >> 8) * (2.0 / 16777216.0) - 1.0) * p.scale; }
 
 void main() {
+  const uint workgroup = gl_WorkGroupID.y * gl_NumWorkGroups.x + gl_WorkGroupID.x;
   for (uint i = 0u; i < 16u; ++i) {
-    const uint at = (gl_WorkGroupID.x * 16u + i) * kWidth + gl_LocalInvocationID.x;
+    const uint at = (workgroup * 16u + i) * kWidth + gl_LocalInvocationID.x;
     if (at >= p.words) return;
     const uint bits = hash(at ^ hash(p.seed));
     uint word = bits;
     if (p.constant != 0u) {
       word = floatBitsToUint(p.scale);
     } else if (at >= p.quant_words) {
-      word = packHalf2x16(vec2(p.scale));
+      word = (at - p.quant_words) % p.scale_words == 0u ? p.first_scale : p.more_scales;
     } else if (p.float_bits == 32u) {
       word = floatBitsToUint(uniform_value(bits));
     } else if (p.float_bits == 16u) {

@@ -66,6 +66,20 @@ TEST(BenchTest, RandomModelsOfEveryType) {
   }
 }
 
+/// The K types need columns in multiples of 256.
+TEST(BenchTest, RandomModelsOfTheKTypes) {
+  for (const auto& [type, n_bytes] : {std::pair("q4_k", 61'676'544u), std::pair("q6_k", 90'765'312u)}) {
+    const CommandResult result =
+        testing::run_device_command({"bench", "--random", "110m", "--type", type, "-p", "3", "-n", "2", "-r", "1", "-o", "json"});
+    testing::expect_done(result);
+    const json document = testing::parse_output(result);
+    EXPECT_EQ(test_names(document), (std::vector<std::string>{"pp3", "tg2"}));
+    EXPECT_EQ(document.at("model").at("name"), std::string("random 110m ") + type);
+    EXPECT_EQ(document.at("model").at("n_parameters"), 109529856);
+    EXPECT_NEAR(document.at("model").at("weight_bytes").get<double>(), n_bytes, 0.005 * n_bytes) << "all matrices have the type";
+  }
+}
+
 TEST(BenchTest, CsvAndMarkdownHoldARowForEachTest) {
   const CommandResult csv = bench({"-p", "8", "-n", "4", "-r", "1", "-o", "csv"});
   testing::expect_done(csv);

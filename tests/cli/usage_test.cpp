@@ -172,6 +172,8 @@ INSTANTIATE_TEST_SUITE_P(
         Refused{"EmptyTrace", generate({"--trace", ""}), {"--trace"}},
         Refused{"TimingsOfReference", {"eval", "-m", kModel, "--inputs", "a", "--outputs", "b", "--reference", "--timings"}, {"--timings", "--reference"}},
         Refused{"UnknownShape", {"bench", "--random", "7b"}, {"'7b'", "135m"}}, Refused{"UnknownType", {"bench", "--random", "15m", "--type", "q9"}, {"'q9'", "q8_0"}},
+        Refused{"ShapeTooNarrowForKTypes", {"bench", "--random", "135m", "--type", "q4_k"}, {"--random 135m", "576 columns", "--type q4_k", "multiples of 256", "110m, 1b, 8b"}},
+        Refused{"OnlySomeMatricesFit", {"bench", "--random", "15m", "--type", "q6_k"}, {"--random 15m", "288 columns", "--type q6_k"}},
         Refused{"TypeWithoutRandom", bench({"--type", "q8_0"}), {"--type", "--random"}},
         Refused{"RandomAndFile", bench({"--random", "15m"}), {"--random"}},
         Refused{"EmptyStop", generate({"--stop", ""}), {"--stop"}}),

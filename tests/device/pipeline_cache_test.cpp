@@ -1,10 +1,16 @@
 // The blob of compiled pipelines: used where it was made, ignored with a reason anywhere else. Lavapipe's cache is empty, so
-// what needs content runs on RADV's null device, which compiles for real and has no hardware.
+// what needs content runs on RADV's null device, which compiles for real and has no hardware. And the command's file of it.
+#include <sys/resource.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <chrono>
+#include <csignal>
 #include <cstdlib>
 #include <cstdio>
 #include <filesystem>
+#include <fstream>
+#include <iterator>
 #include <optional>
 #include <string>
 #include <thread>
@@ -17,6 +23,7 @@
 #include "runtime/kernel.h"
 #include "runtime/pipeline_cache.h"
 #include "tests/device/session_harness.h"
+#include "tools/rondo/pipeline_cache_file.h"
 
 namespace rondo::tests {
 namespace {
@@ -169,6 +176,153 @@ TEST_F(RadvTest, WhatIsNotItsOwnIsIgnoredWithOneLine) {
   log_.clear();
   EXPECT_TRUE(device.add_pipeline_cache(blob));
   EXPECT_EQ(log_, "");
+}
+
+/// No file may grow beyond `n` bytes while it lives: the write that would fails in its middle, as on a full disk.
+class FileSizeLimit {
+ public:
+  explicit FileSizeLimit(rlim_t n) {
+    handler_ = std::signal(SIGXFSZ, SIG_IGN);
+    getrlimit(RLIMIT_FSIZE, &before_);
+    const rlimit limit{n, before_.rlim_max};
+    EXPECT_EQ(setrlimit(RLIMIT_FSIZE, &limit), 0);
+  }
+  ~FileSizeLimit() {
+    setrlimit(RLIMIT_FSIZE, &before_);
+    std::signal(SIGXFSZ, handler_);
+  }
+  FileSizeLimit(const FileSizeLimit&) = delete;
+  FileSizeLimit& operator=(const FileSizeLimit&) = delete;
+
+ private:
+  rlimit before_{};
+  void (*handler_)(int) = nullptr;
+};
+
+/// The command's file in a folder of its own, and a device that has two pipelines to write there.
+class PipelineCacheFileTest : public RadvTest {
+ protected:
+  void SetUp() override {
+    RadvTest::SetUp();
+    if (IsSkipped() || HasFatalFailure()) return;
+    std::string name = (std::filesystem::temp_directory_path() / "rondo-cache-XXXXXX").string();
+    ASSERT_NE(mkdtemp(name.data()), nullptr);
+    folder_ = name;
+    device_.emplace(make_device());
+    kernels_ = kernels_of_demo(device_->internal().caps());
+    (void)create_all(*device_, {kernels_[0]});
+    old_ = save_to(path("old.bin"));
+    std::filesystem::remove(path("old.bin"));
+    (void)create_all(*device_, {kernels_[1]});
+    ASSERT_GT(device_->pipeline_cache().value().size(), old_.size());
+    ASSERT_GT(old_.size(), kLimit);
+  }
+  void TearDown() override {
+    std::error_code error;
+    if (!folder_.empty()) std::filesystem::remove_all(folder_, error);
+  }
+  std::string path(const char* name) const { return folder_ / name; }
+  std::string save_to(const std::string& file) {
+    tools::PipelineCacheFile(*device_, file).save();
+    return std::filesystem::exists(file) ? testing::read_whole_file(file) : "";
+  }
+  void write(const std::string& file, const std::string& bytes) { std::ofstream(file, std::ios::binary) << bytes; }
+  std::size_t n_files() const { return static_cast<std::size_t>(std::distance(std::filesystem::directory_iterator(folder_), {})); }
+
+  /// Loads and saves as a run of the command does. Returns its lines: of stderr, and of the log, which goes there too.
+  std::string lines_of_run(const std::string& file, rlim_t limit = RLIM_INFINITY) {
+    log_.clear();
+    ::testing::internal::CaptureStderr();
+    {
+      const FileSizeLimit limited(limit);
+      tools::PipelineCacheFile cache(*device_, file);
+      cache.load();
+      cache.save();
+    }
+    return ::testing::internal::GetCapturedStderr() + log_;
+  }
+  static void expect_one_line(const std::string& lines, const std::string& reason) {
+    EXPECT_EQ(std::count(lines.begin(), lines.end(), '\n'), 1) << lines;
+    EXPECT_NE(lines.find(reason), std::string::npos) << lines;
+  }
+
+  static constexpr std::size_t kLimit = 2048;
+  std::filesystem::path folder_;
+  std::optional<Device> device_;
+  std::vector<runtime::Kernel> kernels_;
+  std::string old_;  ///< a good file with fewer pipelines
+};
+
+TEST_F(PipelineCacheFileTest, GrowsByWhatWasCompiledSince) {
+  write(path("a.bin"), old_);
+  EXPECT_EQ(lines_of_run(path("a.bin")), "");
+  const std::vector<std::byte> now = device_->pipeline_cache().value();
+  EXPECT_GT(testing::read_whole_file(path("a.bin")).size(), old_.size());
+  EXPECT_EQ(testing::read_whole_file(path("a.bin")).size(), now.size());
+  EXPECT_EQ(lines_of_run(path("new/folder/b.bin")), "");
+  EXPECT_EQ(testing::read_whole_file(path("new/folder/b.bin")).size(), now.size());
+  EXPECT_EQ(n_files(), 2u);
+}
+
+TEST_F(PipelineCacheFileTest, AFullDiskLeavesTheOldFileAndNothingElse) {
+  write(path("a.bin"), old_);
+  expect_one_line(lines_of_run(path("a.bin"), kLimit), "a.bin can't be written: File too large");
+  EXPECT_EQ(testing::read_whole_file(path("a.bin")), old_);
+  expect_one_line(lines_of_run(path("b.bin"), kLimit), "b.bin can't be written: File too large");
+  EXPECT_FALSE(std::filesystem::exists(path("b.bin")));
+  EXPECT_EQ(n_files(), 1u);
+  EXPECT_EQ(lines_of_run(path("a.bin")), "") << "the old file is still good";
+}
+
+TEST_F(PipelineCacheFileTest, PlacesWithoutRoomForAFile) {
+  write(path("file"), "x");
+  expect_one_line(lines_of_run(path("file") + "/below.bin"), "can't be written: Not a directory");
+  EXPECT_EQ(testing::read_whole_file(path("file")), "x");
+  expect_one_line(lines_of_run("/proc/self/pipelines.bin"), "/proc/self/pipelines.bin can't be written: ");  // for root too
+  std::filesystem::create_directory(path("read-only"));
+  std::filesystem::permissions(path("read-only"), std::filesystem::perms::owner_read | std::filesystem::perms::owner_exec);
+  if (access(path("read-only").c_str(), W_OK) != 0) expect_one_line(lines_of_run(path("read-only") + "/a.bin"), "can't be written: Permission denied");
+  EXPECT_EQ(n_files(), 2u);
+}
+
+TEST_F(PipelineCacheFileTest, AFolderIsNoFile) {
+  std::filesystem::create_directories(path("folder/within"));
+  expect_one_line(lines_of_run(path("folder")), "folder: is a directory");
+  ::testing::internal::CaptureStderr();
+  tools::PipelineCacheFile(*device_, path("folder")).save();  // the new file is whole, but can't take the name
+  expect_one_line(::testing::internal::GetCapturedStderr(), "folder can't be written: Is a directory");
+  EXPECT_TRUE(std::filesystem::is_directory(path("folder/within")));
+  EXPECT_EQ(n_files(), 1u);
+}
+
+TEST_F(PipelineCacheFileTest, TheUsersOtherFilesAreLeftAlone) {
+  const std::string text(5000, 'x');
+  write(path("model.gguf"), text);
+  expect_one_line(lines_of_run(path("model.gguf")), "no pipeline cache");
+  EXPECT_EQ(testing::read_whole_file(path("model.gguf")), text);
+  std::filesystem::create_symlink("/dev/null", path("device"));
+  expect_one_line(lines_of_run(path("device")), "is a device");
+  EXPECT_TRUE(std::filesystem::is_symlink(path("device")));
+  EXPECT_EQ(n_files(), 2u);
+}
+
+/// What is broken or from other kernels is written anew, and so is an empty file.
+TEST_F(PipelineCacheFileTest, WhatIsOutdatedIsReplaced) {
+  std::string outdated = old_;
+  outdated[20] ^= 1;
+  write(path("a.bin"), outdated);
+  expect_one_line(lines_of_run(path("a.bin")), "other kernels");
+  EXPECT_EQ(lines_of_run(path("a.bin")), "");
+  write(path("b.bin"), "");
+  expect_one_line(lines_of_run(path("b.bin")), "too short");
+  EXPECT_EQ(lines_of_run(path("b.bin")), "");
+  const Environment home("XDG_CACHE_HOME", folder_.string());
+  const std::string named_by_device = path("rondo") + "/pipelines-" + device_->pipeline_cache_key() + ".bin";
+  std::filesystem::create_directory(path("rondo"));
+  write(named_by_device, std::string(100, '\0'));
+  expect_one_line(lines_of_run(""), "no pipeline cache");
+  EXPECT_EQ(lines_of_run(""), "");
+  EXPECT_EQ(testing::read_whole_file(named_by_device).size(), device_->pipeline_cache().value().size());
 }
 
 /// A driver that keeps nothing in its cache gives an application nothing to store.

@@ -183,7 +183,7 @@ void add_bench(CLI::App& app, GlobalFlags& flags, int& status) {
   auto own = std::make_shared<BenchFlags>();
   CLI::Option* model = command->add_option("-m,--model", own->model, "GGUF file");
   CLI::Option* random = command->add_option("--random", own->random, "no file: a Llama of this shape, its weights made on the device")->check(check_random_shape)->excludes(model)->type_name("SHAPE");
-  command->add_option("--type", own->type, "weight type of --random")->check(check_random_type)->needs(random)->type_name("TYPE");
+  command->add_option("--type", own->type, fmt::format("type of all matrices of --random; q4_k and q6_k for {} only", random_shapes_of_k_types()))->check(check_random_type)->needs(random)->type_name("TYPE");
   const auto range = CLI::Range(0u, 1u << 20);
   command->add_option("-p", own->prompts, "prompt lengths, 0 skips")->delimiter(',')->check(range)->capture_default_str();
   command->add_option("-n", own->generated, "numbers of decoded tokens, 0 skips")->delimiter(',')->check(range)->capture_default_str();
@@ -196,6 +196,11 @@ void add_bench(CLI::App& app, GlobalFlags& flags, int& status) {
   command->callback([&flags, &status, own, model, random] {
     if (model->count() + random->count() == 0) {
       status = report("bench needs -m FILE or --random SHAPE", kUsage);
+      return;
+    }
+    const std::string misfit = own->random.empty() ? "" : check_random_model(own->random, own->type);
+    if (!misfit.empty()) {
+      status = report(misfit, kUsage);
       return;
     }
     int closed = kDone;

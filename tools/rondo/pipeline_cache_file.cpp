@@ -2,13 +2,17 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
+#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <string_view>
 #include <system_error>
 #include <thread>
+#include <utility>
 
 #include <fmt/format.h>
 #include <rondo/byte_source.h>
@@ -31,9 +35,28 @@ std::string file_in_cache_directory(const Device& device) {
   return fmt::format("{}/rondo/pipelines-{}.bin", directory, device.pipeline_cache_key());
 }
 
+bool is_cache_of_any_format(std::span<const std::byte> bytes) {
+  constexpr std::string_view kStart = "RONDOPC";
+  return bytes.size() >= kStart.size() && std::equal(kStart.begin(), kStart.end(), bytes.begin(), [](char c, std::byte b) { return static_cast<std::byte>(c) == b; });
+}
+
+/// Puts `bytes` into a new file beside `path`, which then takes the name. Returns why that failed.
+std::error_code replace_file(const std::string& path, std::span<const std::byte> bytes) {
+  const std::string temporary = fmt::format("{}.{}", path, getpid());
+  std::error_code error, ignored;
+  errno = 0;
+  std::ofstream file(temporary, std::ios::binary);
+  file.write(reinterpret_cast<const char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
+  file.close();
+  if (file.good()) std::filesystem::rename(temporary, path, error);
+  else error.assign(errno ? errno : EIO, std::generic_category());
+  if (error) std::filesystem::remove(temporary, ignored);
+  return error;
+}
+
 }  // namespace
 
-PipelineCacheFile::PipelineCacheFile(Device& device, const std::string& setting) : device_(device) {
+PipelineCacheFile::PipelineCacheFile(Device& device, const std::string& setting) : device_(device), named_(!setting.empty()) {
   if (setting == "none") return;
   path_ = setting.empty() ? file_in_cache_directory(device) : setting;
 }
@@ -41,13 +64,16 @@ PipelineCacheFile::PipelineCacheFile(Device& device, const std::string& setting)
 void PipelineCacheFile::load() {
   std::error_code error;
   if (path_.empty() || !std::filesystem::exists(path_, error)) return;
-  const Result<ByteSource> source = open_file(path_);
+  const std::string path = std::exchange(path_, "");
+  const Result<ByteSource> source = open_file(path);
   if (!source.ok()) return warn(fmt::format("pipeline cache not used: {}", source.status().message()));
-  if (source->size_bytes > kMostBytes) return warn(fmt::format("pipeline cache not used: {} has {} bytes, more than {}", path_, source->size_bytes, kMostBytes));
+  if (source->size_bytes > kMostBytes) return warn(fmt::format("pipeline cache not used: {} has {} bytes, more than {}", path, source->size_bytes, kMostBytes));
   std::vector<std::byte> blob(source->size_bytes);
   const Status read = source->read(0, blob);
   if (!read.ok()) return warn(fmt::format("pipeline cache not used: {}", read.message()));
   if (device_.add_pipeline_cache(blob)) loaded_bytes_ = blob.size();
+  else if (named_ && !blob.empty() && !is_cache_of_any_format(blob)) return;
+  path_ = path;
 }
 
 void PipelineCacheFile::save() {
@@ -57,21 +83,9 @@ void PipelineCacheFile::save() {
   std::error_code error;
   const std::filesystem::path directory = std::filesystem::path(path_).parent_path();
   if (!directory.empty()) std::filesystem::create_directories(directory, error);
-  const std::string temporary = fmt::format("{}.{}", path_, getpid());
-  bool written = false;
-  {
-    std::ofstream file(temporary, std::ios::binary);
-    file.write(reinterpret_cast<const char*>(blob->data()), static_cast<std::streamsize>(blob->size()));
-    file.close();
-    written = file.good();
-  }
-  if (written) std::filesystem::rename(temporary, path_, error);
-  if (written && !error) {
-    loaded_bytes_ = blob->size();
-    return;
-  }
-  std::filesystem::remove(temporary, error);
-  warn(fmt::format("pipeline cache: {} can't be written", path_));
+  error = replace_file(path_, *blob);
+  if (error) warn(fmt::format("pipeline cache: {} can't be written: {}", path_, error.message()));
+  else loaded_bytes_ = blob->size();
 }
 
 Executor thread_pool() {

@@ -23,11 +23,10 @@ struct RandomShape {
   float rope_base;
 };
 
-/// Stories 15M, SmolLM2 135M and 360M, Llama 3.2 1B, Llama 3 8B.
+/// Stories 15M and 110M, SmolLM2 135M and 360M, Llama 3.2 1B, Llama 3 8B.
 constexpr RandomShape kShapes[] = {
-    {"15m", 6, 288, 6, 6, 768, 32000, 1024, 10000},         {"135m", 30, 576, 9, 3, 1536, 49152, 2048, 10000},
-    {"360m", 32, 960, 15, 5, 2560, 49152, 2048, 10000},     {"1b", 16, 2048, 32, 8, 8192, 128256, 8192, 500000},
-    {"8b", 32, 4096, 32, 8, 14336, 128256, 8192, 500000},
+    {"15m", 6, 288, 6, 6, 768, 32000, 1024, 10000},     {"110m", 12, 768, 12, 12, 2048, 32000, 1024, 10000},     {"135m", 30, 576, 9, 3, 1536, 49152, 2048, 10000},
+    {"360m", 32, 960, 15, 5, 2560, 49152, 2048, 10000}, {"1b", 16, 2048, 32, 8, 8192, 128256, 8192, 500000}, {"8b", 32, 4096, 32, 8, 14336, 128256, 8192, 500000},
 };
 
 struct RandomType {
@@ -35,12 +34,25 @@ struct RandomType {
   models::GgmlType type;
   std::uint32_t block_elements, block_bytes;
 };
-constexpr RandomType kTypes[] = {{"f32", models::GgmlType::kF32, 1, 4}, {"f16", models::GgmlType::kF16, 1, 2}, {"q8_0", models::GgmlType::kQ8_0, 32, 34}, {"q4_0", models::GgmlType::kQ4_0, 32, 18}};
+constexpr RandomType kTypes[] = {
+    {"f32", models::GgmlType::kF32, 1, 4},    {"f16", models::GgmlType::kF16, 1, 2},       {"q8_0", models::GgmlType::kQ8_0, 32, 34},
+    {"q4_0", models::GgmlType::kQ4_0, 32, 18}, {"q4_k", models::GgmlType::kQ4_K, 256, 144}, {"q6_k", models::GgmlType::kQ6_K, 256, 210},
+};
+constexpr std::uint32_t kLargestBlock = 256;
 
-template <typename Named, std::size_t kN>
-std::string names_of(const Named (&all)[kN]) {
+/// The first number of columns that is no multiple of `block_elements`, or 0. Files of such shapes keep other types for the
+/// matrices that don't fit, so their speed says little of this one.
+std::uint32_t columns_beyond(const RandomShape& shape, std::uint32_t block_elements) {
+  for (const std::uint32_t columns : {shape.width, shape.ffn}) {
+    if (columns % block_elements != 0) return columns;
+  }
+  return 0;
+}
+
+template <typename All>
+std::string names_of(const All& all) {
   std::string names;
-  for (const Named& one : all) names += (names.empty() ? "" : ", ") + std::string(one.name);
+  for (const auto& one : all) names += (names.empty() ? "" : ", ") + std::string(one.name);
   return names;
 }
 
@@ -141,8 +153,19 @@ Tensors tensors_of(const RandomShape& shape, const RandomType& type) {
 
 std::string random_shapes() { return names_of(kShapes); }
 std::string random_types() { return names_of(kTypes); }
+std::string random_shapes_of_k_types() {
+  std::vector<RandomShape> fitting;
+  std::copy_if(std::begin(kShapes), std::end(kShapes), std::back_inserter(fitting), [](const RandomShape& shape) { return columns_beyond(shape, kLargestBlock) == 0; });
+  return names_of(fitting);
+}
 std::string check_random_shape(const std::string& name) { return find_named(kShapes, name) ? "" : fmt::format("'{}' is not one of {}", name, random_shapes()); }
 std::string check_random_type(const std::string& name) { return find_named(kTypes, name) ? "" : fmt::format("'{}' is not one of {}", name, random_types()); }
+std::string check_random_model(const std::string& shape_name, const std::string& type_name) {
+  const RandomType& type = *find_named(kTypes, type_name);
+  const std::uint32_t columns = columns_beyond(*find_named(kShapes, shape_name), type.block_elements);
+  if (columns == 0) return "";
+  return fmt::format("--random {} has matrices of {} columns but --type {} needs multiples of {}; it fits {}", shape_name, columns, type_name, type.block_elements, random_shapes_of_k_types());
+}
 
 ByteSource random_model(const std::string& shape_name, const std::string& type_name) {
   const RandomShape& shape = *find_named(kShapes, shape_name);
