@@ -5,5 +5,6 @@ RONDO_PARAMS(MeasureFmaParams) {
   float factor;
   float addend;
 } RONDO_PARAMS_END
-#define RONDO_MEASURE_FMA_CHAINS 8
+// As many as cover the latency of a multiplication and an addition, and stay in sixteen registers.
+#define RONDO_MEASURE_FMA_CHAINS 12
 #define RONDO_MEASURE_FMA_STEPS 16
