@@ -2,7 +2,6 @@
 
 #include <unistd.h>
 
-#include <algorithm>
 #include <cstdio>
 
 #include <fmt/format.h>
@@ -70,22 +69,27 @@ Result<double> measure_us(Stopwatch& stopwatch, GraphRun& run, std::uint32_t rep
 /// Whether a case can't be measured here, rather than that something broke.
 bool is_refusal(const Status& status) { return status.code() == StatusCode::kUnsupported || status.code() == StatusCode::kOutOfMemory; }
 
-/// GFLOP/s of the same kernel and type at the last shape that was measured, 0 if there is none.
-double find_rate(const std::vector<KernelRow>& rows, const KernelCase& one) {
-  const auto alike = [&](const KernelRow& row) { return row.left_out.empty() && kernel_name(row.one) == kernel_name(one) && row.one.type == one.type; };
-  const auto found = std::find_if(rows.rbegin(), rows.rend(), alike);
-  return found == rows.rend() ? 0 : found->gflops;
+/// GFLOP/s to expect of a case after those before it: of the same kernel and type at as many rows, else at the last number
+/// of rows; 0 if nothing is known.
+double expect_gflops(const std::vector<KernelRow>& rows, const KernelCase& one) {
+  constexpr double kTileRows = 8;  // one row costs a tile what up to eight do
+  double expected = 0;
+  for (const KernelRow& row : rows) {
+    if (!row.left_out.empty() || kernel_name(row.one) != kernel_name(one) || row.one.type != one.type) continue;
+    if (row.one.rows <= one.rows) expected = row.gflops * (row.one.rows == 1 && one.rows > 1 ? kTileRows : 1);
+  }
+  return expected;
 }
 
-/// `gflops_before` bounds how long a run may be expected to take; 0: no bound.
-Result<KernelRow> measure_case(Stopwatch& stopwatch, const KernelCase& one, std::uint32_t repetitions, double gflops_before) {
+/// `expected_gflops` bounds how long a run may be expected to take; 0: no bound.
+Result<KernelRow> measure_case(Stopwatch& stopwatch, const KernelCase& one, std::uint32_t repetitions, double expected_gflops) {
   CaseGraph built = build_case(one);
   KernelRow row;
   row.one = one;
   row.shape = built.shape;
   if (!built.graph.status().ok()) return Status(StatusCode::kInternal, fmt::format("{} at {}: {}", kernel_name(one), built.shape, built.graph.status().message()));
-  if (const double expected_s = gflops_before > 0 ? 1e-9 * built.flops / gflops_before : 0; expected_s > kMostSecondsOnCpu) {
-    row.left_out = fmt::format("a run would take {:.1f} s on this CPU driver, at the {:.2f} GFLOP/s of the shape before", expected_s, gflops_before);
+  if (const double expected_s = expected_gflops > 0 ? 1e-9 * built.flops / expected_gflops : 0; expected_s > kMostSecondsOnCpu) {
+    row.left_out = fmt::format("a run would take about {:.1f} s on this CPU driver, going by the shapes before", expected_s);
     return row;
   }
   graph::LoweringOptions options;
@@ -112,7 +116,7 @@ Result<KernelBench> measure(runtime::Device& device, const KernelBenchFlags& own
   RONDO_ASSIGN(bench.rates, measure_device_rates(stopwatch, own.repetitions));
   for (const KernelCase& one : cases) {
     progress.show(bench.rows.size(), kernel_name(one));
-    RONDO_ASSIGN(KernelRow row, measure_case(stopwatch, one, own.repetitions, cpu ? find_rate(bench.rows, one) : 0));
+    RONDO_ASSIGN(KernelRow row, measure_case(stopwatch, one, own.repetitions, cpu ? expect_gflops(bench.rows, one) : 0));
     bench.rows.push_back(std::move(row));
   }
   return bench;
