@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include "graph/lowering.h"
 #include "graph/operator.h"
 #include "tools/rondo/kernel_cases.h"
 
@@ -27,6 +28,23 @@ TEST(KernelCasesTest, EveryShapeIsOneThatItsOperatorTakes) {
     EXPECT_TRUE(built.graph.status().ok()) << kernel_name(one) << " at " << built.shape << ": " << built.graph.status().message();
     EXPECT_EQ(built.graph.nodes().size(), 1U) << kernel_name(one);
     EXPECT_GT(built.bytes, 0) << kernel_name(one) << " at " << built.shape;
+  }
+}
+
+/// The large shapes too, which no CPU driver runs: on a GPU whose buffers have up to 4 GiB, only the kernels for CPUs are refused.
+TEST(KernelCasesTest, EveryShapeCanBeLoweredForALargeGpu) {
+  runtime::DeviceCaps caps;
+  caps.type = runtime::DeviceType::kDiscrete;
+  caps.max_storage_range_bytes = 0xffffffffu;
+  caps.min_subgroup_size = caps.max_subgroup_size = 32;
+  for (const KernelCase& one : kernel_cases("", true)) {
+    CaseGraph built = build_case(one);
+    graph::LoweringOptions options;
+    options.fusion = false;
+    options.forced_kernels[graph::operator_of(one.op).name] = one.kernel;
+    const Result<graph::Lowered> lowered = graph::lower(built.graph, caps, options);
+    const bool for_cpus = std::string(one.kernel).starts_with("wide");
+    EXPECT_EQ(lowered.ok(), !for_cpus) << kernel_name(one) << " at " << built.shape << ": " << lowered.status().message();
   }
 }
 
