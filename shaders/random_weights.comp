@@ -1,6 +1,6 @@
 // A weight block made of numbers that a hash of their place gives, for measurements without a file. Quants of block types
 // are random bits and all scales are equal; f32 and f16 are uniform in [-scale, scale). One invocation per 16 words; grid
-// (x, y) of at least ceil(words / (16 width)) workgroups. Binding 0 is the weight's storage: there is no step.
+// (x, y) of at least ceil(words / (16 width)) workgroups. Binding 0 is the block itself: there is no step.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #include "random_weights.params.h"

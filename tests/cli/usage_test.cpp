@@ -214,8 +214,7 @@ INSTANTIATE_TEST_SUITE_P(
         Refused{"KvTypeQ8", generate({"--kv-type", "q8_0"}), {"--kv-type q8_0"}},
         Refused{"KvTypeQ8Joined", generate({"--kv-type=q8_0"}), {"--kv-type q8_0"}},
         Refused{"Quarantine", generate({"--quarantine", "q"}), {"--quarantine"}},
-        Refused{"EvalGraph", {"eval", "--graph", "g.json", "--inputs", "a", "--outputs", "b"}, {"--graph"}},
-        Refused{"BenchKernels", {"bench", "--kernels"}, {"--kernels"}}),
+        Refused{"EvalGraph", {"eval", "--graph", "g.json", "--inputs", "a", "--outputs", "b"}, {"--graph"}}),
     name_of);
 
 }  // namespace

@@ -123,6 +123,12 @@ Result<Instance> open_instance(const GlobalFlags& flags) {
   return Instance::create(options);
 }
 
+int check_validation(const Instance& instance) {
+  const std::uint64_t messages = instance.n_validation_messages();
+  if (messages == 0) return kDone;
+  return report(fmt::format("validation: the layers printed {} messages; see above", messages));
+}
+
 Result<Device> open_device(const GlobalFlags& flags, const Instance& instance) {
   RONDO_ASSIGN(const std::optional<DeviceProfile> profile, find_profile(flags.as));
   DeviceOptions options;
@@ -169,10 +175,9 @@ Workbench::~Workbench() = default;
 int Workbench::close() {
   model_.reset();
   device_.reset();
-  const std::uint64_t messages = instance_->n_validation_messages();
+  const int checked = check_validation(*instance_);
   instance_.reset();
-  if (messages == 0) return kDone;
-  return report(fmt::format("validation: the layers printed {} messages; see above", messages));
+  return checked;
 }
 
 Result<RunTimes> run_session(Session& session, std::span<const std::int32_t> tokens, std::uint32_t n, const std::function<bool(std::int32_t)>& on_token) {

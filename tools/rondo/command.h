@@ -82,6 +82,8 @@ class Workbench {
 };
 
 Result<Instance> open_instance(const GlobalFlags& flags);
+/// kDone, or kFailed with a line on stderr if the validation layers have said something.
+int check_validation(const Instance& instance);
 /// The device that the flags choose, clamped to the profile of --as.
 Result<Device> open_device(const GlobalFlags& flags, const Instance& instance);
 

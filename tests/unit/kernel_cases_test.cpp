@@ -1,0 +1,87 @@
+// The standard shapes of bench --kernels: no kernel is forgotten, and every shape is one that its operator takes.
+#include <set>
+#include <string>
+
+#include <gtest/gtest.h>
+
+#include "graph/lowering.h"
+#include "graph/operator.h"
+#include "tools/rondo/kernel_cases.h"
+
+namespace rondo::tools {
+namespace {
+
+TEST(KernelCasesTest, EveryRegisteredKernelHasAStandardShape) {
+  for (const bool large : {false, true}) {
+    std::set<std::string> covered;
+    for (const KernelCase& one : kernel_cases("", large)) covered.insert(kernel_name(one));
+    for (std::size_t i = 0; i < graph::kOpCount; ++i) {
+      const graph::Operator& op = graph::operator_of(static_cast<graph::Op>(i));
+      for (const char* kernel : op.kernels) EXPECT_TRUE(covered.contains(std::string(op.name) + "/" + kernel)) << op.name << "/" << kernel << " has no line in kernel_cases.cpp";
+    }
+  }
+}
+
+TEST(KernelCasesTest, EveryShapeIsOneThatItsOperatorTakes) {
+  for (const KernelCase& one : kernel_cases("", true)) {
+    const CaseGraph built = build_case(one);
+    EXPECT_TRUE(built.graph.status().ok()) << kernel_name(one) << " at " << built.shape << ": " << built.graph.status().message();
+    EXPECT_EQ(built.graph.nodes().size(), 1U) << kernel_name(one);
+    EXPECT_GT(built.bytes, 0) << kernel_name(one) << " at " << built.shape;
+  }
+}
+
+/// The large shapes too, which no CPU driver runs: on a GPU whose buffers have up to 4 GiB, only the kernels for CPUs are refused.
+TEST(KernelCasesTest, EveryShapeCanBeLoweredForALargeGpu) {
+  runtime::DeviceCaps caps;
+  caps.type = runtime::DeviceType::kDiscrete;
+  caps.max_storage_range_bytes = 0xffffffffu;
+  caps.min_subgroup_size = caps.max_subgroup_size = 32;
+  for (const KernelCase& one : kernel_cases("", true)) {
+    CaseGraph built = build_case(one);
+    graph::LoweringOptions options;
+    options.fusion = false;
+    options.forced_kernels[graph::operator_of(one.op).name] = one.kernel;
+    const Result<graph::Lowered> lowered = graph::lower(built.graph, caps, options);
+    const bool for_cpus = std::string(one.kernel).starts_with("wide");
+    EXPECT_EQ(lowered.ok(), !for_cpus) << kernel_name(one) << " at " << built.shape << ": " << lowered.status().message();
+  }
+}
+
+TEST(KernelCasesTest, CountsWhatMustBeMovedAndComputed) {
+  for (const KernelCase& one : kernel_cases("linear/vector", false)) {
+    if (one.rows != 1 || type_of(one) != "q8_0") continue;
+    const CaseGraph built = build_case(one);
+    if (built.shape != "135m: 1 row, 1536 to 576") continue;
+    EXPECT_EQ(built.bytes, 4 * (1536 + 576) + 576 * 1536 / 32 * 34);
+    EXPECT_EQ(built.flops, 2 * 1536 * 576);
+    return;
+  }
+  FAIL() << "the shape is not there";
+}
+
+/// Rows i of a prefill see the depth and i + 1 rows of their own.
+TEST(KernelCasesTest, AttentionCountsTheKeysThatAreSeen) {
+  double flops = 0;
+  for (const KernelCase& one : kernel_cases("attention/tiled", false)) {
+    if (one.rows == 64 && one.depth == 512) flops = build_case(one).flops;
+  }
+  double pairs = 0;
+  for (int row = 0; row < 64; ++row) pairs += 512 + row + 1;
+  EXPECT_EQ(flops, 4 * 9 * 64 * pairs);
+}
+
+TEST(KernelCasesTest, LinearIsMeasuredWithEveryWeightType) {
+  std::set<std::string> types;
+  for (const KernelCase& one : kernel_cases("linear/", false)) types.insert(type_of(one));
+  EXPECT_EQ(types, (std::set<std::string>{"f32", "f16", "q8_0", "q4_0", "q4_K", "q6_K"}));
+}
+
+TEST(KernelCasesTest, FiltersBySubstring) {
+  EXPECT_TRUE(kernel_cases("fastest", true).empty());
+  for (const KernelCase& one : kernel_cases("r/wi", true)) EXPECT_EQ(kernel_name(one), "linear/wide");
+  EXPECT_LT(kernel_cases("attention", false).size(), kernel_cases("attention", true).size()) << "large models only where they are wanted";
+}
+
+}  // namespace
+}  // namespace rondo::tools
