@@ -29,7 +29,7 @@ struct LoadedModel {
 
   bool random_weights = false;  ///< made on the device, not read: see random_weights.h
 
-  /// Loading: what is done of blocks, parts and rows, and the kernels still to be built.
+  /// Loading: the kernels still to be built, and what is done of blocks, parts and rows.
   LoadProgress progress;
   runtime::Uploader uploader;
   std::size_t block = 0, part = 0;
@@ -38,6 +38,7 @@ struct LoadedModel {
   std::vector<float> vector_values;
   std::deque<runtime::Kernel> kernels_to_build;
   bool pipelines_created = false;  ///< by the executor, before they are dispatched one by one
+  std::uint64_t kernels_built = 0;  ///< timeline value of the last of those dispatches
 
   graph::LoweringOptions lowering_options() const { return lowering_options_of(options); }
 };

@@ -90,7 +90,8 @@ Status upload_some(LoadedModel& model) {
   return {};
 }
 
-/// Creates one pipeline and dispatches it once with an inactive step state, so that drivers which compile lazily do it now.
+/// Creates one pipeline and dispatches it once with an inactive step state, so that drivers which compile lazily do it while
+/// the next pipelines are created and the weights uploaded.
 Status build_kernel(LoadedModel& model, const runtime::Kernel& kernel) {
   runtime::Device& device = model.device;
   const auto start = std::chrono::steady_clock::now();
@@ -113,10 +114,9 @@ Status build_kernel(LoadedModel& model, const runtime::Kernel& kernel) {
   RONDO_ASSIGN(runtime::Recording recording, runtime::Recording::create(device, program, {&segment, 1}, buffers));
   const VkCommandBuffer both[] = {clearing, recording.command_buffers()[0]};
   const runtime::Batch batch{both};
-  RONDO_ASSIGN(const std::uint64_t value, device.submit({&batch, 1}));
-  RONDO_TRY(device.wait(value, ~0ull));
+  RONDO_ASSIGN(model.kernels_built, device.submit({&batch, 1}));
   const auto took = std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::steady_clock::now() - start);
-  device.log(LogLevel::kDebug, fmt::format("kernel {} built in {} ms", program.name, took.count()));
+  device.log(LogLevel::kDebug, fmt::format("kernel {} created in {} ms", program.name, took.count()));
   return {};
 }
 
@@ -160,17 +160,21 @@ Result<LoadProgress> Model::load_some(std::chrono::microseconds budget) {
   models::LoadedModel& model = *impl_;
   const auto until = std::chrono::steady_clock::now() + budget;
   while (!model.progress.finished) {
-    if (model.block < model.checkpoint->blocks.size()) {
-      Status status = model.random_weights ? models::make_random_block(model, model.block++) : models::upload_some(model);
-      if (!status.ok()) return status.with_prefix(model.checkpoint->file.name());
-    } else if (model.options.executor && !model.pipelines_created) {
+    if (model.options.executor && !model.pipelines_created) {
       const std::vector<runtime::Kernel> kernels(model.kernels_to_build.begin(), model.kernels_to_build.end());
       RONDO_TRY(model.device.kernels().create_all(kernels, model.options.executor));
       model.pipelines_created = true;
     } else if (!model.kernels_to_build.empty()) {
       RONDO_TRY(models::build_kernel(model, model.kernels_to_build.front()));
       model.kernels_to_build.pop_front();
+    } else if (model.block < model.checkpoint->blocks.size()) {
+      Status status = model.random_weights ? models::make_random_block(model, model.block++) : models::upload_some(model);
+      if (!status.ok()) return status.with_prefix(model.checkpoint->file.name());
     } else {
+      const auto left = std::max<std::chrono::nanoseconds>(until - std::chrono::steady_clock::now(), std::chrono::nanoseconds(0));
+      const Status built = model.device.wait(model.kernels_built, static_cast<std::uint64_t>(left.count()));
+      if (built.code() == StatusCode::kTimeout) return model.progress;
+      RONDO_TRY(built);
       model.progress.finished = true;
       model.uploader.release();
       model.file_rows = {};

@@ -64,7 +64,8 @@ class RONDO_API Model {
   Model& operator=(Model&&) noexcept;
   ~Model();
 
-  /// Uploads weights and builds pipelines for about `budget`; at least one piece of work is done. Call until `finished`.
+  /// Creates pipelines and uploads weights for about `budget`; at least one piece of work is done while there is any. Call
+  /// until `finished`: at the end it waits, for `budget` at most, for drivers that compile on threads of their own.
   /// With an executor all pipelines are created in one piece, and then dispatched once each, a piece at a time.
   Result<LoadProgress> load_some(std::chrono::microseconds budget);
   /// Loads all that is left.
