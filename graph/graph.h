@@ -46,9 +46,19 @@ struct RmsNormAttributes {
   double weight_offset = 0;  ///< 1 for Gemma
 };
 
+/// Which keys a query at position p may see: key j < prefix, or all that causality, window and chunks allow; -1 and 0 limit
+/// nothing. Scores: softcap(q k scale), then what the inputs add.
 struct AttentionAttributes {
   double scale = 0;  ///< 0: 1 / sqrt(head width)
-  bool causal = false;
+  bool causal = false;              ///< j <= p
+  std::int64_t window_back = -1;    ///< j >= p - window_back
+  std::int64_t window_ahead = -1;   ///< j <= p + window_ahead
+  std::int64_t prefix = 0;
+  std::int64_t chunk = 0;           ///< keys of the query's own chunk of this many positions,
+  std::int64_t chunks_back = 0;     ///< and of as many chunks before it
+  double softcap = 0;               ///< c tanh(s / c), as in Gemma 2
+  bool bidirectional_buckets = true;  ///< T5's encoder; false: its decoder
+  std::int64_t max_distance = 128;  ///< from which on T5's last bucket is used
 };
 
 struct StepBeginAttributes {

@@ -3,10 +3,14 @@
 // of 64: scores and running maximum, then weights and their sum, then the values (a pair of elements per invocation).
 // Tiled (kSplit 0): grid (row tiles, B * G, 1), writes the output. Split keys (kSplit 1): grid z = n_splits, block b
 // belongs to split b mod n_splits, writes partials (sums, maximum, weight) that attention_combine joins.
-// f32 accumulation in fixed order; K and V f32 or f16 in pairs. The finite sentinel -3e38 stands for minus infinity.
+// f32 accumulation in fixed order; K and V f32 or f16 in pairs. The finite sentinel kLowest stands for minus infinity.
+// Masks, windows, biases and the rest are specialised away where absent (kFeatures). Small inputs come in one array of
+// tables: query offsets (B), lengths (B), then, where present, sinks (H), ALiBi slopes (H; Press et al. 2022), T5's bias
+// (buckets, H) and bucket by distance (Raffel et al. 2020), relative keys and values (2 R + 1, D or E; Shaw et al. 2018).
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #include "attention.params.h"
+#include "lib/attention_features.h"
 #include "lib/step_state.glsl"
 
 layout(local_size_x_id = 0) in;
@@ -14,14 +18,20 @@ layout(constant_id = 0) const uint kWidth = 64u;  // at least kTile
 layout(constant_id = 1) const uint kCacheType = 1u;
 layout(constant_id = 2) const uint kTile = 4u;
 layout(constant_id = 3) const uint kSplit = 0u;
+layout(constant_id = 4) const uint kFeatures = 0u;
+layout(constant_id = 5) const uint kRadii = 0u;    // R of the relative keys, and of the values in the upper half
+layout(constant_id = 6) const uint kBuckets = 0u;  // of T5's bias, and from which distance on the last one is used in the upper half
 layout(std430, set = 0, binding = 1) readonly buffer Query { float query[]; };
 layout(std430, set = 0, binding = 2) readonly buffer Key { uint key[]; };
 layout(std430, set = 0, binding = 3) readonly buffer Value { uint value[]; };
 layout(std430, set = 0, binding = 4) readonly buffer Offset { int query_offset[]; };
+layout(std430, set = 0, binding = 4) readonly buffer Tables { float tables[]; };
 layout(std430, set = 0, binding = 5) readonly buffer Lengths { int lengths[]; };
+layout(std430, set = 0, binding = 5) readonly buffer Mask { uint mask[]; };
 layout(std430, set = 0, binding = 6) writeonly buffer Output { float values[]; };
 
-const float kLowest = -3e38;
+const float kLowest = -3.2e38;        // of a key that is not allowed
+const float kLowestAllowed = -3e38;  // whatever a mask adds
 const uint kBlock = 64u;
 // kTile times the width of a head is at most 1024: the host chooses kTile so.
 shared float queries_tile[1024];
@@ -38,8 +48,74 @@ struct Rows {
   uint first, count;  // of the rows (query, head of the group) of this tile
   uint query_width, value_width;  // padded to 8 and to pairs
   int position0;      // of query 0
-  uint reach;         // keys that any row may see
+  uint start, reach;  // keys that any row may see
 };
+
+bool has(uint feature) { return (kFeatures & feature) != 0u; }
+int position_of(Rows rows, uint r) { return rows.position0 + int((rows.first + r) / p.group); }
+uint head_of(Rows rows, uint r) { return p.first_head + rows.kv_head * p.group + (rows.first + r) % p.group; }
+int chunk_of(int position) { return position >= 0 ? position / int(p.chunk) : -((int(p.chunk) - 1 - position) / int(p.chunk)); }
+
+// Where each of the tables begins.
+uint sinks_at() { return 2u * (gl_NumWorkGroups.y / p.kv_heads); }
+uint slopes_at() { return sinks_at() + (has(RONDO_ATTENTION_SINKS) ? p.heads : 0u); }
+uint bias_at() { return slopes_at() + (has(RONDO_ATTENTION_SLOPES) ? p.heads : 0u); }
+uint bucket_at() { return bias_at() + (kBuckets & 0xffffu) * p.heads; }
+uint relative_keys_at() { return bucket_at() + (has(RONDO_ATTENTION_BIAS) ? (kBuckets >> 16) + 1u : 0u); }
+uint relative_values_at() { return relative_keys_at() + (has(RONDO_ATTENTION_RELATIVE_KEY) ? (2u * (kRadii & 0xffffu) + 1u) * p.head_dim : 0u); }
+
+// The row of a relative table for key j as seen from a position.
+uint relative_row(int distance, uint radius) { return uint(clamp(distance, -int(radius), int(radius)) + int(radius)); }
+
+bool in_range(int j, int position) {
+  bool allowed = p.causal == 0u || j <= position;
+  if (!has(RONDO_ATTENTION_RANGES)) return allowed;
+  if (p.window_back >= 0) allowed = allowed && j >= position - p.window_back;
+  if (p.window_ahead >= 0) allowed = allowed && j <= position + p.window_ahead;
+  if (p.chunk != 0u) {
+    const int behind = chunk_of(position) - j / int(p.chunk);
+    allowed = allowed && behind >= 0 && behind <= int(p.chunks_back);
+  }
+  return allowed || j < int(p.prefix);
+}
+
+// The score of key j for row r, from the product of query and key; kLowest where it is not allowed.
+float finished_score(float product, Rows rows, uint r, int j) {
+  const uint row = min(r, rows.count - 1u);  // rows beyond the last compute what nobody reads
+  const int position = position_of(rows, row);
+  const uint head = head_of(rows, row);
+  const int distance = j - position;
+  bool allowed = in_range(j, position);
+  float score = product;
+  if (has(RONDO_ATTENTION_RELATIVE_KEY)) {
+    const uint at = relative_keys_at() + relative_row(distance, kRadii & 0xffffu) * p.head_dim;
+    for (uint d = 0u; d < p.head_dim; ++d) score += queries_tile[r * rows.query_width + d] * tables[at + d];
+  }
+  if (has(RONDO_ATTENTION_SOFTCAP)) score = p.softcap * tanh(clamp(score / p.softcap, -15.0, 15.0));
+  if (has(RONDO_ATTENTION_BIAS)) {
+    const bool both_ways = has(RONDO_ATTENTION_BIAS_BOTH_WAYS);
+    const uint steps = uint(both_ways ? abs(distance) : max(-distance, 0));
+    uint bucket = uint(tables[bucket_at() + min(steps, kBuckets >> 16)]);
+    if (both_ways && distance > 0) bucket += (kBuckets & 0xffffu) / 2u;
+    score += tables[bias_at() + bucket * p.heads + head];
+  }
+  if (has(RONDO_ATTENTION_SLOPES)) score += tables[slopes_at() + head] * float(distance);
+  if (has(RONDO_ATTENTION_MASK)) {
+    uint at = has(RONDO_ATTENTION_MASK_SEQUENCES) ? rows.sequence : 0u;
+    at = has(RONDO_ATTENTION_MASK_HEADS) ? at * p.heads + head : at;
+    at = has(RONDO_ATTENTION_MASK_QUERIES) ? at * p.queries + (rows.first + row) / p.group : at;
+    at = has(RONDO_ATTENTION_MASK_KEYS) ? at * p.keys + uint(j) : at;
+    const uint word = mask[at];
+    if (has(RONDO_ATTENTION_MASK_IS_BOOL)) {
+      allowed = allowed && word != 0u;
+    } else {
+      allowed = allowed && word != 0xff800000u;  // minus infinity
+      score += uintBitsToFloat(word);
+    }
+  }
+  if (score < kLowestAllowed) score = kLowestAllowed;  // NaN stays one
+  return allowed ? score : kLowest;
+}
 
 vec2 load_key(uint element, bool both) {
   if (kCacheType == 1u) return unpackHalf2x16(key[element >> 1]);
@@ -62,8 +138,11 @@ void load_queries(Rows rows) {
   }
   for (uint i = gl_LocalInvocationID.x; i < kTile * rows.value_width; i += kWidth) sums[i] = 0.0;
   if (gl_LocalInvocationID.x < kTile) {
-    row_max[gl_LocalInvocationID.x] = kLowest;
-    row_sum[gl_LocalInvocationID.x] = 0.0;
+    // A sink is a key whose value is zero: in the first split, or the only one.
+    const bool sink = has(RONDO_ATTENTION_SINKS) && gl_WorkGroupID.z == 0u;
+    const uint head = head_of(rows, min(gl_LocalInvocationID.x, rows.count - 1u));
+    row_max[gl_LocalInvocationID.x] = sink ? tables[sinks_at() + head] : kLowest;
+    row_sum[gl_LocalInvocationID.x] = sink ? 1.0 : 0.0;
   }
 }
 
@@ -86,9 +165,7 @@ void score(Rows rows, uint first_key, uint n_keys) {
       }
     }
     for (uint r = 0u; r < kTile; ++r) {
-      const int position = rows.position0 + int((rows.first + r) / p.group);
-      const bool allowed = p.causal == 0u || int(first_key + j) <= position;
-      const float value = allowed ? scores[r] : kLowest;
+      const float value = finished_score(scores[r], rows, r, int(first_key + j));
       weights[r * kBlock + j] = value;
       highest[r] = max(highest[r], value);
     }
@@ -131,7 +208,12 @@ void accumulate(Rows rows, uint first_key, uint n_keys) {
       for (uint k = 0u; k < 4u; ++k) {
         const uint j = min(first + k, n_keys - 1u);
         const float weight = first + k < n_keys ? weights[r * kBlock + j] : 0.0;
-        const vec2 v = load_value(at + j * p.value_row + e, e + 1u < p.value_dim);
+        vec2 v = load_value(at + j * p.value_row + e, e + 1u < p.value_dim);
+        if (has(RONDO_ATTENTION_RELATIVE_VALUE)) {
+          const int distance = int(first_key + j) - position_of(rows, r);
+          const uint relative = relative_values_at() + relative_row(distance, kRadii >> 16) * p.value_dim + e;
+          v += vec2(tables[relative], e + 1u < p.value_dim ? tables[relative + 1u] : 0.0);
+        }
         sum += mix(vec2(0.0), weight * v, bvec2(weight != 0.0));  // a masked value never leaks, be it infinite
       }
     }
@@ -172,16 +254,38 @@ void main() {
   rows.count = end - rows.first;
   rows.query_width = (p.head_dim + 7u) & ~7u;
   rows.value_width = (p.value_dim + 1u) & ~1u;
-  const uint length = p.has_lengths != 0u ? min(uint(max(lengths[rows.sequence], 0)), p.keys) : p.keys;
-  rows.position0 = p.has_offset != 0u ? query_offset[rows.sequence] : int(p.keys) - int(p.queries);
-  const int last_position = rows.position0 + int((end - 1u) / p.group);
-  rows.reach = p.causal != 0u ? uint(clamp(last_position + 1, 0, int(length))) : length;
+  const uint sequences = gl_NumWorkGroups.y / p.kv_heads;
+  int n_valid = int(p.keys);
+  rows.position0 = int(p.keys) - int(p.queries);
+  if (has(RONDO_ATTENTION_TABLES)) {
+    rows.position0 = query_offset[rows.sequence];
+    n_valid = query_offset[sequences + rows.sequence];
+  } else {
+    if (p.has_lengths != 0u) n_valid = lengths[rows.sequence];
+    if (p.has_offset != 0u) rows.position0 = query_offset[rows.sequence];
+  }
+  const int length = clamp(n_valid, 0, int(p.keys));
+  const int first_position = position_of(rows, 0u), last_position = position_of(rows, rows.count - 1u);
+  int start = 0, reach = p.causal != 0u ? last_position + 1 : length;
+  if (has(RONDO_ATTENTION_RANGES)) {
+    if (p.window_ahead >= 0) reach = min(reach, last_position + p.window_ahead + 1);
+    if (p.window_back >= 0) start = max(start, first_position - p.window_back);
+    if (p.chunk != 0u) {
+      reach = min(reach, (chunk_of(last_position) + 1) * int(p.chunk));
+      start = max(start, (chunk_of(first_position) - int(p.chunks_back)) * int(p.chunk));
+    }
+    reach = max(reach, int(p.prefix));
+    if (p.prefix != 0u) start = 0;
+  }
+  rows.reach = uint(clamp(reach, 0, length));
+  rows.start = uint(start);
 
   load_queries(rows);
   barrier();
   const uint n_blocks = (rows.reach + kBlock - 1u) / kBlock;
   const uint step = kSplit == 1u ? p.n_splits : 1u;
-  for (uint block = kSplit == 1u ? gl_WorkGroupID.z : 0u; block < n_blocks; block += step) {
+  const uint round = rows.start / kBlock / step * step;  // of blocks, one for each split
+  for (uint block = round + (kSplit == 1u ? gl_WorkGroupID.z : 0u); block < n_blocks; block += step) {
     const uint first_key = block * kBlock;
     const uint n_keys = min(kBlock, rows.reach - first_key);
     score(rows, first_key, n_keys);

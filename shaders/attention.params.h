@@ -25,4 +25,10 @@ RONDO_PARAMS(AttentionParams) {
   uint has_offset;   // positions of query 0 in a buffer; else keys - queries
   uint has_lengths;  // valid keys in a buffer; else keys
   uint n_splits;
+  int window_back;   // -1: unlimited, as is
+  int window_ahead;
+  uint prefix;
+  uint chunk;        // 0: none
+  uint chunks_back;
+  float softcap;
 } RONDO_PARAMS_END

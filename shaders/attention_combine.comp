@@ -9,7 +9,7 @@ layout(local_size_x_id = 0) in;
 layout(std430, set = 0, binding = 1) readonly buffer Partials { float partials[]; };
 layout(std430, set = 0, binding = 2) writeonly buffer Output { float values[]; };
 
-const float kLowest = -3e38;
+const float kLowest = -3.2e38;
 
 void main() {
   const uint out_row = gl_WorkGroupID.y;

@@ -27,7 +27,7 @@ layout(std430, set = 0, binding = 5) readonly buffer Lengths { int lengths[]; };
 layout(std430, set = 0, binding = 6) writeonly buffer Output { float values[]; };
 layout(std430, set = 0, binding = 6) writeonly buffer Output4 { vec4 values4[]; };
 
-const float kLowest = -3e38;
+const float kLowest = -3.2e38;
 const uint kKeys = 4u;  // of a lane in a block
 const uint kBlock = kKeys * kWidth;
 const uint kLoads = kWidth < 8u ? 8u / kWidth : 1u;  // vectors that a lane loads of 32 columns of a query

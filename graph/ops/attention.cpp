@@ -1,23 +1,25 @@
-// attention: query (B, H, Q, D), key (B, G, S, D), value (B, G, S, E), query_offset? i32 (B), lengths? i32 (B)
-// -> (B, H, Q, E), stored as (B, Q, H, E) so that heads join without a copy. Query head h uses KV head h / (H / G).
+// attention: query (B, H, Q, D), key (B, G, S, D), value (B, G, S, E), query_offset? i32 (B), lengths? i32 (B), mask? f32 or
+// i32 (boolean) that broadcasts to (B, H, Q, S), alibi_slopes? (H), relative_bias? (buckets, H), relative_key? (2 R + 1, D),
+// relative_value? (2 R + 1, E), sinks? (H) -> (B, H, Q, E), stored as (B, Q, H, E) so that heads join without a copy.
+// Query head h uses KV head h / (H / G). Key j is at position j, query i at query_offset + i.
 // Dao 2023 (FlashAttention-2) for the partitioning, Milakov and Gimelshein 2018 for the online softmax.
 #include <algorithm>
 #include <cmath>
 
 #include "attention.params.h"
 #include "attention_combine.params.h"
-#include "graph/host_tensors.h"
 #include "graph/lowering.h"
 #include "graph/operator.h"
-#include "graph/ops/checks.h"
+#include "graph/ops/attention_inputs.h"
 #include "graph/ops/cache_checks.h"
+#include "graph/ops/checks.h"
 #include "graph/ops/wide_kernels.h"
+#include "shaders/lib/attention_features.h"
 
 namespace rondo::graph {
 
 namespace {
 
-enum Input { kQuery, kKey, kValue, kOffset, kLengths, kInputs };
 constexpr std::int64_t kMaxHeadDim = 256;
 
 Status check_keys(const Graph& graph, TensorId id, const char* role) {
@@ -36,8 +38,8 @@ Status check_keys(const Graph& graph, TensorId id, const char* role) {
 }
 
 Status infer(Graph& graph, Node& node) {
-  while (node.inputs.size() < kInputs) node.inputs.push_back(kNone);
-  RONDO_TRY(check_input_count(node, kInputs));
+  while (node.inputs.size() < kAttentionFileInputs) node.inputs.push_back(kNone);
+  RONDO_TRY(check_input_count(node, kAttentionFileInputs));
   RONDO_TRY(check_tensor(graph, node.inputs[kQuery], "query", Type::kF32, 4, 4));
   if (node.inputs[kKey] == kNone || node.inputs[kValue] == kNone) return refuse("key or value is missing");
   RONDO_TRY(check_keys(graph, node.inputs[kKey], "key"));
@@ -49,11 +51,16 @@ Status infer(Graph& graph, Node& node) {
   RONDO_TRY(check_shape(graph, node.inputs[kKey], "key", {q[0], k[1], k[2], q[3]}));
   RONDO_TRY(check_shape(graph, node.inputs[kValue], "value", {q[0], k[1], k[2], v[3]}));
   if (q[1] % k[1] != 0) return refuse(fmt::format("query has {} heads, which {} KV heads do not divide", q[1], k[1]));
-  for (Input input : {kOffset, kLengths}) {
-    if (node.inputs[input] == kNone) continue;
-    const char* role = input == kOffset ? "query_offset" : "lengths";
-    RONDO_TRY(check_tensor(graph, node.inputs[input], role, Type::kI32, 1, 1));
-    RONDO_TRY(check_shape(graph, node.inputs[input], role, {q[0]}));
+  RONDO_TRY(check_attention_inputs(graph, node));
+  node.inputs.push_back(kNone);
+  if (node.inputs[kBias] != kNone) {
+    const auto attributes = attributes_of<AttentionAttributes>(node);
+    const std::int64_t n = buckets_one_way(attributes, graph.tensor(node.inputs[kBias]).shape[0]);
+    std::vector<float> buckets;
+    for (std::int64_t distance = 0; distance <= attributes.max_distance; ++distance) {
+      buckets.push_back(static_cast<float>(relative_bucket(distance, n, attributes.max_distance)));
+    }
+    node.inputs[kBuckets] = graph.add_constant(fmt::format("buckets {} to {}", n, attributes.max_distance), {attributes.max_distance + 1}, buckets);
   }
   const TensorId stored = graph.add_tensor("attention", StorageKind::kActivation, Type::kF32, {q[0], q[2], q[1], v[3]});
   if (stored != kNone) node.outputs.push_back(graph.transpose(stored, {0, 2, 1, 3}));
@@ -77,17 +84,18 @@ enum class AttentionKernel { kTiled, kSplit, kWide, kWideSplit };
 constexpr const char* kKernels[] = {"tiled", "split", "wide", "wide_split"};
 
 /// What the wide kernels need that is missing here, or "".
-std::string refuses_wide(const runtime::DeviceCaps& caps, const Tensor& query, const Tensor& key, const Tensor& value) {
+std::string refuses_wide(const runtime::DeviceCaps& caps, std::uint32_t features, const Tensor& query, const Tensor& key, const Tensor& value) {
   if (const char* missing = wide_kernel_needs(caps)) return missing;
+  if (features != 0) return "scores without mask, window, bias and the like";
   std::int64_t all = query.shape[3] | value.shape[3] | query.offset_elements | key.offset_elements | value.offset_elements;
   for (std::size_t axis = 0; axis < 3; ++axis) all |= query.strides[axis] | key.strides[axis] | value.strides[axis];
   return all % 8 == 0 ? "" : "head widths, strides and offsets that are multiples of 8";
 }
 
 /// Decode steps have few rows and many keys: split the keys. Otherwise rows alone fill the device.
-Result<AttentionKernel> choose(const Lowering& lowering, const Tensor& query, const Tensor& key, const Tensor& value) {
+Result<AttentionKernel> choose(const Lowering& lowering, std::uint32_t features, const Tensor& query, const Tensor& key, const Tensor& value) {
   const std::string_view forced = lowering.forced_kernel("attention");
-  const std::string missing = refuses_wide(lowering.caps(), query, key, value);
+  const std::string missing = refuses_wide(lowering.caps(), features, query, key, value);
   if (forced.starts_with("wide") && !missing.empty()) {
     return Status(StatusCode::kUnsupported, fmt::format("kernel '{}' needs {}, which device {} or this graph does not have", forced, missing, lowering.caps().name));
   }
@@ -107,9 +115,10 @@ Status check_loops(const runtime::DeviceCaps& caps, std::uint32_t keys, std::uin
 }
 
 /// Upper bound of the iterations of attention.comp over all keys.
-std::uint64_t shared_iterations(const shaders::AttentionParams& push, std::uint32_t tile, std::uint32_t threads) {
+std::uint64_t shared_iterations(const shaders::AttentionParams& push, std::uint32_t features, std::uint32_t tile, std::uint32_t threads) {
   const std::uint64_t blocks = ceil_div(ceil_div(push.keys, 64), push.n_splits);
-  const std::uint64_t score = ceil_div(64, threads) * std::uint64_t{ceil_div(push.head_dim, 8) * 5 + 2 * tile};
+  const std::uint32_t relative = features & RONDO_ATTENTION_RELATIVE_KEY ? tile * push.head_dim : 0;
+  const std::uint64_t score = ceil_div(64, threads) * std::uint64_t{ceil_div(push.head_dim, 8) * 5 + 2 * tile + relative};
   const std::uint64_t values = ceil_div(tile * ceil_div(push.value_dim, 2), threads) * std::uint64_t{17};
   return blocks * (score + values + 2 * threads + 2);
 }
@@ -143,7 +152,16 @@ Status lower(const Node& node, Lowering& lowering) {
   push.has_offset = node.inputs[kOffset] != kNone;
   push.has_lengths = node.inputs[kLengths] != kNone;
 
-  RONDO_ASSIGN(const AttentionKernel kernel, choose(lowering, query, key, value));
+  push.window_back = static_cast<std::int32_t>(attributes.window_back);
+  push.window_ahead = static_cast<std::int32_t>(attributes.window_ahead);
+  push.prefix = u32(attributes.prefix);
+  push.chunk = u32(attributes.chunk);
+  push.chunks_back = u32(attributes.chunks_back);
+  push.softcap = static_cast<float>(attributes.softcap);
+
+  const AttentionFeatures features = attention_features(lowering.graph(), node);
+  const bool tables = (features.bits & RONDO_ATTENTION_TABLES) != 0;
+  RONDO_ASSIGN(const AttentionKernel kernel, choose(lowering, features.bits, query, key, value));
   const bool split = kernel == AttentionKernel::kSplit || kernel == AttentionKernel::kWideSplit;
   const bool wide = kernel == AttentionKernel::kWide || kernel == AttentionKernel::kWideSplit;
   const runtime::DeviceCaps& caps = lowering.caps();
@@ -152,6 +170,9 @@ Status lower(const Node& node, Lowering& lowering) {
   const auto sequences = u32(query.shape[0]);
   const std::uint64_t partial_floats = std::uint64_t{sequences} * push.queries * push.heads * push.n_splits * (push.value_dim + 2);
   const StorageId target = split ? lowering.scratch(partial_floats * 4, "attention partials") : output.storage;
+  // Eight buffers at most: with tables, these take the place of the offsets, and the mask that of the lengths.
+  const StorageId offsets = tables ? gather_attention_tables(node, lowering) : lowering.read_only(node.inputs[kOffset]);
+  const StorageId lengths = lowering.read_only(node.inputs[tables ? kMask : kLengths]);
   const std::string label = fmt::format("attention {}", kKernels[static_cast<std::size_t>(kernel)]);
   RONDO_ASSIGN(const std::vector<StoragePiece> pieces, lowering.cache_pieces(node.inputs[kKey]));
   RONDO_ASSIGN(const std::vector<StoragePiece> value_pieces, lowering.cache_pieces(node.inputs[kValue]));
@@ -167,8 +188,8 @@ Status lower(const Node& node, Lowering& lowering) {
     const std::initializer_list<Lowering::Argument> arguments = {{query.storage, runtime::Access::kRead},
                                                                  {key.storage, runtime::Access::kRead, i},
                                                                  {value.storage, runtime::Access::kRead, i},
-                                                                 {lowering.read_only(node.inputs[kOffset]), runtime::Access::kRead},
-                                                                 {lowering.read_only(node.inputs[kLengths]), runtime::Access::kRead},
+                                                                 {offsets, runtime::Access::kRead},
+                                                                 {lengths, runtime::Access::kRead},
                                                                  {target, runtime::Access::kWrite}};
     if (wide) {
       const std::uint32_t width = caps.min_subgroup_size, parts = std::min(4u, push.head_dim / 8), units = ceil_div(push.value_dim, 8 * width);
@@ -180,8 +201,8 @@ Status lower(const Node& node, Lowering& lowering) {
       const std::uint32_t tile = choose_tile(caps, rows, std::max((push.head_dim + 7) & ~7u, (push.value_dim + 1) & ~1u));
       // On a CPU driver a barrier switches between all subgroups of the workgroup: one or two are enough.
       const std::uint32_t threads = caps.type == runtime::DeviceType::kCpu ? std::max(tile, 8u) : 64;
-      RONDO_TRY(check_loops(caps, push.keys, shared_iterations(push, tile, threads)));
-      lowering.dispatch(label, runtime::Shader::attention, {threads, cache_type_constant(key), tile, split ? 1u : 0u}, arguments, push,
+      RONDO_TRY(check_loops(caps, push.keys, shared_iterations(push, features.bits, tile, threads)));
+      lowering.dispatch(label, runtime::Shader::attention, {threads, cache_type_constant(key), tile, split ? 1u : 0u, features.bits, features.radii, features.buckets}, arguments, push,
                         {ceil_div(rows, tile), sequences * push.kv_heads, push.n_splits}, cost);
     }
   }
@@ -195,47 +216,8 @@ Status lower(const Node& node, Lowering& lowering) {
   return {};
 }
 
-/// One output row: query i of head h in sequence b.
-void attend(const HostView& query, const HostView& key, const HostView& value, HostView& output, std::int64_t b, std::int64_t h,
-            std::int64_t i, std::int64_t reach, double scale) {
-  const std::int64_t g = h / (query.dim(1) / key.dim(1));
-  std::vector<double> weights(static_cast<std::size_t>(std::max<std::int64_t>(reach, 0)));
-  double highest = -3e38, total = 0;
-  for (std::size_t j = 0; j < weights.size(); ++j) {
-    double score = 0;
-    for (std::int64_t d = 0; d < query.dim(3); ++d) {
-      score += static_cast<double>(query.at(b, h, i, d)) * static_cast<double>(key.at(b, g, static_cast<std::int64_t>(j), d));
-    }
-    weights[j] = score * scale;
-    highest = std::max(highest, weights[j]);
-  }
-  for (double& weight : weights) total += weight = std::exp(weight - highest);
-  for (std::int64_t e = 0; e < value.dim(3); ++e) {
-    double sum = 0;
-    for (std::size_t j = 0; j < weights.size(); ++j) sum += weights[j] * static_cast<double>(value.at(b, g, static_cast<std::int64_t>(j), e));
-    output.set(weights.empty() ? 0.0f : static_cast<float>(sum / total), b, h, i, e);
-  }
-}
-
-Status reference(const Node& node, HostTensors& tensors) {
-  const auto attributes = attributes_of<AttentionAttributes>(node);
-  const HostView query = tensors.view(node.inputs[kQuery]), key = tensors.view(node.inputs[kKey]), value = tensors.view(node.inputs[kValue]);
-  HostView output = tensors.view(node.outputs[0]);
-  const double scale = attributes.scale != 0 ? attributes.scale : 1 / std::sqrt(static_cast<double>(query.dim(3)));
-  for (std::int64_t b = 0; b < query.dim(0); ++b) {
-    const std::int64_t offset = node.inputs[kOffset] == kNone ? key.dim(2) - query.dim(2) : tensors.view(node.inputs[kOffset]).int_at(b);
-    const std::int64_t length = node.inputs[kLengths] == kNone ? key.dim(2) : std::min<std::int64_t>(tensors.view(node.inputs[kLengths]).int_at(b), key.dim(2));
-    for (std::int64_t h = 0; h < query.dim(1); ++h) {
-      for (std::int64_t i = 0; i < query.dim(2); ++i) {
-        attend(query, key, value, output, b, h, i, attributes.causal ? std::min(length, offset + i + 1) : length, scale);
-      }
-    }
-  }
-  return {};
-}
-
 }  // namespace
 
-extern const Operator attention_operator = {"attention", infer, lower, reference, nullptr, kKernels};
+extern const Operator attention_operator = {"attention", infer, lower, attention_reference, nullptr, kKernels};
 
 }  // namespace rondo::graph

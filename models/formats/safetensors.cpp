@@ -361,8 +361,13 @@ Result<std::vector<std::int64_t>> SafetensorsFile::read_i64(const ByteSource& so
       RONDO_TRY(read_converted<std::int32_t>(source, entry->offset_bytes, values,
                                              [](std::int32_t value) { return std::int64_t{value}; }));
       return values;
+    case SafetensorsDtype::kBool:
+      values.resize(entry->n_elements());
+      RONDO_TRY(read_converted<std::uint8_t>(source, entry->offset_bytes, values,
+                                             [](std::uint8_t value) { return std::int64_t{value != 0}; }));
+      return values;
     default:
-      return wrong_dtype(*entry, "I32 or I64");
+      return wrong_dtype(*entry, "I32, I64 or BOOL");
   }
 }
 

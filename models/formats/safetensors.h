@@ -54,7 +54,7 @@ class SafetensorsFile {
   /// A tensor of F32, F16 or BF16 as floats, from the `source` that was parsed.
   /// Errors: kNotFound, kInvalidArgument (another dtype), or the source's own.
   Result<std::vector<float>> read_f32(const ByteSource& source, std::string_view tensor_name) const;
-  /// A tensor of I32 or I64 as 64-bit integers. Errors as above.
+  /// A tensor of I32, I64 or BOOL (0 and 1) as 64-bit integers. Errors as above.
   Result<std::vector<std::int64_t>> read_i64(const ByteSource& source, std::string_view tensor_name) const;
 
  private:

@@ -37,7 +37,9 @@ const std::vector<Signature>& signatures() {
       {"linear", {"input", "weight", "residual"}, {}},
       {"rms_norm", {"input", "weight"}, {"epsilon", "weight_offset"}},
       {"rope", {"input", "positions", "frequency_factors"}, {"style", "dimensions", "theta", "attention_factor", "max_position"}},
-      {"attention", {"query", "key", "value", "query_offset", "lengths"}, {"scale", "causal"}},
+      {"attention",
+       {"query", "key", "value", "query_offset", "lengths", "mask", "alibi_slopes", "relative_bias", "relative_key", "relative_value", "sinks"},
+       {"scale", "causal", "window_back", "window_ahead", "prefix", "chunk", "chunks_back", "softcap", "bidirectional_buckets", "max_distance"}},
       {"glu", {"gate", "up"}, {"activation"}},
       {"add", {"a", "b"}, {}},
       {"argmax", {"input"}, {}},
@@ -45,9 +47,24 @@ const std::vector<Signature>& signatures() {
   return kSignatures;
 }
 
+graph::Attributes attention_attributes(const json& given) {
+  graph::AttentionAttributes attention;
+  attention.scale = given.value("scale", 0.0);
+  attention.causal = given.value("causal", false);
+  attention.window_back = given.value("window_back", std::int64_t{-1});
+  attention.window_ahead = given.value("window_ahead", std::int64_t{-1});
+  attention.prefix = given.value("prefix", std::int64_t{0});
+  attention.chunk = given.value("chunk", std::int64_t{0});
+  attention.chunks_back = given.value("chunks_back", std::int64_t{0});
+  attention.softcap = given.value("softcap", 0.0);
+  attention.bidirectional_buckets = given.value("bidirectional_buckets", true);
+  attention.max_distance = given.value("max_distance", std::int64_t{128});
+  return attention;
+}
+
 graph::Attributes attributes_of(Op op, const json& given) {
   if (op == Op::rms_norm) return graph::RmsNormAttributes{given.value("epsilon", 1e-5), given.value("weight_offset", 0.0)};
-  if (op == Op::attention) return graph::AttentionAttributes{given.value("scale", 0.0), given.value("causal", false)};
+  if (op == Op::attention) return attention_attributes(given);
   if (op != Op::rope) return {};
   graph::RopeAttributes rope;
   rope.style = given.value("style", "half") == "half" ? graph::RopeStyle::kHalf : graph::RopeStyle::kInterleaved;
@@ -108,7 +125,7 @@ class Reader {
     const auto type = input.at("type").get<std::string>();
     graph::Shape shape;
     for (const json& extent : input.at("shape")) shape[shape.rank++] = extent.get<std::int64_t>();
-    if (type == "i32" || type == "i64") {
+    if (type == "i32" || type == "i64" || type == "bool") {
       RONDO_ASSIGN(const std::vector<std::int64_t> wide, tensors_->read_i64(source_, name));
       const std::vector<std::int32_t> ids(wide.begin(), wide.end());
       return made_[name] = file_.op.i32(name, shape, ids);

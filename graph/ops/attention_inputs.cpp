@@ -1,0 +1,178 @@
+#include "graph/ops/attention_inputs.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "attention_tables.params.h"
+#include "graph/operator.h"
+#include "graph/ops/checks.h"
+#include "shaders/lib/attention_features.h"
+
+namespace rondo::graph {
+
+namespace {
+
+constexpr std::int64_t kMostAttribute = 1 << 30;
+constexpr std::int64_t kMostTable = (1 << 16) - 1;
+
+Status check_attributes(const AttentionAttributes& attributes) {
+  const auto check = [](const char* name, std::int64_t value, std::int64_t least, std::int64_t most) {
+    return value >= least && value <= most ? Status() : refuse(fmt::format("{} is {} but must be in [{}, {}]", name, value, least, most));
+  };
+  RONDO_TRY(check("window_back", attributes.window_back, -1, kMostAttribute));
+  RONDO_TRY(check("window_ahead", attributes.window_ahead, -1, kMostAttribute));
+  RONDO_TRY(check("prefix", attributes.prefix, 0, kMostAttribute));
+  RONDO_TRY(check("chunk", attributes.chunk, 0, kMostAttribute));
+  RONDO_TRY(check("chunks_back", attributes.chunks_back, 0, kMostAttribute));
+  RONDO_TRY(check("max_distance", attributes.max_distance, 1, kMostTable));
+  if (!std::isfinite(attributes.scale)) return refuse(fmt::format("scale is {}", attributes.scale));
+  if (!(attributes.softcap >= 0 && std::isfinite(attributes.softcap))) return refuse(fmt::format("softcap is {} but must be 0 or positive", attributes.softcap));
+  if (attributes.chunk * (attributes.chunks_back + 1) > kMostAttribute) return refuse("chunk and chunks_back reach too far back");
+  return {};
+}
+
+Status check_table(const Graph& graph, TensorId id, const char* role, int rank) {
+  RONDO_TRY(check_tensor(graph, id, role, Type::kF32, rank, rank));
+  return check_contiguous(graph, id, role);
+}
+
+/// (2 R + 1, width)
+Status check_relative(const Graph& graph, TensorId id, const char* role, std::int64_t width) {
+  RONDO_TRY(check_table(graph, id, role, 2));
+  const Shape& shape = graph.tensor(id).shape;
+  if (shape[0] % 2 == 1 && shape[0] <= kMostTable && shape[1] == width) return {};
+  return refuse(fmt::format("{} is {} but must be (2 R + 1, {})", role, to_string(shape), width));
+}
+
+Status check_mask(const Graph& graph, TensorId id, const Shape& scores) {
+  const Tensor& mask = graph.tensor(id);
+  if (mask.type != Type::kF32 && mask.type != Type::kI32) return refuse(fmt::format("mask is {} but must be f32, or i32 for a boolean one", type_name(mask.type)));
+  RONDO_TRY(check_tensor(graph, id, "mask", mask.type, 1, 4));
+  RONDO_TRY(check_contiguous(graph, id, "mask"));
+  if (mask.offset_elements != 0) return refuse("mask must begin with its storage");
+  for (int i = 1; i <= mask.shape.rank; ++i) {
+    const std::int64_t found = mask.shape[mask.shape.rank - i], expected = scores[4 - i];
+    if (found != 1 && found != expected) return refuse(fmt::format("mask is {} but must broadcast to {}", to_string(mask.shape), to_string(scores)));
+  }
+  return {};
+}
+
+/// The extent of a mask along one of the dimensions (B, H, Q, S).
+std::int64_t mask_extent(const Tensor& mask, int axis) {
+  const int own = axis - (4 - mask.shape.rank);
+  return own < 0 ? 1 : mask.shape[own];
+}
+
+}  // namespace
+
+Status check_attention_inputs(const Graph& graph, const Node& node) {
+  const auto attributes = attributes_of<AttentionAttributes>(node);
+  RONDO_TRY(check_attributes(attributes));
+  const Shape &q = graph.tensor(node.inputs[kQuery]).shape, &k = graph.tensor(node.inputs[kKey]).shape, &v = graph.tensor(node.inputs[kValue]).shape;
+  for (AttentionInput input : {kOffset, kLengths}) {
+    if (node.inputs[input] == kNone) continue;
+    const char* role = input == kOffset ? "query_offset" : "lengths";
+    RONDO_TRY(check_tensor(graph, node.inputs[input], role, Type::kI32, 1, 1));
+    RONDO_TRY(check_shape(graph, node.inputs[input], role, {q[0]}));
+  }
+  if (node.inputs[kMask] != kNone) RONDO_TRY(check_mask(graph, node.inputs[kMask], {q[0], q[1], q[2], k[2]}));
+  for (AttentionInput input : {kSlopes, kSinks}) {
+    if (node.inputs[input] == kNone) continue;
+    const char* role = input == kSlopes ? "alibi_slopes" : "sinks";
+    RONDO_TRY(check_table(graph, node.inputs[input], role, 1));
+    RONDO_TRY(check_shape(graph, node.inputs[input], role, {q[1]}));
+  }
+  if (node.inputs[kBias] != kNone) {
+    RONDO_TRY(check_table(graph, node.inputs[kBias], "relative_bias", 2));
+    const Shape& bias = graph.tensor(node.inputs[kBias]).shape;
+    const std::int64_t least = attributes.bidirectional_buckets ? 4 : 2;
+    if (bias[1] != q[1] || bias[0] < least || bias[0] > kMostTable || (attributes.bidirectional_buckets && bias[0] % 2 != 0)) {
+      return refuse(fmt::format("relative_bias is {} but must be (buckets, {}) with at least {} buckets, an even number if both ways", to_string(bias), q[1], least));
+    }
+    if (attributes.max_distance <= buckets_one_way(attributes, bias[0]) / 2) {
+      return refuse(fmt::format("max_distance is {} but {} buckets reach that far one by one", attributes.max_distance, bias[0]));
+    }
+  }
+  if (node.inputs[kRelativeKey] != kNone) RONDO_TRY(check_relative(graph, node.inputs[kRelativeKey], "relative_key", q[3]));
+  if (node.inputs[kRelativeValue] != kNone) RONDO_TRY(check_relative(graph, node.inputs[kRelativeValue], "relative_value", v[3]));
+  return {};
+}
+
+std::int64_t buckets_one_way(const AttentionAttributes& attributes, std::int64_t n_rows) { return attributes.bidirectional_buckets ? n_rows / 2 : n_rows; }
+
+std::int64_t relative_bucket(std::int64_t distance, std::int64_t n, std::int64_t max_distance) {
+  const std::int64_t exact = n / 2;
+  if (distance < exact) return distance;
+  const float part = std::log(static_cast<float>(distance) / static_cast<float>(exact)) / std::log(static_cast<float>(max_distance) / static_cast<float>(exact));
+  return std::min(n - 1, exact + static_cast<std::int64_t>(part * static_cast<float>(n - exact)));
+}
+
+AttentionFeatures attention_features(const Graph& graph, const Node& node) {
+  const auto attributes = attributes_of<AttentionAttributes>(node);
+  AttentionFeatures features;
+  const auto set = [&](bool present, std::uint32_t bits) { features.bits |= present ? bits : 0; };
+  const auto has = [&](AttentionInput input) { return node.inputs[input] != kNone; };
+  set(attributes.window_back >= 0 || attributes.window_ahead >= 0 || attributes.prefix > 0 || attributes.chunk > 0, RONDO_ATTENTION_RANGES);
+  set(attributes.softcap > 0, RONDO_ATTENTION_SOFTCAP);
+  if (has(kMask)) {
+    const Tensor& mask = graph.tensor(node.inputs[kMask]);
+    features.bits |= RONDO_ATTENTION_MASK | RONDO_ATTENTION_TABLES;
+    set(mask.type == Type::kI32, RONDO_ATTENTION_MASK_IS_BOOL);
+    set(mask_extent(mask, 0) > 1, RONDO_ATTENTION_MASK_SEQUENCES);
+    set(mask_extent(mask, 1) > 1, RONDO_ATTENTION_MASK_HEADS);
+    set(mask_extent(mask, 2) > 1, RONDO_ATTENTION_MASK_QUERIES);
+    set(mask_extent(mask, 3) > 1, RONDO_ATTENTION_MASK_KEYS);
+  }
+  set(has(kSinks), RONDO_ATTENTION_SINKS | RONDO_ATTENTION_TABLES);
+  set(has(kSlopes), RONDO_ATTENTION_SLOPES | RONDO_ATTENTION_TABLES);
+  set(has(kBias), RONDO_ATTENTION_BIAS | RONDO_ATTENTION_TABLES);
+  set(has(kBias) && attributes.bidirectional_buckets, RONDO_ATTENTION_BIAS_BOTH_WAYS);
+  set(has(kRelativeKey), RONDO_ATTENTION_RELATIVE_KEY | RONDO_ATTENTION_TABLES);
+  set(has(kRelativeValue), RONDO_ATTENTION_RELATIVE_VALUE | RONDO_ATTENTION_TABLES);
+  if (has(kRelativeKey)) features.radii = u32(graph.tensor(node.inputs[kRelativeKey]).shape[0] / 2);
+  if (has(kRelativeValue)) features.radii |= u32(graph.tensor(node.inputs[kRelativeValue]).shape[0] / 2) << 16;
+  if (has(kBias)) features.buckets = u32(graph.tensor(node.inputs[kBias]).shape[0]) | u32(attributes.max_distance) << 16;
+  return features;
+}
+
+StorageId gather_attention_tables(const Node& node, Lowering& lowering) {
+  const Shape &query = lowering.tensor(node.inputs[kQuery]).shape, &key = lowering.tensor(node.inputs[kKey]).shape;
+  constexpr AttentionInput kOrder[2][6] = {{kOffset, kLengths, kSinks, kSlopes, kBias, kBuckets}, {kRelativeKey, kRelativeValue, kAttentionInputs, kAttentionInputs, kAttentionInputs, kAttentionInputs}};
+  const auto words = [&](AttentionInput input) -> std::uint32_t {
+    if (input == kOffset || input == kLengths) return u32(query[0]);
+    if (input == kAttentionInputs || node.inputs[input] == kNone) return 0;
+    return u32(lowering.tensor(node.inputs[input]).shape.n_elements());
+  };
+  std::uint32_t totals[2] = {};
+  for (int half = 0; half < 2; ++half) {
+    for (AttentionInput input : kOrder[half]) totals[half] += words(input);
+  }
+  const StorageId tables = lowering.scratch(std::uint64_t{4} * (totals[0] + totals[1]), "attention tables");
+  for (int half = 0; half < 2; ++half) {
+    if (totals[half] == 0) continue;
+    shaders::AttentionTablesParams push{};
+    push.to = half == 0 ? 0 : totals[0];
+    push.fill_0 = u32(key[2] - query[2]);
+    push.fill_1 = u32(key[2]);
+    std::uint32_t* const counts[] = {&push.counts_0, &push.counts_1, &push.counts_2, &push.counts_3, &push.counts_4, &push.counts_5};
+    std::uint32_t* const from[] = {&push.from_0, &push.from_1, &push.from_2, &push.from_3, &push.from_4, &push.from_5};
+    StorageId sources[6];
+    for (std::size_t i = 0; i < 6; ++i) {
+      const AttentionInput input = kOrder[half][i];
+      *counts[i] = words(input);
+      const TensorId id = input == kAttentionInputs ? kNone : node.inputs[input];
+      sources[i] = lowering.read_only(id);
+      if (id == kNone) continue;
+      *from[i] = u32(lowering.tensor(id).offset_elements);
+      push.present |= 1u << i;
+    }
+    constexpr auto kRead = runtime::Access::kRead;
+    constexpr std::uint32_t kWidth = 64;
+    lowering.dispatch("attention tables", runtime::Shader::attention_tables, {kWidth},
+                      {{tables, runtime::Access::kWrite}, {sources[0], kRead}, {sources[1], kRead}, {sources[2], kRead}, {sources[3], kRead}, {sources[4], kRead}, {sources[5], kRead}},
+                      push, {ceil_div(totals[half], kWidth), 1, 1}, {8.0 * totals[half], 0});
+  }
+  return tables;
+}
+
+}  // namespace rondo::graph

@@ -1,0 +1,117 @@
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <vector>
+
+#include "graph/host_tensors.h"
+#include "graph/operator.h"
+#include "graph/ops/attention_inputs.h"
+
+namespace rondo::graph {
+
+namespace {
+
+std::int64_t floor_div(std::int64_t a, std::int64_t b) { return a / b - (a % b != 0 && (a < 0) != (b < 0) ? 1 : 0); }
+
+/// Attention, one output row at a time.
+class Attention {
+ public:
+  Attention(const Node& node, HostTensors& tensors) : node_(node), tensors_(tensors), attributes_(attributes_of<AttentionAttributes>(node)), query_(view(kQuery)), key_(view(kKey)), value_(view(kValue)) {
+    scale_ = attributes_.scale != 0 ? attributes_.scale : 1 / std::sqrt(static_cast<double>(query_.dim(3)));
+  }
+
+  /// Output row of query i of head h in sequence b.
+  void attend(HostView& output, std::int64_t b, std::int64_t h, std::int64_t i) {
+    const std::int64_t g = h / (query_.dim(1) / key_.dim(1));
+    const std::int64_t position = (has(kOffset) ? view(kOffset).int_at(b) : key_.dim(2) - query_.dim(2)) + i;
+    const std::int64_t length = has(kLengths) ? std::min<std::int64_t>(view(kLengths).int_at(b), key_.dim(2)) : key_.dim(2);
+    constexpr double kNotAllowed = -std::numeric_limits<double>::infinity();
+    std::vector<double> scores;
+    double highest = has(kSinks) ? view(kSinks).at(h) : kNotAllowed;
+    for (std::int64_t j = 0; j < length; ++j) {
+      scores.push_back(allowed(j, position) ? score(b, h, g, i, j, position) : kNotAllowed);
+      highest = std::max(highest, scores.back());
+    }
+    double total = has(kSinks) ? std::exp(static_cast<double>(view(kSinks).at(h)) - highest) : 0;
+    for (double& weight : scores) total += weight = weight == kNotAllowed ? 0 : std::exp(weight - highest);
+    for (std::int64_t e = 0; e < value_.dim(3); ++e) {
+      double sum = 0;
+      for (std::size_t j = 0; j < scores.size(); ++j) {
+        if (scores[j] == 0) continue;  // a value that is not allowed never leaks
+        const auto key = static_cast<std::int64_t>(j);
+        double element = value_.at(b, g, key, e);
+        if (has(kRelativeValue)) element += view(kRelativeValue).at(relative_row(kRelativeValue, key - position), e);
+        sum += scores[j] * element;
+      }
+      output.set(total == 0 ? 0.0f : static_cast<float>(sum / total), b, h, i, e);
+    }
+  }
+
+ private:
+  bool has(AttentionInput input) const { return node_.inputs[input] != kNone; }
+  HostView view(AttentionInput input) { return tensors_.view(node_.inputs[input]); }
+
+  bool allowed(std::int64_t j, std::int64_t position) const {
+    if (j < attributes_.prefix) return true;
+    if (attributes_.causal && j > position) return false;
+    if (attributes_.window_back >= 0 && j < position - attributes_.window_back) return false;
+    if (attributes_.window_ahead >= 0 && j > position + attributes_.window_ahead) return false;
+    if (attributes_.chunk == 0) return true;
+    const std::int64_t behind = floor_div(position, attributes_.chunk) - floor_div(j, attributes_.chunk);
+    return behind >= 0 && behind <= attributes_.chunks_back;
+  }
+
+  std::int64_t relative_row(AttentionInput input, std::int64_t distance) {
+    const std::int64_t radius = view(input).dim(0) / 2;
+    return std::clamp(distance, -radius, radius) + radius;
+  }
+
+  double score(std::int64_t b, std::int64_t h, std::int64_t g, std::int64_t i, std::int64_t j, std::int64_t position) {
+    double product = 0;
+    for (std::int64_t d = 0; d < query_.dim(3); ++d) {
+      double element = key_.at(b, g, j, d);
+      if (has(kRelativeKey)) element += view(kRelativeKey).at(relative_row(kRelativeKey, j - position), d);
+      product += static_cast<double>(query_.at(b, h, i, d)) * element;
+    }
+    double s = product * scale_;
+    if (attributes_.softcap > 0) s = attributes_.softcap * std::tanh(s / attributes_.softcap);
+    if (has(kBias)) {
+      const std::int64_t n = buckets_one_way(attributes_, view(kBias).dim(0)), distance = j - position;
+      const std::int64_t steps = attributes_.bidirectional_buckets ? std::abs(distance) : std::max<std::int64_t>(-distance, 0);
+      const bool ahead = attributes_.bidirectional_buckets && distance > 0;
+      s += view(kBias).at(relative_bucket(steps, n, attributes_.max_distance) + (ahead ? n : 0), h);
+    }
+    if (has(kSlopes)) s += static_cast<double>(view(kSlopes).at(h)) * static_cast<double>(j - position);
+    return has(kMask) ? masked(s, {b, h, i, j}) : s;
+  }
+
+  double masked(double s, const std::array<std::int64_t, 4>& at) {
+    const HostView mask = view(kMask);
+    std::array<std::int64_t, 4> index{};
+    const int rank = mask.shape().rank;
+    for (int axis = 0; axis < rank; ++axis) index[static_cast<std::size_t>(axis)] = mask.dim(axis) == 1 ? 0 : at[static_cast<std::size_t>(4 - rank + axis)];
+    if (tensors_.graph().tensor(node_.inputs[kMask]).type != Type::kI32) return s + static_cast<double>(mask.at(index[0], index[1], index[2], index[3]));
+    return mask.at(index[0], index[1], index[2], index[3]) != 0 ? s : -std::numeric_limits<double>::infinity();
+  }
+
+  const Node& node_;
+  HostTensors& tensors_;
+  AttentionAttributes attributes_;
+  HostView query_, key_, value_;
+  double scale_;
+};
+
+}  // namespace
+
+Status attention_reference(const Node& node, HostTensors& tensors) {
+  Attention attention(node, tensors);
+  HostView output = tensors.view(node.outputs[0]);
+  for (std::int64_t b = 0; b < output.dim(0); ++b) {
+    for (std::int64_t h = 0; h < output.dim(1); ++h) {
+      for (std::int64_t i = 0; i < output.dim(2); ++i) attention.attend(output, b, h, i);
+    }
+  }
+  return {};
+}
+
+}  // namespace rondo::graph

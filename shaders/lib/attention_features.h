@@ -1,0 +1,19 @@
+// What an attention kernel is specialised for: bits of its constant 4, shared by GLSL and C++.
+#ifndef RONDO_ATTENTION_FEATURES_H
+#define RONDO_ATTENTION_FEATURES_H
+#define RONDO_ATTENTION_RANGES 1u           // window, prefix or chunks
+#define RONDO_ATTENTION_SOFTCAP 2u
+#define RONDO_ATTENTION_MASK 4u
+#define RONDO_ATTENTION_MASK_IS_BOOL 8u     // words that are 0 or not; else f32, added
+#define RONDO_ATTENTION_MASK_SEQUENCES 16u  // the mask has this dimension; else it is broadcast
+#define RONDO_ATTENTION_MASK_HEADS 32u
+#define RONDO_ATTENTION_MASK_QUERIES 64u
+#define RONDO_ATTENTION_MASK_KEYS 128u
+#define RONDO_ATTENTION_TABLES 256u         // offsets and lengths come from the tables, in which the following are
+#define RONDO_ATTENTION_SINKS 512u
+#define RONDO_ATTENTION_SLOPES 1024u
+#define RONDO_ATTENTION_BIAS 2048u
+#define RONDO_ATTENTION_BIAS_BOTH_WAYS 4096u
+#define RONDO_ATTENTION_RELATIVE_KEY 8192u
+#define RONDO_ATTENTION_RELATIVE_VALUE 16384u
+#endif

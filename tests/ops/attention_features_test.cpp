@@ -1,0 +1,236 @@
+// Masks, windows, prefixes, chunks, soft caps, biases, relative tables and sinks: each alone, and many together.
+#include <limits>
+#include <random>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include <fmt/format.h>
+
+#include "graph/ops/attention_inputs.h"
+#include "tests/support/op_runner.h"
+
+namespace rondo::tests {
+namespace {
+
+using graph::AttentionAttributes;
+using graph::Op;
+using graph::TensorId;
+using graph::Type;
+
+constexpr Tolerance kBound{1e-10};
+constexpr float kInfinity = std::numeric_limits<float>::infinity(), kNan = std::numeric_limits<float>::quiet_NaN();
+
+/// One attention with whatever is not empty.
+struct Inputs {
+  std::int64_t sequences = 2, heads = 4, kv_heads = 2, queries = 7, keys = 41, width = 16, value_width = 24;
+  AttentionAttributes attributes;
+  std::vector<std::int32_t> offset, lengths;
+  graph::Shape mask_shape;  ///< with the values of one of the two:
+  std::vector<std::int32_t> allowed;
+  std::vector<float> added;
+  bool slopes = false, sinks = false;
+  std::int64_t buckets = 0, key_radius = -1, value_radius = -1;
+  std::vector<float> value;
+  std::string features;  ///< in words
+
+  std::vector<float> random(std::int64_t n, std::uint32_t seed, float magnitude = 1.0f) const { return random_values(static_cast<std::size_t>(n), seed, magnitude); }
+
+  OpCase build(Type type) const {
+    OpCase c(sequences);
+    std::vector<TensorId> in(graph::kAttentionFileInputs, graph::kNone);
+    in[graph::kQuery] = c.f32("query", {sequences, heads, queries, width}, random(sequences * heads * queries * width, 1));
+    in[graph::kKey] = c.cache("key", type, {sequences, kv_heads, keys, width}, random(sequences * kv_heads * keys * width, 2));
+    const auto made = random(sequences * kv_heads * keys * value_width, 3);
+    in[graph::kValue] = c.cache("value", type, {sequences, kv_heads, keys, value_width}, value.empty() ? made : value);
+    if (!offset.empty()) in[graph::kOffset] = c.i32("offset", {sequences}, offset);
+    if (!lengths.empty()) in[graph::kLengths] = c.i32("lengths", {sequences}, lengths);
+    if (!allowed.empty()) in[graph::kMask] = c.i32("mask", mask_shape, allowed);
+    if (!added.empty()) in[graph::kMask] = c.f32("mask", mask_shape, added);
+    if (slopes) in[graph::kSlopes] = c.f32("slopes", {heads}, random(heads, 4, 0.3f));
+    if (buckets) in[graph::kBias] = c.f32("bias", {buckets, heads}, random(buckets * heads, 5));
+    if (key_radius >= 0) in[graph::kRelativeKey] = c.f32("relative keys", {2 * key_radius + 1, width}, random((2 * key_radius + 1) * width, 6));
+    if (value_radius >= 0) in[graph::kRelativeValue] = c.f32("relative values", {2 * value_radius + 1, value_width}, random((2 * value_radius + 1) * value_width, 7));
+    if (sinks) in[graph::kSinks] = c.f32("sinks", {heads}, random(heads, 8, 2.0f));
+    const TensorId output = c.graph.add(Op::attention, in, attributes);
+    if (c.graph.status().ok()) c.output(output, 2);
+    return c;
+  }
+};
+
+RunOptions with_kernel(const char* kernel) {
+  RunOptions options;
+  options.kernels["attention"] = kernel;
+  return options;
+}
+
+/// A mask of one of the shapes that broadcast, boolean or added, with some keys gone.
+void add_mask(Inputs& inputs, std::mt19937& random) {
+  const auto either = [&](std::int64_t extent) { return random() % 2 ? extent : 1; };
+  inputs.mask_shape = {either(inputs.sequences), either(inputs.heads), either(inputs.queries), either(inputs.keys)};
+  if (random() % 2) inputs.mask_shape = {inputs.mask_shape[2], inputs.mask_shape[3]};
+  const bool boolean = random() % 2;
+  for (std::int64_t i = 0; i < inputs.mask_shape.n_elements(); ++i) {
+    const bool gone = random() % 4 == 0;
+    if (boolean) inputs.allowed.push_back(gone ? 0 : 1);
+    else inputs.added.push_back(gone ? -kInfinity : static_cast<float>(random() % 1000) / 500.0f - 1);
+  }
+  inputs.features += boolean ? " mask(bool)" : " mask(f32)";
+}
+
+/// Sizes and features that a seed chooses.
+Inputs made_up(std::uint32_t seed) {
+  std::mt19937 random(seed);
+  Inputs inputs;
+  const auto one_of = [&](std::initializer_list<std::int64_t> values) { return values.begin()[random() % values.size()]; };
+  const auto chosen = [&](const char* name) {
+    if (random() % 3 != 0) return false;
+    inputs.features += std::string(" ") + name;
+    return true;
+  };
+  inputs.sequences = one_of({1, 2, 3});
+  inputs.kv_heads = one_of({1, 2, 3});
+  inputs.heads = inputs.kv_heads * one_of({1, 2, 3});
+  inputs.queries = one_of({1, 2, 7, 19, 37});
+  inputs.keys = one_of({1, 7, 41, 64, 113, 257});
+  inputs.width = one_of({2, 7, 16, 40});
+  inputs.value_width = one_of({1, 8, 24, 37});
+  AttentionAttributes& attributes = inputs.attributes;
+  attributes.causal = chosen("causal");
+  if (chosen("window_back")) attributes.window_back = one_of({0, 3, 70});
+  if (chosen("window_ahead")) attributes.window_ahead = one_of({0, 2, 65});
+  if (chosen("prefix")) attributes.prefix = one_of({1, 5, 300});
+  if (chosen("chunk")) attributes.chunk = one_of({1, 8, 100}), attributes.chunks_back = one_of({0, 1, 3});
+  if (chosen("softcap")) attributes.softcap = 2;
+  if (chosen("slopes")) inputs.slopes = true;
+  if (chosen("sinks")) inputs.sinks = true;
+  if (chosen("bias")) {
+    attributes.bidirectional_buckets = random() % 2;
+    inputs.buckets = one_of({4, 16, 32});
+    attributes.max_distance = one_of({20, 128});
+  }
+  if (chosen("relative_key")) inputs.key_radius = one_of({0, 3, 16});
+  if (chosen("relative_value")) inputs.value_radius = one_of({0, 2, 16});
+  for (std::int64_t b = 0; b < inputs.sequences; ++b) {
+    inputs.offset.push_back(static_cast<std::int32_t>(random() % 60) - 5);
+    inputs.lengths.push_back(static_cast<std::int32_t>(random() % static_cast<std::uint32_t>(inputs.keys + 2)));
+  }
+  if (!chosen("offset")) inputs.offset.clear();
+  if (!chosen("lengths")) inputs.lengths.clear();
+  if (random() % 3 == 0) add_mask(inputs, random);
+  return inputs;
+}
+
+class AttentionFeaturesTest : public ::testing::TestWithParam<const char*> {};
+
+TEST_P(AttentionFeaturesTest, TogetherAgreeWithTheReference) {
+  for (std::uint32_t seed = 0; seed < 60; ++seed) {
+    const Inputs inputs = made_up(seed);
+    EXPECT_TRUE(agrees(inputs.build(seed % 2 ? Type::kF16 : Type::kF32), kBound, with_kernel(GetParam())))
+        << "seed " << seed << ":" << inputs.features << ", B " << inputs.sequences << " H " << inputs.heads << " G " << inputs.kv_heads << " Q " << inputs.queries << " S "
+        << inputs.keys << " D " << inputs.width << " E " << inputs.value_width;
+  }
+}
+
+/// Blocks of keys before the window are skipped, those inside are not.
+TEST_P(AttentionFeaturesTest, WindowsBeginInLaterBlocks) {
+  for (const std::int64_t queries : {1, 20}) {
+    Inputs inputs;
+    inputs.queries = queries, inputs.keys = 600;
+    inputs.attributes.causal = true, inputs.attributes.window_back = 100;
+    EXPECT_TRUE(agrees(inputs.build(Type::kF16), kBound, with_kernel(GetParam()))) << queries;
+    inputs.attributes.window_back = -1, inputs.attributes.chunk = 150;
+    EXPECT_TRUE(agrees(inputs.build(Type::kF16), kBound, with_kernel(GetParam()))) << queries;
+  }
+}
+
+/// The same key is hidden in each of the ways there are; its value is poison.
+TEST_P(AttentionFeaturesTest, AHiddenValueNeverLeaks) {
+  for (const float poison : {1e30f, kInfinity, kNan}) {
+    for (const std::string hidden_by : {"mask", "added", "lengths", "window", "chunk", "causal"}) {
+      Inputs inputs;
+      inputs.sequences = 1, inputs.heads = 2, inputs.kv_heads = 1, inputs.queries = 3, inputs.keys = 9, inputs.value_width = 5;
+      inputs.value = inputs.random(9 * 5, 9);
+      const bool first = hidden_by == "window" || hidden_by == "chunk";  // else the last
+      for (std::size_t e = 0; e < 5; ++e) inputs.value[first ? e : 8 * 5 + e] = poison;
+      if (hidden_by == "mask") inputs.mask_shape = {9}, inputs.allowed = {1, 1, 1, 1, 1, 1, 1, 1, 0};
+      if (hidden_by == "added") inputs.mask_shape = {1, 9}, inputs.added = {0, 0, 0, 0, 0, 0, 0, 0, -kInfinity};
+      if (hidden_by == "lengths") inputs.lengths = {8};
+      if (hidden_by == "window") inputs.attributes.window_back = 5;
+      if (hidden_by == "chunk") inputs.attributes.chunk = 3, inputs.attributes.chunks_back = 1;
+      if (hidden_by == "causal") inputs.attributes.causal = true, inputs.offset = {5};
+      inputs.sinks = true;  // whatever else is there
+      const OpCase c = inputs.build(Type::kF32);
+      const Result<DeviceRun> run = run_on_device(c, with_kernel(GetParam()));
+      ASSERT_TRUE(run.ok()) << run.status().message();
+      EXPECT_TRUE(agrees(c, kBound, with_kernel(GetParam()))) << hidden_by << ", " << poison;
+    }
+  }
+}
+
+/// Rows whose keys are all hidden are zeros; rows whose masks add the lowest number everywhere weigh all keys alike.
+TEST_P(AttentionFeaturesTest, RowsWithNothingToSee) {
+  Inputs inputs;
+  inputs.sequences = 1, inputs.heads = 1, inputs.kv_heads = 1, inputs.queries = 3, inputs.keys = 70, inputs.value_width = 4;
+  inputs.mask_shape = {3, 70};
+  for (const float lowest : {-kInfinity, std::numeric_limits<float>::lowest()}) {
+    inputs.added.assign(3 * 70, 0.0f);
+    for (std::size_t j = 0; j < 70; ++j) inputs.added[70 + j] = lowest;
+    const OpCase c = inputs.build(Type::kF32);
+    EXPECT_TRUE(agrees(c, kBound, with_kernel(GetParam())));
+    const auto reference = c.run_reference();
+    ASSERT_TRUE(reference.ok());
+    const graph::Tensor& output = c.graph.tensor(c.graph.nodes().back().outputs[0]);
+    const std::vector<std::byte>& bytes = (*reference)[static_cast<std::size_t>(output.storage)];
+    float second_row = 0;
+    std::memcpy(&second_row, bytes.data() + 4 * sizeof(float), sizeof(float));
+    const std::vector<float> values = inputs.random(70 * 4, 3);
+    double mean = 0;
+    for (std::size_t j = 0; j < 70; ++j) mean += static_cast<double>(values[4 * j]) / 70;
+    EXPECT_NEAR(second_row, lowest == -kInfinity ? 0 : mean, 1e-6);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Kernels, AttentionFeaturesTest, ::testing::Values("tiled", "split"), [](const ::testing::TestParamInfo<const char*>& each) { return std::string(each.param); });
+
+TEST(AttentionFeaturesChoiceTest, TheWideKernelsAreForPlainScores) {
+  Inputs inputs;
+  inputs.width = inputs.value_width = 16;
+  inputs.attributes.window_back = 3;
+  const Result<DeviceRun> forced = run_on_device(inputs.build(Type::kF16), with_kernel("wide"));
+  ASSERT_FALSE(forced.ok());
+  EXPECT_EQ(forced.status().code(), StatusCode::kUnsupported);
+  EXPECT_TRUE(agrees(inputs.build(Type::kF16), kBound, {}));
+}
+
+/// Boundaries of T5's encoder (32 buckets, both ways) and decoder, worked out by hand from the formula.
+TEST(RelativeBucketTest, IsExactAndThenLogarithmic) {
+  for (const auto& [distance, bucket] : {std::pair{0, 0}, std::pair{7, 7}, std::pair{8, 8}, std::pair{11, 8}, std::pair{12, 9}, std::pair{15, 9}, std::pair{16, 10}, std::pair{22, 10}, std::pair{23, 11},
+                                         std::pair{31, 11}, std::pair{32, 12}, std::pair{64, 14}, std::pair{127, 15}, std::pair{128, 15}, std::pair{100000, 15}}) {
+    EXPECT_EQ(graph::relative_bucket(distance, 16, 128), bucket) << distance;
+  }
+  for (const auto& [distance, bucket] : {std::pair{15, 15}, std::pair{16, 16}, std::pair{32, 21}, std::pair{64, 26}, std::pair{127, 31}, std::pair{128, 31}}) {
+    EXPECT_EQ(graph::relative_bucket(distance, 32, 128), bucket) << distance;
+  }
+}
+
+TEST(AttentionFeaturesRefusalTest, NamesTheInput) {
+  const auto refusal = [](const auto& change) {
+    Inputs inputs;
+    change(inputs);
+    return std::string(inputs.build(Type::kF32).graph.status().message());
+  };
+  EXPECT_EQ(refusal([](Inputs&) {}), "");
+  EXPECT_NE(refusal([](Inputs& i) { i.mask_shape = {7, 40}, i.added.assign(280, 0.0f); }).find("mask is (7, 40) but must broadcast to (2, 4, 7, 41)"), std::string::npos);
+  EXPECT_NE(refusal([](Inputs& i) { i.attributes.window_back = -2; }).find("window_back is -2"), std::string::npos);
+  EXPECT_NE(refusal([](Inputs& i) { i.attributes.prefix = -1; }).find("prefix is -1"), std::string::npos);
+  EXPECT_NE(refusal([](Inputs& i) { i.attributes.softcap = std::numeric_limits<double>::quiet_NaN(); }).find("softcap is nan"), std::string::npos);
+  EXPECT_NE(refusal([](Inputs& i) { i.buckets = 3; }).find("relative_bias is (3, 4)"), std::string::npos);
+  EXPECT_NE(refusal([](Inputs& i) { i.buckets = 32, i.attributes.max_distance = 8; }).find("max_distance is 8"), std::string::npos);
+  EXPECT_NE(refusal([](Inputs& i) { i.attributes.chunk = 1 << 20, i.attributes.chunks_back = 1 << 20; }).find("too far back"), std::string::npos);
+  
+}
+
+}  // namespace
+}  // namespace rondo::tests
