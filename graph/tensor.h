@@ -15,7 +15,15 @@
 namespace rondo::graph {
 
 /// Element types of activations, caches, ids and weights. The order is the value of the shaders' type constants.
-enum class Type : std::uint8_t { kF32 = 0, kF16 = 1, kQ8_0 = 2, kQ4_0 = 3, kQ4_K = 4, kQ6_K = 5, kI32 = 6 };
+enum class Type : std::uint8_t {
+  kF32 = 0,
+  kF16 = 1,
+  kQ8_0 = 2,
+  kQ4_0 = 3,
+  kQ4_K = 4,
+  kQ6_K = 5,
+  kI32 = 15,
+};
 
 /// "f32", "q8_0", ...
 const char* type_name(Type type);

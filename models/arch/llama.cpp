@@ -166,8 +166,7 @@ class WeightFinder {
     }
     const std::optional<graph::Type> kept = find_weight_type(tensor->type);
     if (!kept) {
-      return unsupported(file_, fmt::format("tensor '{}' is {}, a weight type that is not there yet (f32, f16, q8_0, q4_0, q4_K and q6_K are)", name,
-                                            ggml_type_info(tensor->type).name));
+      return unsupported(file_, fmt::format("tensor '{}' is {}, a weight type that is not there yet (f32, f16, q8_0, q4_0, q4_K and q6_K are)", name, ggml_type_info(tensor->type).name));
     }
     type = *kept;
     return tensor;

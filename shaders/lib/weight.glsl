@@ -11,6 +11,7 @@ layout(std430, set = 0, binding = RONDO_WEIGHT_BINDING) readonly buffer WeightWo
 layout(std430, set = 0, binding = RONDO_WEIGHT_BINDING) readonly buffer WeightWords2 { uvec2 weight_words2[]; };
 layout(std430, set = 0, binding = RONDO_WEIGHT_BINDING) readonly buffer WeightWords4 { uvec4 weight_words4[]; };
 
+#include "lib/block_bits.glsl"
 #include "lib/block_f16.glsl"
 #include "lib/block_f32.glsl"
 #include "lib/block_q4_0.glsl"
@@ -29,6 +30,6 @@ float weight_group(uint row, uint group, out vec4 w[8]) {
     case RONDO_TYPE_Q8_0: weight_group_q8_0(row, group, w); break;
     default: weight_group_q4_0(row, group, w); break;
   }
-  const vec2 scales = unpackHalf2x16(weight_words[weight_layout.scale_offset_words + row * weight_layout.scale_row_words + (group >> 1)]);
+  const vec2 scales = unpackHalf2x16(weight_words[scale_row(row) + (group >> 1)]);
   return (group & 1u) == 0u ? scales.x : scales.y;
 }

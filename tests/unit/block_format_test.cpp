@@ -1,3 +1,4 @@
+#include <bit>
 #include <cmath>
 #include <cstring>
 
@@ -14,36 +15,50 @@ using tests::weight_rows;
 using tests::weight_values;
 using tests::WeightValues;
 
-/// Element k of row n of a type with blocks of 256, bit by bit in the order that block_q4_k.glsl and block_q6_k.glsl define.
-float k_plane_value(Type type, const PlaneLayout& layout, const std::vector<std::uint32_t>& words, std::size_t n, std::size_t k) {
-  const auto byte_of = [](std::uint32_t word, std::size_t which) { return word >> (8 * which) & 255u; };
-  const std::size_t block = k / 256, group = k % 256 / 32, e = k % 32;
-  const std::uint32_t* row = words.data() + n * layout.row_words + block * (type == Type::kQ4_K ? 32 : 48);
-  const std::uint32_t* scales = words.data() + layout.scale_offset_words + n * layout.scale_row_words + block * (type == Type::kQ4_K ? 4 : 5);
-  const float d = half_to_float(static_cast<std::uint16_t>(scales[0])), dmin = half_to_float(static_cast<std::uint16_t>(scales[0] >> 16));
-  const std::uint32_t low = byte_of(row[group * 4 + e / 8], e % 4) >> (e % 8 / 4 * 4) & 15u;
-  if (type == Type::kQ4_K) {
-    const auto field = [&](std::size_t which) { return static_cast<float>((scales[1 + which] >> (4 * group) & 15u) | (scales[3] >> (16 * which + 2 * group) & 3u) << 4); };
-    return d * field(0) * static_cast<float>(low) - dmin * field(1);
+/// Field e of `width` bits in a plane in the order of lib/block_bits.glsl.
+std::uint32_t field(const std::uint32_t* words, std::size_t e, std::uint32_t width) {
+  const std::size_t each = 32 / width, in_word = e % each;
+  return words[e / each] >> (8 * (in_word % 4) + width * (in_word / 4)) & ((1u << width) - 1);
+}
+
+float half_of(std::uint32_t word, std::size_t which) { return half_to_float(static_cast<std::uint16_t>(word >> (16 * which))); }
+
+/// Element e of a block of 256, whose words lie one after the other.
+float super_block_value(Type type, const std::uint32_t* quants, const std::uint32_t* scales, std::size_t e) {
+  const float d = half_of(scales[0], 0), dmin = half_of(scales[0], 1);
+  const std::size_t group = e / 32, part = e / 16;
+  const std::uint32_t byte = scales[1 + part / 4] >> (8 * (part % 4)) & 255u;  // of the types with five words
+  const auto signed_scale = static_cast<float>(static_cast<std::int8_t>(byte));
+  const auto six_bits = [&](std::size_t which) { return static_cast<float>((scales[1 + which] >> (4 * group) & 15u) | (scales[3] >> (16 * which + 2 * group) & 3u) << 4); };
+  switch (type) {
+    case Type::kQ4_K: return d * six_bits(0) * static_cast<float>(field(quants, e, 4)) - dmin * six_bits(1);
+    default: return d * signed_scale * (static_cast<float>(field(quants, e, 4) | field(quants + 32, e, 2) << 4) - 32.0f);
   }
-  const std::uint32_t high = byte_of(row[32 + group * 2 + e / 16], e % 4) >> (e % 16 / 4 * 2) & 3u;
-  return d * static_cast<float>(static_cast<std::int8_t>(byte_of(scales[1 + group / 2], group % 2 * 2 + e / 16))) * (static_cast<float>(low | high << 4) - 32.0f);
+}
+
+/// Element k of a row of blocks of 32.
+float block_value(Type type, const std::uint32_t* quants, const std::uint32_t* scales, std::size_t k) {
+  const std::size_t group = k / 32;
+  switch (type) {
+    case Type::kQ8_0: return static_cast<float>(static_cast<std::int8_t>(quants[k / 4] >> (8 * (k % 4)))) * half_of(scales[group / 2], group % 2);
+    default: return (static_cast<float>((quants[k / 8] >> (4 * (k % 8))) & 15u) - 8.0f) * half_of(scales[group / 2], group % 2);
+  }
 }
 
 /// Element k of row n, as lib/block_<type>.glsl reads the planes of any type.
 float plane_value(Type type, const PlaneLayout& layout, const std::vector<std::uint32_t>& words, std::size_t n, std::size_t k) {
-  if (type == Type::kQ4_K || type == Type::kQ6_K) return k_plane_value(type, layout, words, n, k);
+  const BlockFormat& format = *find_block_format(type);
   const std::uint32_t* row = words.data() + n * layout.row_words;
-  const auto half_of = [](std::uint32_t word, std::size_t which) { return half_to_float(static_cast<std::uint16_t>(word >> (16 * which))); };
-  float value = 0;
-  switch (type) {
-    case Type::kF32: std::memcpy(&value, row + k, 4); return value;
-    case Type::kF16: return half_of(row[k / 2], k % 2);
-    case Type::kQ8_0: value = static_cast<float>(static_cast<std::int8_t>(row[k / 4] >> (8 * (k % 4)))); break;
-    default: value = static_cast<float>((row[k / 8] >> (4 * (k % 8))) & 15u) - 8.0f; break;
+  const std::uint32_t* scales = words.data() + layout.scale_offset_words + n * layout.scale_row_words;
+  if (format.block_elements == 256) {
+    const std::size_t block = k / 256;
+    return super_block_value(type, row + block * 8 * format.group_words, scales + block * format.scale_words, k % 256);
   }
-  const std::size_t group = k / 32;
-  return value * half_of(words[layout.scale_offset_words + n * layout.scale_row_words + group / 2], group % 2);
+  if (format.block_elements == 32) return block_value(type, row, scales, k);
+  switch (type) {
+    case Type::kF32: return std::bit_cast<float>(row[k]);
+    default: return half_of(row[k / 2], k % 2);
+  }
 }
 
 class BlockFormatTest : public ::testing::TestWithParam<Type> {
@@ -55,10 +70,13 @@ class BlockFormatTest : public ::testing::TestWithParam<Type> {
     return {1, 2, 3, 31, 32, 33, 37, 64, 113, 257};
   }
   std::uint32_t scale_row_words(std::int64_t k) const {
-    switch (format().block_elements) {
-      case 1: return 0;
-      case 32: return static_cast<std::uint32_t>(k + 63) / 64;
-      default: return static_cast<std::uint32_t>(k / 256 * (GetParam() == Type::kQ4_K ? 4 : 5));
+    const auto groups = static_cast<std::uint32_t>((k + 31) / 32);
+    switch (GetParam()) {
+      case Type::kF32:
+      case Type::kF16: return 0;
+      case Type::kQ4_K: return groups / 8 * 4;
+      case Type::kQ6_K: return groups / 8 * 5;
+      default: return (groups + 1) / 2;
     }
   }
   std::vector<std::uint32_t> repack(const std::vector<std::byte>& rows, std::int64_t n, std::int64_t k) const {
@@ -116,7 +134,7 @@ TEST_P(BlockFormatTest, LayoutFitsTheKernels) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Types, BlockFormatTest, ::testing::Values(Type::kF32, Type::kF16, Type::kQ8_0, Type::kQ4_0, Type::kQ4_K, Type::kQ6_K),
+INSTANTIATE_TEST_SUITE_P(Types, BlockFormatTest, ::testing::ValuesIn(tests::kWeightTypes),
                          [](const ::testing::TestParamInfo<Type>& tested) { return std::string(type_name(tested.param)); });
 
 /// Blocks written down by hand, against the formats' definitions.
@@ -213,7 +231,7 @@ TEST(BlockFormatValuesTest, ASliceOfAWeightKnowsItsFirstRow) {
 }
 
 TEST(PiecesTest, RowsAreSplitEvenlyWithinTheLimit) {
-  for (const Type type : {Type::kF32, Type::kF16, Type::kQ8_0, Type::kQ4_0, Type::kQ4_K, Type::kQ6_K}) {
+  for (const Type type : tests::kWeightTypes) {
     const BlockFormat& format = *find_block_format(type);
     for (const std::int64_t n : {1, 7, 64, 1000}) {
       const std::uint64_t whole = plane_layout(format, n, 512).size_bytes;

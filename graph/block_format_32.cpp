@@ -1,0 +1,64 @@
+// Weight types in blocks of 32 elements with one scale, and some with a minimum.
+#include "graph/block_packing.h"
+#include "graph/float16.h"
+
+namespace rondo::graph {
+
+namespace {
+
+/// Stores f16 number `index` of a plane of packed pairs; the first of a pair clears its partner.
+void put_scale(std::uint32_t* scales, std::uint32_t index, std::uint16_t half) {
+  if (index % 2 == 0) scales[index / 2] = half;
+  else scales[index / 2] |= static_cast<std::uint32_t>(half) << 16;
+}
+
+// Q8_0: f16 scale, 32 signed bytes.
+void repack_q8_0(std::span<const std::byte> row, std::uint32_t k, std::uint32_t* quants, std::uint32_t* scales) {
+  for (std::uint32_t block = 0; block < k / 32; ++block) {
+    const std::byte* at = row.data() + std::size_t{block} * 34;
+    put_scale(scales, block, read_u16(at));
+    std::memcpy(quants + std::size_t{block} * 8, at + 2, 32);
+  }
+}
+
+void dequantize_q8_0(std::span<const std::byte> row, std::uint32_t k, float* values) {
+  for (std::uint32_t i = 0; i < k; ++i) {
+    const std::byte* at = row.data() + std::size_t{i / 32} * 34;
+    values[i] = half_to_float(read_u16(at)) * static_cast<float>(static_cast<std::int8_t>(at[2 + i % 32]));
+  }
+}
+
+/// Element i of 32 in 16 bytes: in the low half of byte i, or in the high half of byte i - 16.
+std::uint32_t nibble(const std::byte* bytes, std::uint32_t i) {
+  const auto byte = static_cast<std::uint32_t>(bytes[i % 16]);
+  return i < 16 ? byte & 15u : byte >> 4;
+}
+
+// Q4_0: f16 scale, 16 bytes of nibbles; value - 8. Its words have the elements in order, unlike all later types'.
+void repack_q4_0(std::span<const std::byte> row, std::uint32_t k, std::uint32_t* quants, std::uint32_t* scales) {
+  for (std::uint32_t block = 0; block < k / 32; ++block) {
+    const std::byte* at = row.data() + std::size_t{block} * 18;
+    put_scale(scales, block, read_u16(at));
+    for (std::uint32_t word = 0; word < 4; ++word) {
+      std::uint32_t packed = 0;
+      for (std::uint32_t n = 0; n < 8; ++n) packed |= nibble(at + 2, 8 * word + n) << (4 * n);
+      quants[block * 4 + word] = packed;
+    }
+  }
+}
+
+void dequantize_q4_0(std::span<const std::byte> row, std::uint32_t k, float* values) {
+  for (std::uint32_t i = 0; i < k; ++i) {
+    const std::byte* at = row.data() + std::size_t{i / 32} * 18;
+    values[i] = half_to_float(read_u16(at)) * (static_cast<float>(nibble(at + 2, i % 32)) - 8.0f);
+  }
+}
+
+}  // namespace
+
+constexpr std::array<BlockFormat, 2> kBlockFormats = {{
+    {Type::kQ8_0, 32, 34, 8, 2, 1, repack_q8_0, dequantize_q8_0},
+    {Type::kQ4_0, 32, 18, 4, 2, 1, repack_q4_0, dequantize_q4_0},
+}};
+
+}  // namespace rondo::graph
