@@ -14,6 +14,7 @@ const char* type_name(Type type) {
     case Type::kQ4_0: return "q4_0";
     case Type::kQ4_K: return "q4_K";
     case Type::kQ6_K: return "q6_K";
+    case Type::kBF16: return "bf16";
     case Type::kI32: return "i32";
   }
   return "?";

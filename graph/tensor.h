@@ -22,6 +22,7 @@ enum class Type : std::uint8_t {
   kQ4_0 = 3,
   kQ4_K = 4,
   kQ6_K = 5,
+  kBF16 = 6,
   kI32 = 15,
 };
 

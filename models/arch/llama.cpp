@@ -109,6 +109,7 @@ std::optional<graph::Type> find_weight_type(GgmlType type) {
     case GgmlType::kQ4_0: return graph::Type::kQ4_0;
     case GgmlType::kQ4_K: return graph::Type::kQ4_K;
     case GgmlType::kQ6_K: return graph::Type::kQ6_K;
+    case GgmlType::kBF16: return graph::Type::kBF16;
     default: return std::nullopt;
   }
 }
@@ -166,7 +167,7 @@ class WeightFinder {
     }
     const std::optional<graph::Type> kept = find_weight_type(tensor->type);
     if (!kept) {
-      return unsupported(file_, fmt::format("tensor '{}' is {}, a weight type that is not there yet (f32, f16, q8_0, q4_0, q4_K and q6_K are)", name, ggml_type_info(tensor->type).name));
+      return unsupported(file_, fmt::format("tensor '{}' is {}, a weight type that is not there yet (f32, f16, bf16, q8_0, q4_0, q4_K and q6_K are)", name, ggml_type_info(tensor->type).name));
     }
     type = *kept;
     return tensor;

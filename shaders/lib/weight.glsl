@@ -6,12 +6,14 @@
 #define RONDO_TYPE_Q4_0 3u
 #define RONDO_TYPE_Q4_K 4u
 #define RONDO_TYPE_Q6_K 5u
+#define RONDO_TYPE_BF16 6u
 
 layout(std430, set = 0, binding = RONDO_WEIGHT_BINDING) readonly buffer WeightWords { uint weight_words[]; };
 layout(std430, set = 0, binding = RONDO_WEIGHT_BINDING) readonly buffer WeightWords2 { uvec2 weight_words2[]; };
 layout(std430, set = 0, binding = RONDO_WEIGHT_BINDING) readonly buffer WeightWords4 { uvec4 weight_words4[]; };
 
 #include "lib/block_bits.glsl"
+#include "lib/block_bf16.glsl"
 #include "lib/block_f16.glsl"
 #include "lib/block_f32.glsl"
 #include "lib/block_q4_0.glsl"
@@ -25,6 +27,7 @@ float weight_group(uint row, uint group, out vec4 w[8]) {
   switch (kWeightType) {
     case RONDO_TYPE_F32: weight_group_f32(row, group, w); return 1.0;
     case RONDO_TYPE_F16: weight_group_f16(row, group, w); return 1.0;
+    case RONDO_TYPE_BF16: weight_group_bf16(row, group, w); return 1.0;
     case RONDO_TYPE_Q4_K: weight_group_q4_k(row, group, w); return 1.0;
     case RONDO_TYPE_Q6_K: weight_group_q6_k(row, group, w); return 1.0;
     case RONDO_TYPE_Q8_0: weight_group_q8_0(row, group, w); break;

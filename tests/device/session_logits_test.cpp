@@ -26,6 +26,7 @@ constexpr Case kCases[] = {
     {"TinyQ8_0", "quant/tiny-Q8_0.gguf", "quant/tiny-Q8_0.expected.safetensors", false},
     {"TinyQ4_K", "quant/tiny-Q4_K_M.gguf", "quant/tiny-Q4_K_M.expected.safetensors", false},
     {"TinyQ6_K", "quant/tiny-Q6_K.gguf", "quant/tiny-Q6_K.expected.safetensors", false},
+    {"TinyBF16", "quant/tiny-BF16.gguf", "quant/tiny-BF16.expected.safetensors", false},
 };
 
 /// Bounds on the logits, as parts of their range: what f32 arithmetic costs, and what rounding K and V to f16 costs.

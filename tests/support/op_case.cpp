@@ -1,6 +1,7 @@
 #include "tests/support/op_case.h"
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 #include <random>
 
@@ -133,7 +134,9 @@ std::vector<std::byte> weight_rows(Type type, std::int64_t rows, std::int64_t co
   const std::vector<float> dense = values == WeightValues::kInteger ? integer_values(n, seed, 3) : random_values(n, seed, values == WeightValues::kLarge ? 1e4f : 1.0f);
   for (float value : dense) {
     const std::uint16_t half = graph::float_to_half(value);
+    const auto upper = static_cast<std::uint16_t>(std::bit_cast<std::uint32_t>(value) >> 16);
     if (type == Type::kF16) put(bytes, &half, 2);
+    else if (type == Type::kBF16) put(bytes, &upper, 2);
     else put(bytes, &value, 4);
   }
   return bytes;

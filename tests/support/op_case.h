@@ -26,8 +26,8 @@ enum class WeightValues : std::uint8_t {
 };
 
 /// All types that weights have.
-inline constexpr graph::Type kWeightTypes[] = {graph::Type::kF32, graph::Type::kF16, graph::Type::kQ8_0, graph::Type::kQ4_0, graph::Type::kQ4_K,
-                                               graph::Type::kQ6_K};
+inline constexpr graph::Type kWeightTypes[] = {graph::Type::kF32, graph::Type::kF16, graph::Type::kBF16, graph::Type::kQ8_0, graph::Type::kQ4_0,
+                                               graph::Type::kQ4_K, graph::Type::kQ6_K};
 
 /// Rows of a weight in file order, as BlockFormat takes them.
 std::vector<std::byte> weight_rows(graph::Type type, std::int64_t rows, std::int64_t columns, std::uint32_t seed, WeightValues values);

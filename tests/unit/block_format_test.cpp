@@ -57,7 +57,8 @@ float plane_value(Type type, const PlaneLayout& layout, const std::vector<std::u
   if (format.block_elements == 32) return block_value(type, row, scales, k);
   switch (type) {
     case Type::kF32: return std::bit_cast<float>(row[k]);
-    default: return half_of(row[k / 2], k % 2);
+    case Type::kF16: return half_of(row[k / 2], k % 2);
+    default: return std::bit_cast<float>(row[k / 2] >> (16 * (k % 2)) << 16);
   }
 }
 
@@ -73,7 +74,8 @@ class BlockFormatTest : public ::testing::TestWithParam<Type> {
     const auto groups = static_cast<std::uint32_t>((k + 31) / 32);
     switch (GetParam()) {
       case Type::kF32:
-      case Type::kF16: return 0;
+      case Type::kF16:
+      case Type::kBF16: return 0;
       case Type::kQ4_K: return groups / 8 * 4;
       case Type::kQ6_K: return groups / 8 * 5;
       default: return (groups + 1) / 2;
@@ -208,6 +210,17 @@ TEST(BlockFormatValuesTest, Q6_K) {
   EXPECT_EQ(values[256 + 191], 0.5f * 12 * (15 - 32));
   EXPECT_EQ(values[256 + 255], 0.5f * -128 * (63 - 32));
   EXPECT_EQ(values[256 + 254], 0.5f * -128 * -32) << "the largest magnitude";
+}
+
+std::vector<float> values_of(Type type, const std::vector<std::byte>& row, std::uint32_t k) {
+  std::vector<float> values(k, -1.0f);
+  find_block_format(type)->dequantize_row(row, k, values.data());
+  return values;
+}
+
+TEST(BlockFormatValuesTest, BF16) {
+  const std::vector<std::byte> row = {std::byte{0x80}, std::byte{0x3f}, std::byte{0x49}, std::byte{0xc0}, std::byte{0x01}, std::byte{0x00}};
+  EXPECT_EQ(values_of(Type::kBF16, row, 3), (std::vector<float>{1.0f, -3.140625f, std::bit_cast<float>(0x00010000u)}));
 }
 
 TEST(BlockFormatValuesTest, FileRowBytes) {
