@@ -34,6 +34,20 @@ std::uint32_t nibble(const std::byte* bytes, std::uint32_t i) {
   return i < 16 ? byte & 15u : byte >> 4;
 }
 
+/// 16 bytes of nibbles in the order of pack_bits.
+void repack_nibbles(const std::byte* bytes, std::uint32_t* words) {
+  std::uint8_t q[32];
+  for (std::uint32_t i = 0; i < 32; ++i) q[i] = static_cast<std::uint8_t>(nibble(bytes, i));
+  pack_bits<0, 4>(q, 32, words);
+}
+
+/// Bit i of a word is the high bit of element i.
+void repack_high_bits(std::uint32_t bits, std::uint32_t* word) {
+  std::uint8_t q[32];
+  for (std::uint32_t i = 0; i < 32; ++i) q[i] = static_cast<std::uint8_t>(bits >> i & 1u);
+  pack_bits<0, 1>(q, 32, word);
+}
+
 // Q4_0: f16 scale, 16 bytes of nibbles; value - 8. Its words have the elements in order, unlike all later types'.
 void repack_q4_0(std::span<const std::byte> row, std::uint32_t k, std::uint32_t* quants, std::uint32_t* scales) {
   for (std::uint32_t block = 0; block < k / 32; ++block) {
@@ -54,11 +68,70 @@ void dequantize_q4_0(std::span<const std::byte> row, std::uint32_t k, float* val
   }
 }
 
+// Q4_1: f16 scale and f16 minimum, 16 bytes of nibbles; scale q + minimum.
+void repack_q4_1(std::span<const std::byte> row, std::uint32_t k, std::uint32_t* quants, std::uint32_t* scales) {
+  for (std::uint32_t block = 0; block < k / 32; ++block) {
+    const std::byte* at = row.data() + std::size_t{block} * 20;
+    scales[block] = read_u32(at);
+    repack_nibbles(at + 4, quants + std::size_t{block} * 4);
+  }
+}
+
+void dequantize_q4_1(std::span<const std::byte> row, std::uint32_t k, float* values) {
+  for (std::uint32_t i = 0; i < k; ++i) {
+    const std::byte* at = row.data() + std::size_t{i / 32} * 20;
+    values[i] = half_to_float(read_u16(at)) * static_cast<float>(nibble(at + 4, i % 32)) + half_to_float(read_u16(at + 2));
+  }
+}
+
+// Q5_0: f16 scale, 32 high bits, 16 bytes of nibbles; value - 16. The high bits join the scales, three words for two groups,
+// since rows of five words a group would not be multiples of 16 bytes.
+void repack_q5_0(std::span<const std::byte> row, std::uint32_t k, std::uint32_t* quants, std::uint32_t* scales) {
+  for (std::uint32_t block = 0; block < k / 32; ++block) {
+    const std::byte* at = row.data() + std::size_t{block} * 22;
+    std::uint32_t* pair = scales + std::size_t{block / 2} * 3;
+    put_scale(pair, block % 2, read_u16(at));
+    if (block % 2 == 0) pair[2] = 0;
+    repack_high_bits(read_u32(at + 2), pair + 1 + block % 2);
+    repack_nibbles(at + 6, quants + std::size_t{block} * 4);
+  }
+}
+
+void dequantize_q5_0(std::span<const std::byte> row, std::uint32_t k, float* values) {
+  for (std::uint32_t i = 0; i < k; ++i) {
+    const std::byte* at = row.data() + std::size_t{i / 32} * 22;
+    const std::uint32_t q = nibble(at + 6, i % 32) | (read_u32(at + 2) >> (i % 32) & 1u) << 4;
+    values[i] = half_to_float(read_u16(at)) * (static_cast<float>(q) - 16.0f);
+  }
+}
+
+// Q5_1: f16 scale and f16 minimum, 32 high bits, 16 bytes of nibbles; scale q + minimum.
+void repack_q5_1(std::span<const std::byte> row, std::uint32_t k, std::uint32_t* quants, std::uint32_t* scales) {
+  for (std::uint32_t block = 0; block < k / 32; ++block) {
+    const std::byte* at = row.data() + std::size_t{block} * 24;
+    std::uint32_t* to = scales + std::size_t{block} * 2;
+    to[0] = read_u32(at);
+    repack_high_bits(read_u32(at + 4), to + 1);
+    repack_nibbles(at + 8, quants + std::size_t{block} * 4);
+  }
+}
+
+void dequantize_q5_1(std::span<const std::byte> row, std::uint32_t k, float* values) {
+  for (std::uint32_t i = 0; i < k; ++i) {
+    const std::byte* at = row.data() + std::size_t{i / 32} * 24;
+    const std::uint32_t q = nibble(at + 8, i % 32) | (read_u32(at + 4) >> (i % 32) & 1u) << 4;
+    values[i] = half_to_float(read_u16(at)) * static_cast<float>(q) + half_to_float(read_u16(at + 2));
+  }
+}
+
 }  // namespace
 
-constexpr std::array<BlockFormat, 2> kBlockFormats = {{
+constexpr std::array<BlockFormat, 5> kBlockFormats = {{
     {Type::kQ8_0, 32, 34, 8, 2, 1, repack_q8_0, dequantize_q8_0},
     {Type::kQ4_0, 32, 18, 4, 2, 1, repack_q4_0, dequantize_q4_0},
+    {Type::kQ4_1, 32, 20, 4, 1, 1, repack_q4_1, dequantize_q4_1},
+    {Type::kQ5_0, 32, 22, 4, 2, 3, repack_q5_0, dequantize_q5_0},
+    {Type::kQ5_1, 32, 24, 4, 1, 2, repack_q5_1, dequantize_q5_1},
 }};
 
 }  // namespace rondo::graph

@@ -15,6 +15,9 @@ const char* type_name(Type type) {
     case Type::kQ4_K: return "q4_K";
     case Type::kQ6_K: return "q6_K";
     case Type::kBF16: return "bf16";
+    case Type::kQ4_1: return "q4_1";
+    case Type::kQ5_0: return "q5_0";
+    case Type::kQ5_1: return "q5_1";
     case Type::kI32: return "i32";
   }
   return "?";

@@ -23,6 +23,9 @@ enum class Type : std::uint8_t {
   kQ4_K = 4,
   kQ6_K = 5,
   kBF16 = 6,
+  kQ4_1 = 7,
+  kQ5_0 = 8,
+  kQ5_1 = 9,
   kI32 = 15,
 };
 

@@ -7,6 +7,9 @@
 #define RONDO_TYPE_Q4_K 4u
 #define RONDO_TYPE_Q6_K 5u
 #define RONDO_TYPE_BF16 6u
+#define RONDO_TYPE_Q4_1 7u
+#define RONDO_TYPE_Q5_0 8u
+#define RONDO_TYPE_Q5_1 9u
 
 layout(std430, set = 0, binding = RONDO_WEIGHT_BINDING) readonly buffer WeightWords { uint weight_words[]; };
 layout(std430, set = 0, binding = RONDO_WEIGHT_BINDING) readonly buffer WeightWords2 { uvec2 weight_words2[]; };
@@ -17,7 +20,10 @@ layout(std430, set = 0, binding = RONDO_WEIGHT_BINDING) readonly buffer WeightWo
 #include "lib/block_f16.glsl"
 #include "lib/block_f32.glsl"
 #include "lib/block_q4_0.glsl"
+#include "lib/block_q4_1.glsl"
 #include "lib/block_q4_k.glsl"
+#include "lib/block_q5_0.glsl"
+#include "lib/block_q5_1.glsl"
 #include "lib/block_q6_k.glsl"
 #include "lib/block_q8_0.glsl"
 
@@ -28,6 +34,9 @@ float weight_group(uint row, uint group, out vec4 w[8]) {
     case RONDO_TYPE_F32: weight_group_f32(row, group, w); return 1.0;
     case RONDO_TYPE_F16: weight_group_f16(row, group, w); return 1.0;
     case RONDO_TYPE_BF16: weight_group_bf16(row, group, w); return 1.0;
+    case RONDO_TYPE_Q4_1: weight_group_q4_1(row, group, w); return 1.0;
+    case RONDO_TYPE_Q5_0: return weight_group_q5_0(row, group, w);
+    case RONDO_TYPE_Q5_1: weight_group_q5_1(row, group, w); return 1.0;
     case RONDO_TYPE_Q4_K: weight_group_q4_k(row, group, w); return 1.0;
     case RONDO_TYPE_Q6_K: weight_group_q6_k(row, group, w); return 1.0;
     case RONDO_TYPE_Q8_0: weight_group_q8_0(row, group, w); break;

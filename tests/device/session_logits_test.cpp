@@ -27,6 +27,9 @@ constexpr Case kCases[] = {
     {"TinyQ4_K", "quant/tiny-Q4_K_M.gguf", "quant/tiny-Q4_K_M.expected.safetensors", false},
     {"TinyQ6_K", "quant/tiny-Q6_K.gguf", "quant/tiny-Q6_K.expected.safetensors", false},
     {"TinyBF16", "quant/tiny-BF16.gguf", "quant/tiny-BF16.expected.safetensors", false},
+    {"TinyQ4_1", "quant/tiny-Q4_1.gguf", "quant/tiny-Q4_1.expected.safetensors", false},
+    {"TinyQ5_0", "quant/tiny-Q5_0.gguf", "quant/tiny-Q5_0.expected.safetensors", false},
+    {"TinyQ5_1", "quant/tiny-Q5_1.gguf", "quant/tiny-Q5_1.expected.safetensors", false},
 };
 
 /// Bounds on the logits, as parts of their range: what f32 arithmetic costs, and what rounding K and V to f16 costs.

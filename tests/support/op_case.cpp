@@ -94,6 +94,22 @@ void put_q6_k_block(std::vector<std::byte>& bytes, std::mt19937& bits, WeightVal
   put(bytes, block, sizeof block);
 }
 
+/// A block of which all bits are random but those of its scales: every quant of these types is a whole number of few bits.
+void put_bits_block(std::vector<std::byte>& bytes, Type type, std::mt19937& bits, WeightValues values) {
+  const bool whole = values == WeightValues::kInteger;
+  std::vector<std::byte> block(graph::find_block_format(type)->block_bytes);
+  for (std::byte& byte : block) byte = static_cast<std::byte>(below(bits, 256));
+  // Puts an f16 number that makes values of about the wanted magnitude of integers up to `largest`.
+  const auto scale = [&](std::size_t at, float largest, float whole_value) { put_half(block.data() + at, whole ? whole_value : magnitude(bits, values) / largest); };
+  switch (type) {
+    case Type::kQ4_1: scale(0, 8, 0.5f), scale(2, -1, -4); break;
+    case Type::kQ5_0: scale(0, 16, 0.125f); break;
+    case Type::kQ5_1: scale(0, 16, 0.125f), scale(2, -1, -2); break;
+    default: break;
+  }
+  bytes.insert(bytes.end(), block.begin(), block.end());
+}
+
 /// A block of 32 quants behind its scale.
 void put_block(std::vector<std::byte>& bytes, Type type, std::mt19937& bits, WeightValues values) {
   const float largest = type == Type::kQ8_0 ? 127.0f : 8.0f;
@@ -127,7 +143,8 @@ std::vector<std::byte> weight_rows(Type type, std::int64_t rows, std::int64_t co
     for (std::size_t block = 0; block < n / graph::find_block_format(type)->block_elements; ++block) {
       if (type == Type::kQ4_K) put_q4_k_block(bytes, bits, values);
       else if (type == Type::kQ6_K) put_q6_k_block(bytes, bits, values);
-      else put_block(bytes, type, bits, values);
+      else if (type == Type::kQ8_0 || type == Type::kQ4_0) put_block(bytes, type, bits, values);
+      else put_bits_block(bytes, type, bits, values);
     }
     return bytes;
   }

@@ -39,8 +39,13 @@ float super_block_value(Type type, const std::uint32_t* quants, const std::uint3
 /// Element k of a row of blocks of 32.
 float block_value(Type type, const std::uint32_t* quants, const std::uint32_t* scales, std::size_t k) {
   const std::size_t group = k / 32;
+  const std::uint32_t q = field(quants, k, 4);
+  const auto with_high = [&](std::uint32_t high) { return static_cast<float>(q | field(&high, k % 32, 1) << 4); };
   switch (type) {
     case Type::kQ8_0: return static_cast<float>(static_cast<std::int8_t>(quants[k / 4] >> (8 * (k % 4)))) * half_of(scales[group / 2], group % 2);
+    case Type::kQ4_1: return static_cast<float>(q) * half_of(scales[group], 0) + half_of(scales[group], 1);
+    case Type::kQ5_0: return (with_high(scales[group / 2 * 3 + 1 + group % 2]) - 16.0f) * half_of(scales[group / 2 * 3], group % 2);
+    case Type::kQ5_1: return with_high(scales[group * 2 + 1]) * half_of(scales[group * 2], 0) + half_of(scales[group * 2], 1);
     default: return (static_cast<float>((quants[k / 8] >> (4 * (k % 8))) & 15u) - 8.0f) * half_of(scales[group / 2], group % 2);
   }
 }
@@ -76,6 +81,9 @@ class BlockFormatTest : public ::testing::TestWithParam<Type> {
       case Type::kF32:
       case Type::kF16:
       case Type::kBF16: return 0;
+      case Type::kQ4_1: return groups;
+      case Type::kQ5_0: return (groups + 1) / 2 * 3;
+      case Type::kQ5_1: return groups * 2;
       case Type::kQ4_K: return groups / 8 * 4;
       case Type::kQ6_K: return groups / 8 * 5;
       default: return (groups + 1) / 2;
@@ -212,6 +220,12 @@ TEST(BlockFormatValuesTest, Q6_K) {
   EXPECT_EQ(values[256 + 254], 0.5f * -128 * -32) << "the largest magnitude";
 }
 
+/// Writes an f16 number.
+void put_half(std::byte* to, float value) {
+  const std::uint16_t half = float_to_half(value);
+  std::memcpy(to, &half, 2);
+}
+
 std::vector<float> values_of(Type type, const std::vector<std::byte>& row, std::uint32_t k) {
   std::vector<float> values(k, -1.0f);
   find_block_format(type)->dequantize_row(row, k, values.data());
@@ -221,6 +235,32 @@ std::vector<float> values_of(Type type, const std::vector<std::byte>& row, std::
 TEST(BlockFormatValuesTest, BF16) {
   const std::vector<std::byte> row = {std::byte{0x80}, std::byte{0x3f}, std::byte{0x49}, std::byte{0xc0}, std::byte{0x01}, std::byte{0x00}};
   EXPECT_EQ(values_of(Type::kBF16, row, 3), (std::vector<float>{1.0f, -3.140625f, std::bit_cast<float>(0x00010000u)}));
+}
+
+/// Scale 0.5, minimum -3: the nibbles of q4_0, the fifth bits in the order of the elements.
+TEST(BlockFormatValuesTest, BlocksWithMinimumsAndFifthBits) {
+  std::vector<std::byte> q4_1(2 * 20), q5_0(2 * 22), q5_1(2 * 24);  // the second block of a row
+  put_half(&q4_1[20], 0.5f), put_half(&q4_1[22], -3.0f), put_half(&q5_0[22], 0.5f), put_half(&q5_1[24], 0.5f), put_half(&q5_1[26], -3.0f);
+  q4_1[24 + 2] = q5_0[28 + 2] = q5_1[32 + 2] = std::byte{0xf1};  // element 2: 1, element 18: 15
+  q5_0[24] = q5_1[28] = std::byte{0x84};                         // element 2, element 7
+  q5_0[27] = q5_1[31] = std::byte{0x80};                         // element 31
+  std::vector<float> values = values_of(Type::kQ4_1, q4_1, 64);
+  EXPECT_EQ(values[0], 0.0f);
+  EXPECT_EQ(values[32], -3.0f);
+  EXPECT_EQ(values[32 + 2], 0.5f - 3);
+  EXPECT_EQ(values[32 + 18], 0.5f * 15 - 3);
+  values = values_of(Type::kQ5_0, q5_0, 64);
+  EXPECT_EQ(values[32], -8.0f);
+  EXPECT_EQ(values[32 + 2], 0.5f * (17 - 16));
+  EXPECT_EQ(values[32 + 7], 0.0f);
+  EXPECT_EQ(values[32 + 18], 0.5f * (15 - 16));
+  EXPECT_EQ(values[32 + 31], 0.0f);
+  values = values_of(Type::kQ5_1, q5_1, 64);
+  EXPECT_EQ(values[32], -3.0f);
+  EXPECT_EQ(values[32 + 2], 0.5f * 17 - 3);
+  EXPECT_EQ(values[32 + 7], 0.5f * 16 - 3);
+  EXPECT_EQ(values[32 + 18], 0.5f * 15 - 3);
+  EXPECT_EQ(values[32 + 31], 0.5f * 16 - 3);
 }
 
 TEST(BlockFormatValuesTest, FileRowBytes) {
