@@ -7,8 +7,8 @@
 //   q8_0, q4_0          an f16 for each group, two a word
 //   q4_1                a word for each group: f16 scale and minimum
 //   q5_0, q5_1          as q4_0 and q4_1, each with a word of high bits for each group: three words for two, two for one
-//   q4_K                8 groups together in four words
-//   q6_K                8 groups together in five words
+//   q4_K, q5_K          8 groups together in four words
+//   q2_K, q3_K, q6_K    8 groups together in five words
 // Pure functions, no state. Format: the GGUF specification (ggml-org/ggml, docs/gguf.md) and the types' published layouts.
 #pragma once
 

@@ -18,6 +18,9 @@ const char* type_name(Type type) {
     case Type::kQ4_1: return "q4_1";
     case Type::kQ5_0: return "q5_0";
     case Type::kQ5_1: return "q5_1";
+    case Type::kQ5_K: return "q5_K";
+    case Type::kQ2_K: return "q2_K";
+    case Type::kQ3_K: return "q3_K";
     case Type::kI32: return "i32";
   }
   return "?";

@@ -26,6 +26,9 @@ enum class Type : std::uint8_t {
   kQ4_1 = 7,
   kQ5_0 = 8,
   kQ5_1 = 9,
+  kQ5_K = 10,
+  kQ2_K = 11,
+  kQ3_K = 12,
   kI32 = 15,
 };
 

@@ -113,6 +113,9 @@ std::optional<graph::Type> find_weight_type(GgmlType type) {
     case GgmlType::kQ4_1: return graph::Type::kQ4_1;
     case GgmlType::kQ5_0: return graph::Type::kQ5_0;
     case GgmlType::kQ5_1: return graph::Type::kQ5_1;
+    case GgmlType::kQ5_K: return graph::Type::kQ5_K;
+    case GgmlType::kQ2_K: return graph::Type::kQ2_K;
+    case GgmlType::kQ3_K: return graph::Type::kQ3_K;
     default: return std::nullopt;
   }
 }
@@ -170,7 +173,7 @@ class WeightFinder {
     }
     const std::optional<graph::Type> kept = find_weight_type(tensor->type);
     if (!kept) {
-      return unsupported(file_, fmt::format("tensor '{}' is {}, a weight type that is not there yet (f32, f16, bf16, q8_0, q4_0, q4_1, q5_0, q5_1, q4_K and q6_K are)", name, ggml_type_info(tensor->type).name));
+      return unsupported(file_, fmt::format("tensor '{}' is {}, a weight type that is not there yet (f32, f16, bf16, q8_0, q4_0, q4_1, q5_0, q5_1 and q2_K to q6_K are)", name, ggml_type_info(tensor->type).name));
     }
     type = *kept;
     return tensor;

@@ -10,6 +10,9 @@
 #define RONDO_TYPE_Q4_1 7u
 #define RONDO_TYPE_Q5_0 8u
 #define RONDO_TYPE_Q5_1 9u
+#define RONDO_TYPE_Q5_K 10u
+#define RONDO_TYPE_Q2_K 11u
+#define RONDO_TYPE_Q3_K 12u
 
 layout(std430, set = 0, binding = RONDO_WEIGHT_BINDING) readonly buffer WeightWords { uint weight_words[]; };
 layout(std430, set = 0, binding = RONDO_WEIGHT_BINDING) readonly buffer WeightWords2 { uvec2 weight_words2[]; };
@@ -19,11 +22,14 @@ layout(std430, set = 0, binding = RONDO_WEIGHT_BINDING) readonly buffer WeightWo
 #include "lib/block_bf16.glsl"
 #include "lib/block_f16.glsl"
 #include "lib/block_f32.glsl"
+#include "lib/block_q2_k.glsl"
+#include "lib/block_q3_k.glsl"
 #include "lib/block_q4_0.glsl"
 #include "lib/block_q4_1.glsl"
 #include "lib/block_q4_k.glsl"
 #include "lib/block_q5_0.glsl"
 #include "lib/block_q5_1.glsl"
+#include "lib/block_q5_k.glsl"
 #include "lib/block_q6_k.glsl"
 #include "lib/block_q8_0.glsl"
 
@@ -37,7 +43,10 @@ float weight_group(uint row, uint group, out vec4 w[8]) {
     case RONDO_TYPE_Q4_1: weight_group_q4_1(row, group, w); return 1.0;
     case RONDO_TYPE_Q5_0: return weight_group_q5_0(row, group, w);
     case RONDO_TYPE_Q5_1: weight_group_q5_1(row, group, w); return 1.0;
+    case RONDO_TYPE_Q2_K: weight_group_q2_k(row, group, w); return 1.0;
+    case RONDO_TYPE_Q3_K: weight_group_q3_k(row, group, w); return 1.0;
     case RONDO_TYPE_Q4_K: weight_group_q4_k(row, group, w); return 1.0;
+    case RONDO_TYPE_Q5_K: weight_group_q5_k(row, group, w); return 1.0;
     case RONDO_TYPE_Q6_K: weight_group_q6_k(row, group, w); return 1.0;
     case RONDO_TYPE_Q8_0: weight_group_q8_0(row, group, w); break;
     default: weight_group_q4_0(row, group, w); break;

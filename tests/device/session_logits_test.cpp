@@ -30,6 +30,9 @@ constexpr Case kCases[] = {
     {"TinyQ4_1", "quant/tiny-Q4_1.gguf", "quant/tiny-Q4_1.expected.safetensors", false},
     {"TinyQ5_0", "quant/tiny-Q5_0.gguf", "quant/tiny-Q5_0.expected.safetensors", false},
     {"TinyQ5_1", "quant/tiny-Q5_1.gguf", "quant/tiny-Q5_1.expected.safetensors", false},
+    {"TinyQ2_K", "quant/tiny-Q2_K.gguf", "quant/tiny-Q2_K.expected.safetensors", false},
+    {"TinyQ3_K", "quant/tiny-Q3_K_M.gguf", "quant/tiny-Q3_K_M.expected.safetensors", false},
+    {"TinyQ5_K", "quant/tiny-Q5_K_M.gguf", "quant/tiny-Q5_K_M.expected.safetensors", false},
 };
 
 /// Bounds on the logits, as parts of their range: what f32 arithmetic costs, and what rounding K and V to f16 costs.

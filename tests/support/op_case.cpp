@@ -99,12 +99,21 @@ void put_bits_block(std::vector<std::byte>& bytes, Type type, std::mt19937& bits
   const bool whole = values == WeightValues::kInteger;
   std::vector<std::byte> block(graph::find_block_format(type)->block_bytes);
   for (std::byte& byte : block) byte = static_cast<std::byte>(below(bits, 256));
+  const auto mask = [&](std::size_t first, std::size_t n, std::uint32_t kept) {
+    for (std::size_t i = first; whole && i < first + n; ++i) block[i] &= static_cast<std::byte>(kept);
+  };
   // Puts an f16 number that makes values of about the wanted magnitude of integers up to `largest`.
   const auto scale = [&](std::size_t at, float largest, float whole_value) { put_half(block.data() + at, whole ? whole_value : magnitude(bits, values) / largest); };
   switch (type) {
     case Type::kQ4_1: scale(0, 8, 0.5f), scale(2, -1, -4); break;
     case Type::kQ5_0: scale(0, 16, 0.125f); break;
     case Type::kQ5_1: scale(0, 16, 0.125f), scale(2, -1, -2); break;
+    case Type::kQ2_K: scale(80, 15 * 3, 0.5f), scale(82, 15, 0.5f), mask(0, 16, 0x33); break;
+    case Type::kQ3_K:
+      scale(108, 32 * 4, 0.25f), mask(96, 8, 0x33);
+      if (whole) std::fill_n(block.begin() + 104, 4, std::byte{0xaa});  // scales of 0 to 3 behind 32
+      break;
+    case Type::kQ5_K: scale(0, 63 * 16, 0x1p-5f), scale(2, 63, 0.5f), mask(4, 8, 0x03), mask(12, 4, 0x33); break;
     default: break;
   }
   bytes.insert(bytes.end(), block.begin(), block.end());

@@ -31,7 +31,10 @@ float super_block_value(Type type, const std::uint32_t* quants, const std::uint3
   const auto signed_scale = static_cast<float>(static_cast<std::int8_t>(byte));
   const auto six_bits = [&](std::size_t which) { return static_cast<float>((scales[1 + which] >> (4 * group) & 15u) | (scales[3] >> (16 * which + 2 * group) & 3u) << 4); };
   switch (type) {
+    case Type::kQ2_K: return d * static_cast<float>(byte & 15u) * static_cast<float>(field(quants, e, 2)) - dmin * static_cast<float>(byte >> 4);
+    case Type::kQ3_K: return d * signed_scale * (static_cast<float>(field(quants, e, 2) | field(quants + 16, e, 1) << 2) - 4.0f);
     case Type::kQ4_K: return d * six_bits(0) * static_cast<float>(field(quants, e, 4)) - dmin * six_bits(1);
+    case Type::kQ5_K: return d * six_bits(0) * static_cast<float>(field(quants, e, 4) | field(quants + 32, e, 1) << 4) - dmin * six_bits(1);
     default: return d * signed_scale * (static_cast<float>(field(quants, e, 4) | field(quants + 32, e, 2) << 4) - 32.0f);
   }
 }
@@ -84,7 +87,10 @@ class BlockFormatTest : public ::testing::TestWithParam<Type> {
       case Type::kQ4_1: return groups;
       case Type::kQ5_0: return (groups + 1) / 2 * 3;
       case Type::kQ5_1: return groups * 2;
-      case Type::kQ4_K: return groups / 8 * 4;
+      case Type::kQ4_K:
+      case Type::kQ5_K: return groups / 8 * 4;
+      case Type::kQ2_K:
+      case Type::kQ3_K:
       case Type::kQ6_K: return groups / 8 * 5;
       default: return (groups + 1) / 2;
     }
@@ -136,7 +142,7 @@ TEST_P(BlockFormatTest, LayoutFitsTheKernels) {
       EXPECT_EQ(layout.row_words % 4, 0u) << "rows are read 16 bytes at a time";
       EXPECT_EQ(layout.row_words, layout.groups * format().group_words);
       EXPECT_EQ(layout.scale_row_words, scale_row_words(k));
-      EXPECT_EQ(layout.scale_offset_words % 4, 0u) << "q4_K's scales are read 16 bytes at a time";
+      EXPECT_EQ(layout.scale_offset_words % 4, 0u) << "q4_K's and q5_K's scales are read 16 bytes at a time";
       EXPECT_EQ(layout.scale_offset_words, static_cast<std::uint64_t>(n) * layout.row_words);
       EXPECT_EQ(layout.size_bytes % 256, 0u);
       EXPECT_GE(layout.size_bytes, 4 * (layout.scale_offset_words + static_cast<std::uint64_t>(n) * layout.scale_row_words));
@@ -261,6 +267,68 @@ TEST(BlockFormatValuesTest, BlocksWithMinimumsAndFifthBits) {
   EXPECT_EQ(values[32 + 7], 0.5f * 16 - 3);
   EXPECT_EQ(values[32 + 18], 0.5f * 15 - 3);
   EXPECT_EQ(values[32 + 31], 0.5f * 16 - 3);
+}
+
+TEST(BlockFormatValuesTest, Q2_K) {
+  std::vector<std::byte> row(2 * 84);
+  std::byte* block = row.data() + 84;
+  put_half(block + 80, 0.5f), put_half(block + 82, 0.25f);
+  for (int part = 0; part < 16; ++part) block[part] = static_cast<std::byte>(part | (15 - part) << 4);
+  block[16] = std::byte{0b00'01'10'11};       // elements 0 (3), 32 (2), 64 (1), 96 (0)
+  block[16 + 32 + 31] = std::byte{0b11'00'00'01};  // elements 159 (1), 255 (3)
+  const std::vector<float> values = values_of(Type::kQ2_K, row, 512);
+  EXPECT_EQ(values[255], 0.0f);
+  EXPECT_EQ(values[256], -0.25f * 15) << "a scale of 0";
+  EXPECT_EQ(values[256 + 32], 0.5f * 2 * 2 - 0.25f * 13);
+  EXPECT_EQ(values[256 + 48], -0.25f * 12) << "the second scale of a group";
+  EXPECT_EQ(values[256 + 64], 0.5f * 4 - 0.25f * 11);
+  EXPECT_EQ(values[256 + 96], -0.25f * 9);
+  EXPECT_EQ(values[256 + 159], 0.5f * 9 - 0.25f * 6);
+  EXPECT_EQ(values[256 + 255], 0.5f * 15 * 3);
+}
+
+TEST(BlockFormatValuesTest, Q3_K) {
+  std::vector<std::byte> row(2 * 110);
+  std::byte* block = row.data() + 110;
+  put_half(block + 108, 0.5f);
+  block[96] = std::byte{0xf1};          // low bits of scales 0 (1) and 8 (15)
+  block[103] = std::byte{0x20};         // of scales 7 (0) and 15 (2)
+  block[104] = std::byte{0b00'11'00'10};  // high bits of scales 0 (2), 4 (0), 8 (3), 12 (0)
+  block[107] = std::byte{0b01'00'11'00};  // of scales 3 (0), 7 (3), 11 (0), 15 (1)
+  block[0] = std::byte{0b0001'0001};      // high bits of elements 0 and 128
+  block[31] = std::byte{0b1000'0000};     // of element 255
+  block[32] = std::byte{0b00'00'00'10};   // element 0
+  block[32 + 32] = std::byte{0b00'00'00'01};       // element 128
+  block[32 + 32 + 31] = std::byte{0b11'00'00'00};  // element 255
+  const std::vector<float> values = values_of(Type::kQ3_K, row, 512);
+  EXPECT_EQ(values[255], 0.0f);
+  EXPECT_EQ(values[256], 0.5f * (33 - 32) * (6 - 4));
+  EXPECT_EQ(values[256 + 1], 0.5f * (33 - 32) * -4);
+  EXPECT_EQ(values[256 + 16], 0.5f * -32 * -4) << "the second scale of a group";
+  EXPECT_EQ(values[256 + 112], 0.5f * (48 - 32) * -4);
+  EXPECT_EQ(values[256 + 128], 0.5f * (63 - 32) * (5 - 4));
+  EXPECT_EQ(values[256 + 255], 0.5f * (18 - 32) * (7 - 4));
+}
+
+TEST(BlockFormatValuesTest, Q5_K) {
+  std::vector<std::byte> row(2 * 176);
+  std::byte* block = row.data() + 176;
+  put_half(block, 0.5f), put_half(block + 2, 0.25f);
+  block[4] = std::byte{33};                 // scale of group 0
+  block[8] = std::byte{7};                  // its minimum
+  block[7] = block[11] = std::byte{0xc0};   // group 7: scale 48 + 1, minimum 48 + 15
+  block[15] = std::byte{0xf1};
+  block[16] = std::byte{0b0000'0001};       // high bit of element 0
+  block[16 + 31] = std::byte{0b1000'0000};  // of element 255
+  block[48] = std::byte{0xf3};              // element 0: 3, element 32: 15
+  block[48 + 96 + 31] = std::byte{0x20};    // element 255: 2
+  const std::vector<float> values = values_of(Type::kQ5_K, row, 512);
+  EXPECT_EQ(values[255], 0.0f);
+  EXPECT_EQ(values[256], 0.5f * 33 * 19 - 0.25f * 7);
+  EXPECT_EQ(values[256 + 1], -0.25f * 7);
+  EXPECT_EQ(values[256 + 32], 0.0f) << "group 1 has scale and min 0";
+  EXPECT_EQ(values[256 + 255], 0.5f * 49 * 18 - 0.25f * 63);
+  EXPECT_EQ(values[256 + 254], -0.25f * 63);
 }
 
 TEST(BlockFormatValuesTest, FileRowBytes) {
