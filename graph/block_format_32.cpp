@@ -1,4 +1,7 @@
 // Weight types in blocks of 32 elements with one scale, and some with a minimum.
+#include <bit>
+#include <limits>
+
 #include "graph/block_packing.h"
 #include "graph/float16.h"
 
@@ -124,14 +127,55 @@ void dequantize_q5_1(std::span<const std::byte> row, std::uint32_t k, float* val
   }
 }
 
+// IQ4_NL: f16 scale, 16 bytes of nibbles, each the place of its value in a table.
+void repack_iq4_nl(std::span<const std::byte> row, std::uint32_t k, std::uint32_t* quants, std::uint32_t* scales) {
+  for (std::uint32_t block = 0; block < k / 32; ++block) {
+    const std::byte* at = row.data() + std::size_t{block} * 18;
+    put_scale(scales, block, read_u16(at));
+    repack_nibbles(at + 2, quants + std::size_t{block} * 4);
+  }
+}
+
+void dequantize_iq4_nl(std::span<const std::byte> row, std::uint32_t k, float* values) {
+  constexpr float kValues[16] = {-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113};
+  for (std::uint32_t i = 0; i < k; ++i) {
+    const std::byte* at = row.data() + std::size_t{i / 32} * 18;
+    values[i] = half_to_float(read_u16(at)) * kValues[nibble(at + 2, i % 32)];
+  }
+}
+
+// MXFP4 (OCP Microscaling Formats, version 1.0): an E8M0 scale, 2^(byte - 127) with 255 for NaN, and 16 bytes of E2M1.
+void repack_mxfp4(std::span<const std::byte> row, std::uint32_t k, std::uint32_t* quants, std::uint32_t* scales) {
+  for (std::uint32_t block = 0; block < k / 32; ++block) {
+    const std::byte* at = row.data() + std::size_t{block} * 17;
+    if (block % 4 == 0) scales[block / 4] = 0;
+    scales[block / 4] |= static_cast<std::uint32_t>(at[0]) << (8 * (block % 4));
+    repack_nibbles(at + 1, quants + std::size_t{block} * 4);
+  }
+}
+
+void dequantize_mxfp4(std::span<const std::byte> row, std::uint32_t k, float* values) {
+  constexpr float kMagnitudes[8] = {0, 0.5f, 1, 1.5f, 2, 3, 4, 6};
+  for (std::uint32_t i = 0; i < k; ++i) {
+    const std::byte* at = row.data() + std::size_t{i / 32} * 17;
+    const auto exponent = static_cast<std::uint32_t>(at[0]);
+    float scale = std::bit_cast<float>(exponent == 0 ? 0x00400000u : exponent << 23);
+    if (exponent == 255) scale = std::numeric_limits<float>::quiet_NaN();
+    const std::uint32_t q = nibble(at + 1, i % 32);
+    values[i] = (q < 8 ? scale : -scale) * kMagnitudes[q % 8];
+  }
+}
+
 }  // namespace
 
-constexpr std::array<BlockFormat, 5> kBlockFormats = {{
+constexpr std::array<BlockFormat, 7> kBlockFormats = {{
     {Type::kQ8_0, 32, 34, 8, 2, 1, repack_q8_0, dequantize_q8_0},
     {Type::kQ4_0, 32, 18, 4, 2, 1, repack_q4_0, dequantize_q4_0},
     {Type::kQ4_1, 32, 20, 4, 1, 1, repack_q4_1, dequantize_q4_1},
     {Type::kQ5_0, 32, 22, 4, 2, 3, repack_q5_0, dequantize_q5_0},
     {Type::kQ5_1, 32, 24, 4, 1, 2, repack_q5_1, dequantize_q5_1},
+    {Type::kIQ4_NL, 32, 18, 4, 2, 1, repack_iq4_nl, dequantize_iq4_nl},
+    {Type::kMXFP4, 32, 17, 4, 4, 1, repack_mxfp4, dequantize_mxfp4},
 }};
 
 }  // namespace rondo::graph

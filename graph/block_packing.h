@@ -11,7 +11,7 @@
 namespace rondo::graph {
 
 extern const std::array<BlockFormat, 3> kDenseFormats;       ///< f32, f16, bf16: a number for each element
-extern const std::array<BlockFormat, 5> kBlockFormats;       ///< blocks of 32
+extern const std::array<BlockFormat, 7> kBlockFormats;       ///< blocks of 32
 extern const std::array<BlockFormat, 5> kSuperBlockFormats;  ///< the K types: blocks of 256 with scales for 16 or 32
 
 /// A little-endian 16-bit number.

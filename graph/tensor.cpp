@@ -21,6 +21,8 @@ const char* type_name(Type type) {
     case Type::kQ5_K: return "q5_K";
     case Type::kQ2_K: return "q2_K";
     case Type::kQ3_K: return "q3_K";
+    case Type::kIQ4_NL: return "iq4_nl";
+    case Type::kMXFP4: return "mxfp4";
     case Type::kI32: return "i32";
   }
   return "?";

@@ -29,6 +29,8 @@ enum class Type : std::uint8_t {
   kQ5_K = 10,
   kQ2_K = 11,
   kQ3_K = 12,
+  kIQ4_NL = 13,
+  kMXFP4 = 14,
   kI32 = 15,
 };
 

@@ -116,6 +116,8 @@ std::optional<graph::Type> find_weight_type(GgmlType type) {
     case GgmlType::kQ5_K: return graph::Type::kQ5_K;
     case GgmlType::kQ2_K: return graph::Type::kQ2_K;
     case GgmlType::kQ3_K: return graph::Type::kQ3_K;
+    case GgmlType::kIQ4_NL: return graph::Type::kIQ4_NL;
+    case GgmlType::kMXFP4: return graph::Type::kMXFP4;
     default: return std::nullopt;
   }
 }
@@ -173,7 +175,8 @@ class WeightFinder {
     }
     const std::optional<graph::Type> kept = find_weight_type(tensor->type);
     if (!kept) {
-      return unsupported(file_, fmt::format("tensor '{}' is {}, a weight type that is not there yet (f32, f16, bf16, q8_0, q4_0, q4_1, q5_0, q5_1 and q2_K to q6_K are)", name, ggml_type_info(tensor->type).name));
+      return unsupported(file_, fmt::format("tensor '{}' is {}, a weight type that is not there yet (f32, f16, bf16, q8_0, q4_0, q4_1, q5_0, q5_1, q2_K to q6_K, iq4_nl and mxfp4 "
+                                            "are)", name, ggml_type_info(tensor->type).name));
     }
     type = *kept;
     return tensor;

@@ -24,6 +24,17 @@ void affine_group(uvec4 low, uint high, vec2 affine, out vec4 w[8]) {
 // Of a row of nibbles of which each group has its scales, and of nothing else.
 uvec4 group_nibbles(uint row, uint group) { return weight_words4[(quant_row(row) >> 2) + group]; }
 
+// The values that 32 nibbles stand for: 16 signed bytes.
+void table_group(uvec4 low, uvec4 table, out vec4 w[8]) {
+  for (uint i = 0u; i < 8u; ++i) {
+    const uint word = low[i >> 1] >> (4u * (i & 1u));
+    const uvec4 places = uvec4(word, word >> 8, word >> 16, word >> 24);
+    const bvec4 odd = notEqual(places & 4u, uvec4(0u));
+    const uvec4 chosen = mix(mix(uvec4(table.x), uvec4(table.y), odd), mix(uvec4(table.z), uvec4(table.w), odd), notEqual(places & 8u, uvec4(0u)));
+    w[i] = vec4(ivec4(chosen << (24u - 8u * (places & 3u))) >> 24);
+  }
+}
+
 // Scale and negative minimum of a group of 32, for q4_K and q5_K: 8 groups share four words, which are f16 d and dmin, the low
 // four bits of 8 scales, of 8 mins, and their high two bits, the mins' above the scales'.
 vec2 k_scale_and_min(uint row, uint group) {

@@ -13,6 +13,8 @@
 #define RONDO_TYPE_Q5_K 10u
 #define RONDO_TYPE_Q2_K 11u
 #define RONDO_TYPE_Q3_K 12u
+#define RONDO_TYPE_IQ4_NL 13u
+#define RONDO_TYPE_MXFP4 14u
 
 layout(std430, set = 0, binding = RONDO_WEIGHT_BINDING) readonly buffer WeightWords { uint weight_words[]; };
 layout(std430, set = 0, binding = RONDO_WEIGHT_BINDING) readonly buffer WeightWords2 { uvec2 weight_words2[]; };
@@ -22,6 +24,8 @@ layout(std430, set = 0, binding = RONDO_WEIGHT_BINDING) readonly buffer WeightWo
 #include "lib/block_bf16.glsl"
 #include "lib/block_f16.glsl"
 #include "lib/block_f32.glsl"
+#include "lib/block_iq4_nl.glsl"
+#include "lib/block_mxfp4.glsl"
 #include "lib/block_q2_k.glsl"
 #include "lib/block_q3_k.glsl"
 #include "lib/block_q4_0.glsl"
@@ -48,6 +52,8 @@ float weight_group(uint row, uint group, out vec4 w[8]) {
     case RONDO_TYPE_Q4_K: weight_group_q4_k(row, group, w); return 1.0;
     case RONDO_TYPE_Q5_K: weight_group_q5_k(row, group, w); return 1.0;
     case RONDO_TYPE_Q6_K: weight_group_q6_k(row, group, w); return 1.0;
+    case RONDO_TYPE_MXFP4: return weight_group_mxfp4(row, group, w);
+    case RONDO_TYPE_IQ4_NL: weight_group_iq4_nl(row, group, w); break;
     case RONDO_TYPE_Q8_0: weight_group_q8_0(row, group, w); break;
     default: weight_group_q4_0(row, group, w); break;
   }

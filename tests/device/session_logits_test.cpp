@@ -33,6 +33,7 @@ constexpr Case kCases[] = {
     {"TinyQ2_K", "quant/tiny-Q2_K.gguf", "quant/tiny-Q2_K.expected.safetensors", false},
     {"TinyQ3_K", "quant/tiny-Q3_K_M.gguf", "quant/tiny-Q3_K_M.expected.safetensors", false},
     {"TinyQ5_K", "quant/tiny-Q5_K_M.gguf", "quant/tiny-Q5_K_M.expected.safetensors", false},
+    {"TinyIQ4_NL", "quant/tiny-IQ4_NL.gguf", "quant/tiny-IQ4_NL.expected.safetensors", false},
 };
 
 /// Bounds on the logits, as parts of their range: what f32 arithmetic costs, and what rounding K and V to f16 costs.

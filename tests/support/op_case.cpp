@@ -108,6 +108,8 @@ void put_bits_block(std::vector<std::byte>& bytes, Type type, std::mt19937& bits
     case Type::kQ4_1: scale(0, 8, 0.5f), scale(2, -1, -4); break;
     case Type::kQ5_0: scale(0, 16, 0.125f); break;
     case Type::kQ5_1: scale(0, 16, 0.125f), scale(2, -1, -2); break;
+    case Type::kIQ4_NL: scale(0, 127, 0x1p-5f); break;
+    case Type::kMXFP4: block[0] = static_cast<std::byte>(whole ? 126 : (values == WeightValues::kLarge ? 138 : 122) + below(bits, 4)); break;
     case Type::kQ2_K: scale(80, 15 * 3, 0.5f), scale(82, 15, 0.5f), mask(0, 16, 0x33); break;
     case Type::kQ3_K:
       scale(108, 32 * 4, 0.25f), mask(96, 8, 0x33);

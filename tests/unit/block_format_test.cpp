@@ -6,6 +6,7 @@
 
 #include "graph/block_format.h"
 #include "graph/float16.h"
+#include "tests/support/microscaling.h"
 #include "tests/support/op_case.h"
 
 namespace rondo::graph {
@@ -41,15 +42,18 @@ float super_block_value(Type type, const std::uint32_t* quants, const std::uint3
 
 /// Element k of a row of blocks of 32.
 float block_value(Type type, const std::uint32_t* quants, const std::uint32_t* scales, std::size_t k) {
+  constexpr float kTable[16] = {-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113};
   const std::size_t group = k / 32;
   const std::uint32_t q = field(quants, k, 4);
   const auto with_high = [&](std::uint32_t high) { return static_cast<float>(q | field(&high, k % 32, 1) << 4); };
   switch (type) {
     case Type::kQ8_0: return static_cast<float>(static_cast<std::int8_t>(quants[k / 4] >> (8 * (k % 4)))) * half_of(scales[group / 2], group % 2);
+    case Type::kQ4_0: return (static_cast<float>((quants[k / 8] >> (4 * (k % 8))) & 15u) - 8.0f) * half_of(scales[group / 2], group % 2);
     case Type::kQ4_1: return static_cast<float>(q) * half_of(scales[group], 0) + half_of(scales[group], 1);
     case Type::kQ5_0: return (with_high(scales[group / 2 * 3 + 1 + group % 2]) - 16.0f) * half_of(scales[group / 2 * 3], group % 2);
     case Type::kQ5_1: return with_high(scales[group * 2 + 1]) * half_of(scales[group * 2], 0) + half_of(scales[group * 2], 1);
-    default: return (static_cast<float>((quants[k / 8] >> (4 * (k % 8))) & 15u) - 8.0f) * half_of(scales[group / 2], group % 2);
+    case Type::kIQ4_NL: return kTable[q] * half_of(scales[group / 2], group % 2);
+    default: return tests::e2m1_value(q) * tests::e8m0_value(scales[group / 4] >> (8 * (group % 4)) & 255u);
   }
 }
 
@@ -87,6 +91,7 @@ class BlockFormatTest : public ::testing::TestWithParam<Type> {
       case Type::kQ4_1: return groups;
       case Type::kQ5_0: return (groups + 1) / 2 * 3;
       case Type::kQ5_1: return groups * 2;
+      case Type::kMXFP4: return (groups + 3) / 4;
       case Type::kQ4_K:
       case Type::kQ5_K: return groups / 8 * 4;
       case Type::kQ2_K:
@@ -329,6 +334,36 @@ TEST(BlockFormatValuesTest, Q5_K) {
   EXPECT_EQ(values[256 + 32], 0.0f) << "group 1 has scale and min 0";
   EXPECT_EQ(values[256 + 255], 0.5f * 49 * 18 - 0.25f * 63);
   EXPECT_EQ(values[256 + 254], -0.25f * 63);
+}
+
+TEST(BlockFormatValuesTest, IQ4_NL) {
+  constexpr float kTable[16] = {-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113};
+  std::vector<std::byte> row(18);
+  put_half(row.data(), 0.5f);
+  for (std::size_t i = 0; i < 16; ++i) row[2 + i] = static_cast<std::byte>(i | (15 - i) << 4);
+  const std::vector<float> values = values_of(Type::kIQ4_NL, row, 32);
+  for (std::size_t i = 0; i < 16; ++i) {
+    EXPECT_EQ(values[i], 0.5f * kTable[i]);
+    EXPECT_EQ(values[16 + i], 0.5f * kTable[15 - i]);
+  }
+}
+
+/// All scales and all numbers, against the definition of the formats.
+TEST(BlockFormatValuesTest, MXFP4) {
+  std::vector<std::byte> row(17);
+  for (std::size_t i = 0; i < 16; ++i) row[1 + i] = static_cast<std::byte>(i | (15 - i) << 4);
+  for (std::uint32_t exponent = 0; exponent < 256; ++exponent) {
+    row[0] = static_cast<std::byte>(exponent);
+    const std::vector<float> values = values_of(Type::kMXFP4, row, 32);
+    for (std::uint32_t i = 0; i < 16; ++i) {
+      if (exponent == 255) {
+        EXPECT_TRUE(std::isnan(values[i]) && std::isnan(values[16 + i])) << i;
+        continue;
+      }
+      EXPECT_EQ(values[i], tests::e2m1_value(i) * tests::e8m0_value(exponent)) << "scale " << exponent << ", number " << i;
+      EXPECT_EQ(values[16 + i], tests::e2m1_value(15 - i) * tests::e8m0_value(exponent)) << "scale " << exponent << ", number " << 15 - i;
+    }
+  }
 }
 
 TEST(BlockFormatValuesTest, FileRowBytes) {
