@@ -6,6 +6,8 @@
 #include <gtest/gtest.h>
 
 #include "graph/hazards.h"
+#include "models/checkpoint.h"
+#include "models/reference.h"
 #include "models/session_state.h"
 #include "tests/device/session_harness.h"
 
@@ -70,6 +72,19 @@ TEST_P(ReferenceTest, LogitsAreWithinTheirBound) {
       EXPECT_LE(relative_to_range(*logits, wanted.logits), bound_of(kv_type)) << name_of(kv_type) << (fusion ? "" : ", no fusion");
     }
   }
+}
+
+/// The oracle of tests that have no file of such logits; without a device.
+TEST_P(ReferenceTest, LogitsOfTheInterpreterAreWithinTheirBound) {
+  RONDO_REQUIRE_CASE();
+  const Expected wanted = expected();
+  Result<ByteSource> source = open_file(path_of(GetParam().gguf));
+  RONDO_ASSERT_OK(source.status());
+  const Result<std::unique_ptr<models::Checkpoint>> checkpoint = models::open_checkpoint(std::move(source).value());
+  RONDO_ASSERT_OK(checkpoint.status());
+  const Result<std::vector<float>> logits = models::reference_logits(**checkpoint, wanted.input, graph::Type::kF32);
+  RONDO_ASSERT_OK(logits.status());
+  EXPECT_LE(relative_to_range(*logits, wanted.logits), 1e-5);
 }
 
 TEST_P(ReferenceTest, AWrongReferenceIsRejected) {
