@@ -3,8 +3,13 @@
 // On the device a weight of N rows and K columns is one block: a plane of quants (row after row, each `row_words` words),
 // then, at `scale_offset_words`, a plane of scales (each row `scale_row_words` words). K is padded with zeros to whole groups
 // of 32; every row of quants is a multiple of 16 bytes. The kernels' side is shaders/lib/block_<type>.glsl, which says what
-// the words of quants hold. Scales: an f16 for each group, two a word (q8_0, q4_0), or the scales of 8 groups together in four
-// words (q4_K) or five (q6_K).
+// the words of quants hold. Scales, by type:
+//   q8_0, q4_0, iq4_nl  an f16 for each group, two a word
+//   q4_1                a word for each group: f16 scale and minimum
+//   q5_0, q5_1          as q4_0 and q4_1, each with a word of high bits for each group: three words for two, two for one
+//   mxfp4               a byte for each group, four a word
+//   q4_K, q5_K          8 groups together in four words
+//   q2_K, q3_K, q6_K    8 groups together in five words
 // Pure functions, no state. Format: the GGUF specification (ggml-org/ggml, docs/gguf.md) and the types' published layouts.
 #pragma once
 

@@ -14,6 +14,15 @@ const char* type_name(Type type) {
     case Type::kQ4_0: return "q4_0";
     case Type::kQ4_K: return "q4_K";
     case Type::kQ6_K: return "q6_K";
+    case Type::kBF16: return "bf16";
+    case Type::kQ4_1: return "q4_1";
+    case Type::kQ5_0: return "q5_0";
+    case Type::kQ5_1: return "q5_1";
+    case Type::kQ5_K: return "q5_K";
+    case Type::kQ2_K: return "q2_K";
+    case Type::kQ3_K: return "q3_K";
+    case Type::kIQ4_NL: return "iq4_nl";
+    case Type::kMXFP4: return "mxfp4";
     case Type::kI32: return "i32";
   }
   return "?";

@@ -15,7 +15,24 @@
 namespace rondo::graph {
 
 /// Element types of activations, caches, ids and weights. The order is the value of the shaders' type constants.
-enum class Type : std::uint8_t { kF32 = 0, kF16 = 1, kQ8_0 = 2, kQ4_0 = 3, kQ4_K = 4, kQ6_K = 5, kI32 = 6 };
+enum class Type : std::uint8_t {
+  kF32 = 0,
+  kF16 = 1,
+  kQ8_0 = 2,
+  kQ4_0 = 3,
+  kQ4_K = 4,
+  kQ6_K = 5,
+  kBF16 = 6,
+  kQ4_1 = 7,
+  kQ5_0 = 8,
+  kQ5_1 = 9,
+  kQ5_K = 10,
+  kQ2_K = 11,
+  kQ3_K = 12,
+  kIQ4_NL = 13,
+  kMXFP4 = 14,
+  kI32 = 15,
+};
 
 /// "f32", "q8_0", ...
 const char* type_name(Type type);

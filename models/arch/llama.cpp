@@ -109,6 +109,15 @@ std::optional<graph::Type> find_weight_type(GgmlType type) {
     case GgmlType::kQ4_0: return graph::Type::kQ4_0;
     case GgmlType::kQ4_K: return graph::Type::kQ4_K;
     case GgmlType::kQ6_K: return graph::Type::kQ6_K;
+    case GgmlType::kBF16: return graph::Type::kBF16;
+    case GgmlType::kQ4_1: return graph::Type::kQ4_1;
+    case GgmlType::kQ5_0: return graph::Type::kQ5_0;
+    case GgmlType::kQ5_1: return graph::Type::kQ5_1;
+    case GgmlType::kQ5_K: return graph::Type::kQ5_K;
+    case GgmlType::kQ2_K: return graph::Type::kQ2_K;
+    case GgmlType::kQ3_K: return graph::Type::kQ3_K;
+    case GgmlType::kIQ4_NL: return graph::Type::kIQ4_NL;
+    case GgmlType::kMXFP4: return graph::Type::kMXFP4;
     default: return std::nullopt;
   }
 }
@@ -166,8 +175,8 @@ class WeightFinder {
     }
     const std::optional<graph::Type> kept = find_weight_type(tensor->type);
     if (!kept) {
-      return unsupported(file_, fmt::format("tensor '{}' is {}, a weight type that is not there yet (f32, f16, q8_0, q4_0, q4_K and q6_K are)", name,
-                                            ggml_type_info(tensor->type).name));
+      return unsupported(file_, fmt::format("tensor '{}' is {}, a weight type that is not there yet (f32, f16, bf16, q8_0, q4_0, q4_1, q5_0, q5_1, q2_K to q6_K, iq4_nl and mxfp4 "
+                                            "are)", name, ggml_type_info(tensor->type).name));
     }
     type = *kept;
     return tensor;

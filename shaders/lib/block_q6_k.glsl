@@ -1,14 +1,13 @@
-// 32 elements = 4 words of low nibbles as in block_q4_k.glsl and 2 words of high pairs of bits: byte b of word h has element
-// 16 h + 4 j + b in its bits 2 j and 2 j + 1. A block of 256 has its 32 words of nibbles first, then its 16 of pairs.
+// 32 elements = 4 words of low nibbles and 2 words of high pairs of bits. A block of 256 has its 32 words of nibbles first, then
+// its 16 of pairs.
 // Value: d scale (q - 32), with a signed byte of scale for 16 elements. A block has five words of scales: f16 d, the bytes.
 // The products are exact.
 void weight_group_q6_k(uint row, uint group, out vec4 w[8]) {
-  const uint block = (row * weight_layout.row_words >> 2) + (group >> 3) * 12u;
+  const uint block = (quant_row(row) >> 2) + (group >> 3) * 12u;
   const uvec4 low = weight_words4[block + (group & 7u)];
   const uvec2 high = weight_words2[2u * block + 16u + (group & 7u)];
-  const uint scales = weight_layout.scale_offset_words + row * weight_layout.scale_row_words + (group >> 3) * 5u;
-  const int bytes = int(weight_words[scales + 1u + ((group >> 1) & 3u)] >> (16u * (group & 1u)));
-  const vec2 factors = unpackHalf2x16(weight_words[scales]).x * vec2(float((bytes << 24) >> 24), float((bytes << 16) >> 24));
+  const uint scales = k_scales(row, group);
+  const vec2 factors = unpackHalf2x16(weight_words[scales]).x * signed_bytes(k_scale_bytes(scales, group)).xy;
   for (uint i = 0u; i < 4u; ++i) {
     const uint pairs = high[i >> 1] >> (4u * (i & 1u));
     const float factor = factors[i >> 1];

@@ -1,9 +1,4 @@
 // 32 elements = 8 words of four signed bytes; one f16 scale, applied by the caller.
-vec4 signed_bytes(uint word) {
-  const int bits = int(word);
-  return vec4(float((bits << 24) >> 24), float((bits << 16) >> 24), float((bits << 8) >> 24), float(bits >> 24));
-}
-
 void weight_group_q8_0(uint row, uint group, out vec4 w[8]) {
   const uint at = (row * weight_layout.row_words >> 2) + group * 2u;
   for (uint i = 0u; i < 2u; ++i) {

@@ -319,7 +319,7 @@ TEST(GreedyTest, OnTheDevicesOfProfiles) {
     const Arguments as = {"--as", profile};
     const std::string stories = testing::test_data_path("stories260K/");
     expect_fixture(stories + "stories260K.gguf", stories + "expected.safetensors", 5, as);
-    for (const std::string type : {"F16", "Q8_0", "Q4_0", "Q4_K_M", "Q6_K"}) {
+    for (const std::string type : {"F16", "BF16", "Q8_0", "Q4_0", "Q5_0", "Q3_K_M", "Q4_K_M", "Q6_K", "IQ4_NL"}) {
       const std::string name = testing::test_data_path("quant/tiny-" + type);
       expect_fixture(name + ".gguf", name + ".expected.safetensors", 24, as);
     }

@@ -8,57 +8,24 @@
 #include "models/checkpoint.h"
 #include "models/reference.h"
 #include "tests/device/session_harness.h"
+#include "tests/support/gguf_copy.h"
 
 namespace rondo::tests {
 namespace {
 
-using models::GgufFile;
 using models::GgufTensor;
-using models::GgufValue;
-using models::GgufValueType;
 using testing::GgufWriter;
-
-/// The kinds of values that Llama files have.
-void copy_metadata(const GgufFile& file, GgufWriter& writer) {
-  for (const auto& [key, value] : file.metadata()) {
-    switch (value.type) {
-      case GgufValueType::kU32: writer.u32(key, static_cast<std::uint32_t>(value.unsigned_value)); break;
-      case GgufValueType::kF32: writer.f32(key, static_cast<float>(value.float_value)); break;
-      case GgufValueType::kBool: writer.boolean(key, value.unsigned_value != 0); break;
-      case GgufValueType::kString: writer.string(key, value.string); break;
-      case GgufValueType::kArray:
-        if (value.element_type == GgufValueType::kString) {
-          std::vector<std::string> strings;
-          for (std::size_t i = 0; i < value.strings.size(); ++i) strings.emplace_back(value.strings[i]);
-          writer.strings(key, strings);
-        } else if (value.element_type == GgufValueType::kF32) {
-          writer.f32s(key, value.f32s);
-        } else {
-          writer.i32s(key, value.i32s);
-        }
-        break;
-      default: ADD_FAILURE() << key << " is " << value.text();
-    }
-  }
-}
-
-struct Source {
-  explicit Source(const char* name) : bytes(testing::read_whole_file(testing::test_data_path(name))), file(GgufFile::parse(testing::source_of(bytes)).value()) {}
-
-  std::string bytes;
-  GgufFile file;
-};
 
 /// One model quantised in two ways: the values and the second feed-forward matrices in Q6_K, all others in Q4_K.
 std::string mixed_file() {
-  const Source most("quant/tiny-Q4_K_M.gguf"), some("quant/tiny-Q6_K.gguf");
+  const testing::GgufCopy most("quant/tiny-Q4_K_M.gguf"), some("quant/tiny-Q6_K.gguf");
   GgufWriter writer;
-  copy_metadata(most.file, writer);
+  testing::copy_metadata(most.file, writer);
   for (const GgufTensor& tensor : most.file.tensors()) {
     const bool other = tensor.name.find(".attn_v.") != std::string::npos || tensor.name.find(".ffn_down.") != std::string::npos;
-    const Source& from = other ? some : most;
+    const testing::GgufCopy& from = other ? some : most;
     const GgufTensor& copied = *from.file.find_tensor(tensor.name);
-    writer.tensor(copied.name, {copied.dims.begin(), copied.dims.begin() + copied.n_dims}, copied.type, std::string_view(from.bytes).substr(copied.offset_bytes, copied.size_bytes));
+    writer.tensor(copied.name, {copied.dims.begin(), copied.dims.begin() + copied.n_dims}, copied.type, from.data(copied));
   }
   return writer.build();
 }

@@ -96,6 +96,7 @@ constexpr PiecesCase kPiecesCases[] = {
     {"BundledGpu", "tiny-Q4_0.gguf", "tiny-Q4_0.expected.safetensors", true, "other"},
     {"BundledCpu", "tiny-Q4_0.gguf", "tiny-Q4_0.expected.safetensors", true, "cpu"},
     {"F16Gpu", "quant/tiny-F16.gguf", "quant/tiny-F16.expected.safetensors", false, "other"},
+    {"Q5_0Gpu", "quant/tiny-Q5_0.gguf", "quant/tiny-Q5_0.expected.safetensors", false, "other"},
     {"Q4_KCpu", "quant/tiny-Q4_K_M.gguf", "quant/tiny-Q4_K_M.expected.safetensors", false, "cpu"},
 };
 INSTANTIATE_TEST_SUITE_P(Models, PiecesTest, ::testing::ValuesIn(kPiecesCases),

@@ -6,6 +6,8 @@
 #include <gtest/gtest.h>
 
 #include "graph/hazards.h"
+#include "models/checkpoint.h"
+#include "models/reference.h"
 #include "models/session_state.h"
 #include "tests/device/session_harness.h"
 
@@ -26,6 +28,14 @@ constexpr Case kCases[] = {
     {"TinyQ8_0", "quant/tiny-Q8_0.gguf", "quant/tiny-Q8_0.expected.safetensors", false},
     {"TinyQ4_K", "quant/tiny-Q4_K_M.gguf", "quant/tiny-Q4_K_M.expected.safetensors", false},
     {"TinyQ6_K", "quant/tiny-Q6_K.gguf", "quant/tiny-Q6_K.expected.safetensors", false},
+    {"TinyBF16", "quant/tiny-BF16.gguf", "quant/tiny-BF16.expected.safetensors", false},
+    {"TinyQ4_1", "quant/tiny-Q4_1.gguf", "quant/tiny-Q4_1.expected.safetensors", false},
+    {"TinyQ5_0", "quant/tiny-Q5_0.gguf", "quant/tiny-Q5_0.expected.safetensors", false},
+    {"TinyQ5_1", "quant/tiny-Q5_1.gguf", "quant/tiny-Q5_1.expected.safetensors", false},
+    {"TinyQ2_K", "quant/tiny-Q2_K.gguf", "quant/tiny-Q2_K.expected.safetensors", false},
+    {"TinyQ3_K", "quant/tiny-Q3_K_M.gguf", "quant/tiny-Q3_K_M.expected.safetensors", false},
+    {"TinyQ5_K", "quant/tiny-Q5_K_M.gguf", "quant/tiny-Q5_K_M.expected.safetensors", false},
+    {"TinyIQ4_NL", "quant/tiny-IQ4_NL.gguf", "quant/tiny-IQ4_NL.expected.safetensors", false},
 };
 
 /// Bounds on the logits, as parts of their range: what f32 arithmetic costs, and what rounding K and V to f16 costs.
@@ -62,6 +72,19 @@ TEST_P(ReferenceTest, LogitsAreWithinTheirBound) {
       EXPECT_LE(relative_to_range(*logits, wanted.logits), bound_of(kv_type)) << name_of(kv_type) << (fusion ? "" : ", no fusion");
     }
   }
+}
+
+/// The oracle of tests that have no file of such logits; without a device.
+TEST_P(ReferenceTest, LogitsOfTheInterpreterAreWithinTheirBound) {
+  RONDO_REQUIRE_CASE();
+  const Expected wanted = expected();
+  Result<ByteSource> source = open_file(path_of(GetParam().gguf));
+  RONDO_ASSERT_OK(source.status());
+  const Result<std::unique_ptr<models::Checkpoint>> checkpoint = models::open_checkpoint(std::move(source).value());
+  RONDO_ASSERT_OK(checkpoint.status());
+  const Result<std::vector<float>> logits = models::reference_logits(**checkpoint, wanted.input, graph::Type::kF32);
+  RONDO_ASSERT_OK(logits.status());
+  EXPECT_LE(relative_to_range(*logits, wanted.logits), 1e-5);
 }
 
 TEST_P(ReferenceTest, AWrongReferenceIsRejected) {

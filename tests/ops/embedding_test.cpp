@@ -60,7 +60,7 @@ TEST_P(EmbeddingTest, RowsBeyondTheCountStayUntouched) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Types, EmbeddingTest, ::testing::Values(Type::kF32, Type::kF16, Type::kQ8_0, Type::kQ4_0, Type::kQ4_K, Type::kQ6_K),
+INSTANTIATE_TEST_SUITE_P(Types, EmbeddingTest, ::testing::ValuesIn(kWeightTypes),
                          [](const ::testing::TestParamInfo<Type>& tested) { return std::string(graph::type_name(tested.param)); });
 
 /// The step's last rows are gathered from activations: rows that are not padded to groups, at a stride.

@@ -91,7 +91,7 @@ TEST_P(LinearGluTest, RowsBeyondTheCountStayUntouched) {
 }
 
 INSTANTIATE_TEST_SUITE_P(TypesAndKernels, LinearGluTest,
-                         ::testing::Combine(::testing::Values(Type::kF32, Type::kF16, Type::kQ8_0, Type::kQ4_0, Type::kQ4_K, Type::kQ6_K), ::testing::Values("vector", "wide", "tiled")),
+                         ::testing::Combine(::testing::ValuesIn(kWeightTypes), ::testing::Values("vector", "wide", "tiled")),
                          [](const ::testing::TestParamInfo<std::tuple<Type, const char*>>& tested) {
                            return fmt::format("{}_{}", graph::type_name(std::get<0>(tested.param)), std::get<1>(tested.param));
                          });

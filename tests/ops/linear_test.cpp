@@ -134,7 +134,7 @@ std::string param_name(const ::testing::TestParamInfo<std::tuple<Type, const cha
 }
 
 INSTANTIATE_TEST_SUITE_P(TypesAndKernels, LinearTest,
-                         ::testing::Combine(::testing::Values(Type::kF32, Type::kF16, Type::kQ8_0, Type::kQ4_0, Type::kQ4_K, Type::kQ6_K),
+                         ::testing::Combine(::testing::ValuesIn(kWeightTypes),
                                             ::testing::Values("vector", "wide", "tiled")),
                          param_name);
 

@@ -1,6 +1,7 @@
 #include "tests/support/op_case.h"
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 #include <random>
 
@@ -93,6 +94,33 @@ void put_q6_k_block(std::vector<std::byte>& bytes, std::mt19937& bits, WeightVal
   put(bytes, block, sizeof block);
 }
 
+/// A block of which all bits are random but those of its scales: every quant of these types is a whole number of few bits.
+void put_bits_block(std::vector<std::byte>& bytes, Type type, std::mt19937& bits, WeightValues values) {
+  const bool whole = values == WeightValues::kInteger;
+  std::vector<std::byte> block(graph::find_block_format(type)->block_bytes);
+  for (std::byte& byte : block) byte = static_cast<std::byte>(below(bits, 256));
+  const auto mask = [&](std::size_t first, std::size_t n, std::uint32_t kept) {
+    for (std::size_t i = first; whole && i < first + n; ++i) block[i] &= static_cast<std::byte>(kept);
+  };
+  // Puts an f16 number that makes values of about the wanted magnitude of integers up to `largest`.
+  const auto scale = [&](std::size_t at, float largest, float whole_value) { put_half(block.data() + at, whole ? whole_value : magnitude(bits, values) / largest); };
+  switch (type) {
+    case Type::kQ4_1: scale(0, 8, 0.5f), scale(2, -1, -4); break;
+    case Type::kQ5_0: scale(0, 16, 0.125f); break;
+    case Type::kQ5_1: scale(0, 16, 0.125f), scale(2, -1, -2); break;
+    case Type::kIQ4_NL: scale(0, 127, 0x1p-5f); break;
+    case Type::kMXFP4: block[0] = static_cast<std::byte>(whole ? 126 : (values == WeightValues::kLarge ? 138 : 122) + below(bits, 4)); break;
+    case Type::kQ2_K: scale(80, 15 * 3, 0.5f), scale(82, 15, 0.5f), mask(0, 16, 0x33); break;
+    case Type::kQ3_K:
+      scale(108, 32 * 4, 0.25f), mask(96, 8, 0x33);
+      if (whole) std::fill_n(block.begin() + 104, 4, std::byte{0xaa});  // scales of 0 to 3 behind 32
+      break;
+    case Type::kQ5_K: scale(0, 63 * 16, 0x1p-5f), scale(2, 63, 0.5f), mask(4, 8, 0x03), mask(12, 4, 0x33); break;
+    default: break;
+  }
+  bytes.insert(bytes.end(), block.begin(), block.end());
+}
+
 /// A block of 32 quants behind its scale.
 void put_block(std::vector<std::byte>& bytes, Type type, std::mt19937& bits, WeightValues values) {
   const float largest = type == Type::kQ8_0 ? 127.0f : 8.0f;
@@ -126,14 +154,17 @@ std::vector<std::byte> weight_rows(Type type, std::int64_t rows, std::int64_t co
     for (std::size_t block = 0; block < n / graph::find_block_format(type)->block_elements; ++block) {
       if (type == Type::kQ4_K) put_q4_k_block(bytes, bits, values);
       else if (type == Type::kQ6_K) put_q6_k_block(bytes, bits, values);
-      else put_block(bytes, type, bits, values);
+      else if (type == Type::kQ8_0 || type == Type::kQ4_0) put_block(bytes, type, bits, values);
+      else put_bits_block(bytes, type, bits, values);
     }
     return bytes;
   }
   const std::vector<float> dense = values == WeightValues::kInteger ? integer_values(n, seed, 3) : random_values(n, seed, values == WeightValues::kLarge ? 1e4f : 1.0f);
   for (float value : dense) {
     const std::uint16_t half = graph::float_to_half(value);
+    const auto upper = static_cast<std::uint16_t>(std::bit_cast<std::uint32_t>(value) >> 16);
     if (type == Type::kF16) put(bytes, &half, 2);
+    else if (type == Type::kBF16) put(bytes, &upper, 2);
     else put(bytes, &value, 4);
   }
   return bytes;

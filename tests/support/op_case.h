@@ -20,10 +20,15 @@ std::vector<float> random_values(std::size_t n, std::uint32_t seed, float scale 
 std::vector<float> integer_values(std::size_t n, std::uint32_t seed, int limit);          ///< whole numbers in [-limit, limit]
 
 enum class WeightValues : std::uint8_t {
-  kInteger,  ///< whole numbers in [-3, 3], scales 1 (with blocks of 256 also 2)
+  kInteger,  ///< whole numbers or multiples of 1/32, at most 5: numbers of so few bits that all sums are exact
   kRandom,   ///< uniform in about [-1, 1], block scales of their own
   kLarge,    ///< magnitudes about 1e4, as far as the type has them
 };
+
+/// All types that weights have.
+inline constexpr graph::Type kWeightTypes[] = {graph::Type::kF32,  graph::Type::kF16,  graph::Type::kBF16, graph::Type::kQ8_0, graph::Type::kQ4_0,
+                                               graph::Type::kQ4_1, graph::Type::kQ5_0, graph::Type::kQ5_1, graph::Type::kQ2_K, graph::Type::kQ3_K,
+                                               graph::Type::kQ4_K, graph::Type::kQ5_K, graph::Type::kQ6_K, graph::Type::kIQ4_NL, graph::Type::kMXFP4};
 
 /// Rows of a weight in file order, as BlockFormat takes them.
 std::vector<std::byte> weight_rows(graph::Type type, std::int64_t rows, std::int64_t columns, std::uint32_t seed, WeightValues values);

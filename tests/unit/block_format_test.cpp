@@ -1,3 +1,4 @@
+#include <bit>
 #include <cmath>
 #include <cstring>
 
@@ -5,6 +6,7 @@
 
 #include "graph/block_format.h"
 #include "graph/float16.h"
+#include "tests/support/microscaling.h"
 #include "tests/support/op_case.h"
 
 namespace rondo::graph {
@@ -14,36 +16,62 @@ using tests::weight_rows;
 using tests::weight_values;
 using tests::WeightValues;
 
-/// Element k of row n of a type with blocks of 256, bit by bit in the order that block_q4_k.glsl and block_q6_k.glsl define.
-float k_plane_value(Type type, const PlaneLayout& layout, const std::vector<std::uint32_t>& words, std::size_t n, std::size_t k) {
-  const auto byte_of = [](std::uint32_t word, std::size_t which) { return word >> (8 * which) & 255u; };
-  const std::size_t block = k / 256, group = k % 256 / 32, e = k % 32;
-  const std::uint32_t* row = words.data() + n * layout.row_words + block * (type == Type::kQ4_K ? 32 : 48);
-  const std::uint32_t* scales = words.data() + layout.scale_offset_words + n * layout.scale_row_words + block * (type == Type::kQ4_K ? 4 : 5);
-  const float d = half_to_float(static_cast<std::uint16_t>(scales[0])), dmin = half_to_float(static_cast<std::uint16_t>(scales[0] >> 16));
-  const std::uint32_t low = byte_of(row[group * 4 + e / 8], e % 4) >> (e % 8 / 4 * 4) & 15u;
-  if (type == Type::kQ4_K) {
-    const auto field = [&](std::size_t which) { return static_cast<float>((scales[1 + which] >> (4 * group) & 15u) | (scales[3] >> (16 * which + 2 * group) & 3u) << 4); };
-    return d * field(0) * static_cast<float>(low) - dmin * field(1);
+/// Field e of `width` bits in a plane in the order of lib/block_bits.glsl.
+std::uint32_t field(const std::uint32_t* words, std::size_t e, std::uint32_t width) {
+  const std::size_t each = 32 / width, in_word = e % each;
+  return words[e / each] >> (8 * (in_word % 4) + width * (in_word / 4)) & ((1u << width) - 1);
+}
+
+float half_of(std::uint32_t word, std::size_t which) { return half_to_float(static_cast<std::uint16_t>(word >> (16 * which))); }
+
+/// Element e of a block of 256, whose words lie one after the other.
+float super_block_value(Type type, const std::uint32_t* quants, const std::uint32_t* scales, std::size_t e) {
+  const float d = half_of(scales[0], 0), dmin = half_of(scales[0], 1);
+  const std::size_t group = e / 32, part = e / 16;
+  const std::uint32_t byte = scales[1 + part / 4] >> (8 * (part % 4)) & 255u;  // of the types with five words
+  const auto signed_scale = static_cast<float>(static_cast<std::int8_t>(byte));
+  const auto six_bits = [&](std::size_t which) { return static_cast<float>((scales[1 + which] >> (4 * group) & 15u) | (scales[3] >> (16 * which + 2 * group) & 3u) << 4); };
+  switch (type) {
+    case Type::kQ2_K: return d * static_cast<float>(byte & 15u) * static_cast<float>(field(quants, e, 2)) - dmin * static_cast<float>(byte >> 4);
+    case Type::kQ3_K: return d * signed_scale * (static_cast<float>(field(quants, e, 2) | field(quants + 16, e, 1) << 2) - 4.0f);
+    case Type::kQ4_K: return d * six_bits(0) * static_cast<float>(field(quants, e, 4)) - dmin * six_bits(1);
+    case Type::kQ5_K: return d * six_bits(0) * static_cast<float>(field(quants, e, 4) | field(quants + 32, e, 1) << 4) - dmin * six_bits(1);
+    default: return d * signed_scale * (static_cast<float>(field(quants, e, 4) | field(quants + 32, e, 2) << 4) - 32.0f);
   }
-  const std::uint32_t high = byte_of(row[32 + group * 2 + e / 16], e % 4) >> (e % 16 / 4 * 2) & 3u;
-  return d * static_cast<float>(static_cast<std::int8_t>(byte_of(scales[1 + group / 2], group % 2 * 2 + e / 16))) * (static_cast<float>(low | high << 4) - 32.0f);
+}
+
+/// Element k of a row of blocks of 32.
+float block_value(Type type, const std::uint32_t* quants, const std::uint32_t* scales, std::size_t k) {
+  constexpr float kTable[16] = {-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113};
+  const std::size_t group = k / 32;
+  const std::uint32_t q = field(quants, k, 4);
+  const auto with_high = [&](std::uint32_t high) { return static_cast<float>(q | field(&high, k % 32, 1) << 4); };
+  switch (type) {
+    case Type::kQ8_0: return static_cast<float>(static_cast<std::int8_t>(quants[k / 4] >> (8 * (k % 4)))) * half_of(scales[group / 2], group % 2);
+    case Type::kQ4_0: return (static_cast<float>((quants[k / 8] >> (4 * (k % 8))) & 15u) - 8.0f) * half_of(scales[group / 2], group % 2);
+    case Type::kQ4_1: return static_cast<float>(q) * half_of(scales[group], 0) + half_of(scales[group], 1);
+    case Type::kQ5_0: return (with_high(scales[group / 2 * 3 + 1 + group % 2]) - 16.0f) * half_of(scales[group / 2 * 3], group % 2);
+    case Type::kQ5_1: return with_high(scales[group * 2 + 1]) * half_of(scales[group * 2], 0) + half_of(scales[group * 2], 1);
+    case Type::kIQ4_NL: return kTable[q] * half_of(scales[group / 2], group % 2);
+    default: return tests::e2m1_value(q) * tests::e8m0_value(scales[group / 4] >> (8 * (group % 4)) & 255u);
+  }
 }
 
 /// Element k of row n, as lib/block_<type>.glsl reads the planes of any type.
 float plane_value(Type type, const PlaneLayout& layout, const std::vector<std::uint32_t>& words, std::size_t n, std::size_t k) {
-  if (type == Type::kQ4_K || type == Type::kQ6_K) return k_plane_value(type, layout, words, n, k);
+  const BlockFormat& format = *find_block_format(type);
   const std::uint32_t* row = words.data() + n * layout.row_words;
-  const auto half_of = [](std::uint32_t word, std::size_t which) { return half_to_float(static_cast<std::uint16_t>(word >> (16 * which))); };
-  float value = 0;
-  switch (type) {
-    case Type::kF32: std::memcpy(&value, row + k, 4); return value;
-    case Type::kF16: return half_of(row[k / 2], k % 2);
-    case Type::kQ8_0: value = static_cast<float>(static_cast<std::int8_t>(row[k / 4] >> (8 * (k % 4)))); break;
-    default: value = static_cast<float>((row[k / 8] >> (4 * (k % 8))) & 15u) - 8.0f; break;
+  const std::uint32_t* scales = words.data() + layout.scale_offset_words + n * layout.scale_row_words;
+  if (format.block_elements == 256) {
+    const std::size_t block = k / 256;
+    return super_block_value(type, row + block * 8 * format.group_words, scales + block * format.scale_words, k % 256);
   }
-  const std::size_t group = k / 32;
-  return value * half_of(words[layout.scale_offset_words + n * layout.scale_row_words + group / 2], group % 2);
+  if (format.block_elements == 32) return block_value(type, row, scales, k);
+  switch (type) {
+    case Type::kF32: return std::bit_cast<float>(row[k]);
+    case Type::kF16: return half_of(row[k / 2], k % 2);
+    default: return std::bit_cast<float>(row[k / 2] >> (16 * (k % 2)) << 16);
+  }
 }
 
 class BlockFormatTest : public ::testing::TestWithParam<Type> {
@@ -55,10 +83,21 @@ class BlockFormatTest : public ::testing::TestWithParam<Type> {
     return {1, 2, 3, 31, 32, 33, 37, 64, 113, 257};
   }
   std::uint32_t scale_row_words(std::int64_t k) const {
-    switch (format().block_elements) {
-      case 1: return 0;
-      case 32: return static_cast<std::uint32_t>(k + 63) / 64;
-      default: return static_cast<std::uint32_t>(k / 256 * (GetParam() == Type::kQ4_K ? 4 : 5));
+    const auto groups = static_cast<std::uint32_t>((k + 31) / 32);
+    switch (GetParam()) {
+      case Type::kF32:
+      case Type::kF16:
+      case Type::kBF16: return 0;
+      case Type::kQ4_1: return groups;
+      case Type::kQ5_0: return (groups + 1) / 2 * 3;
+      case Type::kQ5_1: return groups * 2;
+      case Type::kMXFP4: return (groups + 3) / 4;
+      case Type::kQ4_K:
+      case Type::kQ5_K: return groups / 8 * 4;
+      case Type::kQ2_K:
+      case Type::kQ3_K:
+      case Type::kQ6_K: return groups / 8 * 5;
+      default: return (groups + 1) / 2;
     }
   }
   std::vector<std::uint32_t> repack(const std::vector<std::byte>& rows, std::int64_t n, std::int64_t k) const {
@@ -108,7 +147,7 @@ TEST_P(BlockFormatTest, LayoutFitsTheKernels) {
       EXPECT_EQ(layout.row_words % 4, 0u) << "rows are read 16 bytes at a time";
       EXPECT_EQ(layout.row_words, layout.groups * format().group_words);
       EXPECT_EQ(layout.scale_row_words, scale_row_words(k));
-      EXPECT_EQ(layout.scale_offset_words % 4, 0u) << "q4_K's scales are read 16 bytes at a time";
+      EXPECT_EQ(layout.scale_offset_words % 4, 0u) << "q4_K's and q5_K's scales are read 16 bytes at a time";
       EXPECT_EQ(layout.scale_offset_words, static_cast<std::uint64_t>(n) * layout.row_words);
       EXPECT_EQ(layout.size_bytes % 256, 0u);
       EXPECT_GE(layout.size_bytes, 4 * (layout.scale_offset_words + static_cast<std::uint64_t>(n) * layout.scale_row_words));
@@ -116,7 +155,7 @@ TEST_P(BlockFormatTest, LayoutFitsTheKernels) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Types, BlockFormatTest, ::testing::Values(Type::kF32, Type::kF16, Type::kQ8_0, Type::kQ4_0, Type::kQ4_K, Type::kQ6_K),
+INSTANTIATE_TEST_SUITE_P(Types, BlockFormatTest, ::testing::ValuesIn(tests::kWeightTypes),
                          [](const ::testing::TestParamInfo<Type>& tested) { return std::string(type_name(tested.param)); });
 
 /// Blocks written down by hand, against the formats' definitions.
@@ -192,6 +231,141 @@ TEST(BlockFormatValuesTest, Q6_K) {
   EXPECT_EQ(values[256 + 254], 0.5f * -128 * -32) << "the largest magnitude";
 }
 
+/// Writes an f16 number.
+void put_half(std::byte* to, float value) {
+  const std::uint16_t half = float_to_half(value);
+  std::memcpy(to, &half, 2);
+}
+
+std::vector<float> values_of(Type type, const std::vector<std::byte>& row, std::uint32_t k) {
+  std::vector<float> values(k, -1.0f);
+  find_block_format(type)->dequantize_row(row, k, values.data());
+  return values;
+}
+
+TEST(BlockFormatValuesTest, BF16) {
+  const std::vector<std::byte> row = {std::byte{0x80}, std::byte{0x3f}, std::byte{0x49}, std::byte{0xc0}, std::byte{0x01}, std::byte{0x00}};
+  EXPECT_EQ(values_of(Type::kBF16, row, 3), (std::vector<float>{1.0f, -3.140625f, std::bit_cast<float>(0x00010000u)}));
+}
+
+/// Scale 0.5, minimum -3: the nibbles of q4_0, the fifth bits in the order of the elements.
+TEST(BlockFormatValuesTest, BlocksWithMinimumsAndFifthBits) {
+  std::vector<std::byte> q4_1(2 * 20), q5_0(2 * 22), q5_1(2 * 24);  // the second block of a row
+  put_half(&q4_1[20], 0.5f), put_half(&q4_1[22], -3.0f), put_half(&q5_0[22], 0.5f), put_half(&q5_1[24], 0.5f), put_half(&q5_1[26], -3.0f);
+  q4_1[24 + 2] = q5_0[28 + 2] = q5_1[32 + 2] = std::byte{0xf1};  // element 2: 1, element 18: 15
+  q5_0[24] = q5_1[28] = std::byte{0x84};                         // element 2, element 7
+  q5_0[27] = q5_1[31] = std::byte{0x80};                         // element 31
+  std::vector<float> values = values_of(Type::kQ4_1, q4_1, 64);
+  EXPECT_EQ(values[0], 0.0f);
+  EXPECT_EQ(values[32], -3.0f);
+  EXPECT_EQ(values[32 + 2], 0.5f - 3);
+  EXPECT_EQ(values[32 + 18], 0.5f * 15 - 3);
+  values = values_of(Type::kQ5_0, q5_0, 64);
+  EXPECT_EQ(values[32], -8.0f);
+  EXPECT_EQ(values[32 + 2], 0.5f * (17 - 16));
+  EXPECT_EQ(values[32 + 7], 0.0f);
+  EXPECT_EQ(values[32 + 18], 0.5f * (15 - 16));
+  EXPECT_EQ(values[32 + 31], 0.0f);
+  values = values_of(Type::kQ5_1, q5_1, 64);
+  EXPECT_EQ(values[32], -3.0f);
+  EXPECT_EQ(values[32 + 2], 0.5f * 17 - 3);
+  EXPECT_EQ(values[32 + 7], 0.5f * 16 - 3);
+  EXPECT_EQ(values[32 + 18], 0.5f * 15 - 3);
+  EXPECT_EQ(values[32 + 31], 0.5f * 16 - 3);
+}
+
+TEST(BlockFormatValuesTest, Q2_K) {
+  std::vector<std::byte> row(2 * 84);
+  std::byte* block = row.data() + 84;
+  put_half(block + 80, 0.5f), put_half(block + 82, 0.25f);
+  for (int part = 0; part < 16; ++part) block[part] = static_cast<std::byte>(part | (15 - part) << 4);
+  block[16] = std::byte{0b00'01'10'11};       // elements 0 (3), 32 (2), 64 (1), 96 (0)
+  block[16 + 32 + 31] = std::byte{0b11'00'00'01};  // elements 159 (1), 255 (3)
+  const std::vector<float> values = values_of(Type::kQ2_K, row, 512);
+  EXPECT_EQ(values[255], 0.0f);
+  EXPECT_EQ(values[256], -0.25f * 15) << "a scale of 0";
+  EXPECT_EQ(values[256 + 32], 0.5f * 2 * 2 - 0.25f * 13);
+  EXPECT_EQ(values[256 + 48], -0.25f * 12) << "the second scale of a group";
+  EXPECT_EQ(values[256 + 64], 0.5f * 4 - 0.25f * 11);
+  EXPECT_EQ(values[256 + 96], -0.25f * 9);
+  EXPECT_EQ(values[256 + 159], 0.5f * 9 - 0.25f * 6);
+  EXPECT_EQ(values[256 + 255], 0.5f * 15 * 3);
+}
+
+TEST(BlockFormatValuesTest, Q3_K) {
+  std::vector<std::byte> row(2 * 110);
+  std::byte* block = row.data() + 110;
+  put_half(block + 108, 0.5f);
+  block[96] = std::byte{0xf1};          // low bits of scales 0 (1) and 8 (15)
+  block[103] = std::byte{0x20};         // of scales 7 (0) and 15 (2)
+  block[104] = std::byte{0b00'11'00'10};  // high bits of scales 0 (2), 4 (0), 8 (3), 12 (0)
+  block[107] = std::byte{0b01'00'11'00};  // of scales 3 (0), 7 (3), 11 (0), 15 (1)
+  block[0] = std::byte{0b0001'0001};      // high bits of elements 0 and 128
+  block[31] = std::byte{0b1000'0000};     // of element 255
+  block[32] = std::byte{0b00'00'00'10};   // element 0
+  block[32 + 32] = std::byte{0b00'00'00'01};       // element 128
+  block[32 + 32 + 31] = std::byte{0b11'00'00'00};  // element 255
+  const std::vector<float> values = values_of(Type::kQ3_K, row, 512);
+  EXPECT_EQ(values[255], 0.0f);
+  EXPECT_EQ(values[256], 0.5f * (33 - 32) * (6 - 4));
+  EXPECT_EQ(values[256 + 1], 0.5f * (33 - 32) * -4);
+  EXPECT_EQ(values[256 + 16], 0.5f * -32 * -4) << "the second scale of a group";
+  EXPECT_EQ(values[256 + 112], 0.5f * (48 - 32) * -4);
+  EXPECT_EQ(values[256 + 128], 0.5f * (63 - 32) * (5 - 4));
+  EXPECT_EQ(values[256 + 255], 0.5f * (18 - 32) * (7 - 4));
+}
+
+TEST(BlockFormatValuesTest, Q5_K) {
+  std::vector<std::byte> row(2 * 176);
+  std::byte* block = row.data() + 176;
+  put_half(block, 0.5f), put_half(block + 2, 0.25f);
+  block[4] = std::byte{33};                 // scale of group 0
+  block[8] = std::byte{7};                  // its minimum
+  block[7] = block[11] = std::byte{0xc0};   // group 7: scale 48 + 1, minimum 48 + 15
+  block[15] = std::byte{0xf1};
+  block[16] = std::byte{0b0000'0001};       // high bit of element 0
+  block[16 + 31] = std::byte{0b1000'0000};  // of element 255
+  block[48] = std::byte{0xf3};              // element 0: 3, element 32: 15
+  block[48 + 96 + 31] = std::byte{0x20};    // element 255: 2
+  const std::vector<float> values = values_of(Type::kQ5_K, row, 512);
+  EXPECT_EQ(values[255], 0.0f);
+  EXPECT_EQ(values[256], 0.5f * 33 * 19 - 0.25f * 7);
+  EXPECT_EQ(values[256 + 1], -0.25f * 7);
+  EXPECT_EQ(values[256 + 32], 0.0f) << "group 1 has scale and min 0";
+  EXPECT_EQ(values[256 + 255], 0.5f * 49 * 18 - 0.25f * 63);
+  EXPECT_EQ(values[256 + 254], -0.25f * 63);
+}
+
+TEST(BlockFormatValuesTest, IQ4_NL) {
+  constexpr float kTable[16] = {-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113};
+  std::vector<std::byte> row(18);
+  put_half(row.data(), 0.5f);
+  for (std::size_t i = 0; i < 16; ++i) row[2 + i] = static_cast<std::byte>(i | (15 - i) << 4);
+  const std::vector<float> values = values_of(Type::kIQ4_NL, row, 32);
+  for (std::size_t i = 0; i < 16; ++i) {
+    EXPECT_EQ(values[i], 0.5f * kTable[i]);
+    EXPECT_EQ(values[16 + i], 0.5f * kTable[15 - i]);
+  }
+}
+
+/// All scales and all numbers, against the definition of the formats.
+TEST(BlockFormatValuesTest, MXFP4) {
+  std::vector<std::byte> row(17);
+  for (std::size_t i = 0; i < 16; ++i) row[1 + i] = static_cast<std::byte>(i | (15 - i) << 4);
+  for (std::uint32_t exponent = 0; exponent < 256; ++exponent) {
+    row[0] = static_cast<std::byte>(exponent);
+    const std::vector<float> values = values_of(Type::kMXFP4, row, 32);
+    for (std::uint32_t i = 0; i < 16; ++i) {
+      if (exponent == 255) {
+        EXPECT_TRUE(std::isnan(values[i]) && std::isnan(values[16 + i])) << i;
+        continue;
+      }
+      EXPECT_EQ(values[i], tests::e2m1_value(i) * tests::e8m0_value(exponent)) << "scale " << exponent << ", number " << i;
+      EXPECT_EQ(values[16 + i], tests::e2m1_value(15 - i) * tests::e8m0_value(exponent)) << "scale " << exponent << ", number " << 15 - i;
+    }
+  }
+}
+
 TEST(BlockFormatValuesTest, FileRowBytes) {
   EXPECT_EQ(file_row_bytes(*find_block_format(Type::kF32), 37), 148u);
   EXPECT_EQ(file_row_bytes(*find_block_format(Type::kF16), 37), 74u);
@@ -213,7 +387,7 @@ TEST(BlockFormatValuesTest, ASliceOfAWeightKnowsItsFirstRow) {
 }
 
 TEST(PiecesTest, RowsAreSplitEvenlyWithinTheLimit) {
-  for (const Type type : {Type::kF32, Type::kF16, Type::kQ8_0, Type::kQ4_0, Type::kQ4_K, Type::kQ6_K}) {
+  for (const Type type : tests::kWeightTypes) {
     const BlockFormat& format = *find_block_format(type);
     for (const std::int64_t n : {1, 7, 64, 1000}) {
       const std::uint64_t whole = plane_layout(format, n, 512).size_bytes;
