@@ -30,8 +30,13 @@ std::optional<std::size_t> find_producer(const Graph& graph, TensorId id) {
 }
 
 /// A linear that may go: no residual yet, and nobody outside reads its output.
-bool is_plain_linear(const Graph& graph, const Node& node) {
+bool takes_residual(const Graph& graph, const Node& node) {
   return node.op == Op::linear && node.inputs[2] == kNone && graph.storage_of(node.outputs[0]).kind != StorageKind::kOutput;
+}
+
+/// The same, and it does nothing with its sums.
+bool is_plain_linear(const Graph& graph, const Node& node) {
+  return takes_residual(graph, node) && node.inputs[3] == kNone && attributes_of<LinearAttributes>(node).activation == Activation::kIdentity;
 }
 
 /// Rows of `b` follow those of `a` in one weight block.
@@ -76,7 +81,7 @@ void fuse_glu(Graph& graph) {
                        graph.tensor(gate.inputs[1]).shape == graph.tensor(up.inputs[1]).shape && graph.storage_of(gate.inputs[1]).pieces.empty() && count_readers(graph, gate.outputs[0]) == 1 &&
                        count_readers(graph, up.outputs[0]) == 1;
     if (!match) continue;
-    Node fused{Op::linear_glu, {gate.inputs[0], joined_weight(graph, i - 2, i)}, nodes[i].outputs, {}};
+    Node fused{Op::linear_glu, {gate.inputs[0], joined_weight(graph, i - 2, i)}, nodes[i].outputs, attributes_of<GluAttributes>(nodes[i])};
     nodes[i] = std::move(fused);
     nodes.erase(nodes.begin() + static_cast<std::ptrdiff_t>(i) - 2, nodes.begin() + static_cast<std::ptrdiff_t>(i));
     i -= 2;
@@ -105,13 +110,13 @@ Status merge_linears(Graph& graph) {
       move_views(graph, old.storage, width, graph.tensor(output), column);
       column += width;
     }
-    nodes[first] = {Op::linear, {nodes[first].inputs[0], weight, kNone}, {output}, {}};
+    nodes[first] = {Op::linear, {nodes[first].inputs[0], weight, kNone, kNone}, {output}, {}};
     nodes.erase(nodes.begin() + static_cast<std::ptrdiff_t>(first) + 1, nodes.begin() + static_cast<std::ptrdiff_t>(last));
   }
   return {};
 }
 
-/// add(linear(x, w), residual), either way round -> linear(x, w, residual).
+/// add(linear(x, w), residual), either way round -> linear(x, w, residual), whatever the linear does with its sums before.
 void fuse_residual(Graph& graph) {
   std::vector<Node>& nodes = graph.nodes();
   for (std::size_t i = 0; i < nodes.size(); ++i) {
@@ -119,9 +124,12 @@ void fuse_residual(Graph& graph) {
     for (std::size_t side : {0u, 1u}) {
       const TensorId linear_output = nodes[i].inputs[side], residual = nodes[i].inputs[1 - side];
       const std::optional<std::size_t> producer = find_producer(graph, linear_output);
-      if (!producer || !is_plain_linear(graph, nodes[*producer]) || count_readers(graph, linear_output) != 1) continue;
+      if (!producer || !takes_residual(graph, nodes[*producer]) || count_readers(graph, linear_output) != 1) continue;
       if (!(graph.tensor(residual).shape == graph.tensor(linear_output).shape) || row_stride(graph.tensor(residual)) < 0) continue;
-      nodes[i] = {Op::linear, {nodes[*producer].inputs[0], nodes[*producer].inputs[1], residual}, nodes[i].outputs, {}};
+      Node fused = nodes[*producer];
+      fused.inputs[2] = residual;
+      fused.outputs = nodes[i].outputs;
+      nodes[i] = std::move(fused);
       nodes.erase(nodes.begin() + static_cast<std::ptrdiff_t>(*producer));
       --i;
       break;

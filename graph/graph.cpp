@@ -32,6 +32,22 @@ bool next_run(const Tensor& tensor, int& end, std::int64_t& elements, std::int64
   return true;
 }
 
+/// The strides that show the elements of `view` in another shape, or nothing where they do not lie so.
+std::optional<Strides> reshaped_strides(const Tensor& view, const Shape& shape) {
+  // Dimensions that follow each other evenly are one run; a new dimension is a part of one run. Both from the last one on.
+  Strides strides{};
+  int source = view.shape.rank;
+  std::int64_t left = 1, step = 1;  // elements of the run that are still to be given out, and their distance
+  for (int i = shape.rank - 1; i >= 0; --i) {
+    if (left == 1 && shape[i] != 1 && !next_run(view, source, left, step)) left = 0;
+    if (left == 0 || left % shape[i] != 0) return std::nullopt;
+    strides[static_cast<std::size_t>(i)] = step;
+    step *= shape[i];
+    left /= shape[i];
+  }
+  return strides;
+}
+
 std::uint64_t dense_bytes(Type type, std::int64_t n) {
   return static_cast<std::uint64_t>(n) * (type == Type::kF16 ? 2u : 4u);
 }
@@ -107,26 +123,23 @@ TensorId Graph::reshape(TensorId input, const Shape& shape) {
     fail(fmt::format("[reshape] {} {} can't become {}", view.name, to_string(view.shape), to_string(shape)));
     return kNone;
   }
-  // Dimensions that follow each other evenly are one run; a new dimension is a part of one run. Both from the last one on.
-  Strides strides{};
-  int source = view.shape.rank;
-  std::int64_t left = 1, step = 1;  // elements of the run that are still to be given out, and their distance
-  for (int i = shape.rank - 1; i >= 0; --i) {
-    if (left == 1 && shape[i] != 1 && !next_run(view, source, left, step)) left = 0;
-    if (left % shape[i] != 0 || left == 0) {
-      fail(fmt::format("[reshape] {} {} is not laid out so that it can be seen as {}", view.name, to_string(view.shape), to_string(shape)));
-      return kNone;
-    }
-    strides[static_cast<std::size_t>(i)] = step;
-    step *= shape[i];
-    left /= shape[i];
+  const std::optional<Strides> strides = reshaped_strides(view, shape);
+  if (!strides) {
+    fail(fmt::format("[reshape] {} {} is not laid out so that it can be seen as {}", view.name, to_string(view.shape), to_string(shape)));
+    return kNone;
   }
   view.shape = shape;
-  view.strides = strides;
+  view.strides = *strides;
   return add_view(std::move(view));
 }
 
-TensorId Graph::transpose(TensorId input, std::initializer_list<int> permutation) {
+TensorId Graph::reshape_or_copy(TensorId input, const Shape& shape) {
+  if (!status_.ok()) return kNone;
+  const bool needs_copy = shape.n_elements() == tensor(input).shape.n_elements() && !reshaped_strides(tensor(input), shape);
+  return reshape(needs_copy ? add(Op::copy, {input}) : input, shape);
+}
+
+TensorId Graph::transpose(TensorId input, std::span<const int> permutation) {
   if (!status_.ok()) return kNone;
   const Tensor from = tensor(input);
   const auto named_once = [&](int axis) { return std::count(permutation.begin(), permutation.end(), axis) == 1; };
@@ -154,6 +167,34 @@ TensorId Graph::slice(TensorId input, int axis, std::int64_t start, std::int64_t
   }
   view.offset_elements += start * view.strides[static_cast<std::size_t>(axis)];
   view.shape[axis] = end - start;
+  return add_view(std::move(view));
+}
+
+TensorId Graph::slice(TensorId input, std::span<const SliceRange> ranges) {
+  if (!status_.ok()) return kNone;
+  Tensor view = tensor(input);
+  if (static_cast<int>(ranges.size()) != view.shape.rank) {
+    fail(fmt::format("[slice] {} {} has {} dimensions but {} ranges are given", view.name, to_string(view.shape), view.shape.rank, ranges.size()));
+    return kNone;
+  }
+  for (int axis = 0; axis < view.shape.rank; ++axis) {
+    const auto [start, end, step] = ranges[static_cast<std::size_t>(axis)];
+    const std::int64_t extent = view.shape[axis];
+    if (step < 1) {
+      fail(fmt::format("[slice] {} {}: step {} of axis {} must be at least 1", view.name, to_string(view.shape), step, axis));
+      return kNone;
+    }
+    const std::int64_t first = std::clamp<std::int64_t>(start < 0 ? start + extent : start, 0, extent);
+    const std::int64_t last = std::clamp<std::int64_t>(end < 0 ? end + extent : end, 0, extent);
+    if (first >= last) {
+      fail(fmt::format("[slice] {} {}: [{}, {}) of axis {} is empty", view.name, to_string(view.shape), start, end, axis));
+      return kNone;
+    }
+    std::int64_t& stride = view.strides[static_cast<std::size_t>(axis)];
+    view.offset_elements += first * stride;
+    view.shape[axis] = (last - first - 1) / step + 1;
+    stride = view.shape[axis] == 1 ? stride : stride * step;
+  }
   return add_view(std::move(view));
 }
 

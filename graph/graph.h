@@ -5,7 +5,9 @@
 // builder checks once, at its end. Not thread-safe; copyable.
 #pragma once
 
+#include <array>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -65,7 +67,83 @@ struct StepBeginAttributes {
   std::int64_t rows = 1;  ///< token capacity T of the step
 };
 
-using Attributes = std::variant<std::monostate, RopeAttributes, RmsNormAttributes, AttentionAttributes, StepBeginAttributes>;
+/// A function of one element: what the unary operators are, and what linear and glu apply. The values are those of
+/// shaders/lib/activation.h.
+enum class Activation : std::uint8_t { kIdentity = 0, kRelu, kGelu, kGeluTanh, kQuickGelu, kSilu, kTanh, kSigmoid, kExp, kNeg };
+
+/// activation(input weight^T + bias) + residual
+struct LinearAttributes {
+  Activation activation = Activation::kIdentity;
+};
+
+/// activation(gate) * up
+struct GluAttributes {
+  Activation activation = Activation::kSilu;
+};
+
+/// softmax(scale * input + mask) along an axis; negative axes count from the last.
+struct SoftmaxAttributes {
+  std::int64_t axis = -1;
+  double scale = 1;
+};
+
+struct LayerNormAttributes {
+  double epsilon = 1e-5;
+};
+
+/// scale * a b, of which either may be transposed in its last two dimensions.
+struct MatmulAttributes {
+  bool transpose_a = false;
+  bool transpose_b = false;
+  double scale = 1;
+};
+
+/// mean, sum and max
+struct ReduceAttributes {
+  std::int64_t axis = -1;
+  bool keep = false;  ///< the axis stays, with extent 1
+};
+
+struct TopKAttributes {
+  std::int64_t k = 1;
+};
+
+struct ConcatAttributes {
+  std::int64_t axis = 0;
+};
+
+/// Elements put before and after each dimension.
+struct PadAttributes {
+  std::array<std::int64_t, kMaxRank> before{};
+  std::array<std::int64_t, kMaxRank> after{};
+  double value = 0;
+};
+
+/// Column 2i has the sine of frequency i and 2i + 1 its cosine, or the sines come first, the cosines after them.
+enum class SinusoidLayout : std::uint8_t { kInterleaved = 0, kSplit = 1 };
+
+/// Frequency i of width / 2: theta^(-2i / width). Vaswani et al. 2017.
+struct SinusoidAttributes {
+  std::int64_t width = 0;
+  double theta = 10000;
+  SinusoidLayout layout = SinusoidLayout::kInterleaved;
+};
+
+struct PatchEmbedAttributes {
+  std::int64_t patch = 0;  ///< P: patches are P x P pixels
+};
+
+using Attributes = std::variant<std::monostate, RopeAttributes, RmsNormAttributes, AttentionAttributes, StepBeginAttributes, LinearAttributes, GluAttributes,
+                                SoftmaxAttributes, LayerNormAttributes, MatmulAttributes, ReduceAttributes, TopKAttributes, ConcatAttributes, PadAttributes,
+                                SinusoidAttributes, PatchEmbedAttributes>;
+
+/// Elements start, start + step, ... before end of one axis, as in NumPy: negative bounds count from the end of the axis,
+/// bounds beyond it are moved to it.
+struct SliceRange {
+  std::int64_t start = 0;
+  std::int64_t end = 0;
+  std::int64_t step = 1;
+};
 
 /// One operator applied. Optional inputs that are absent are kNone. In-place operators list what they change as inputs.
 struct Node {
@@ -99,8 +177,14 @@ class Graph {
 
   /// Views: no dispatch, the same storage. Refused where strides can't express them.
   TensorId reshape(TensorId input, const Shape& shape);
-  TensorId transpose(TensorId input, std::initializer_list<int> permutation);
+  TensorId transpose(TensorId input, std::span<const int> permutation);
+  TensorId transpose(TensorId input, std::initializer_list<int> permutation) { return transpose(input, std::span<const int>(permutation.begin(), permutation.size())); }
   TensorId slice(TensorId input, int axis, std::int64_t start, std::int64_t end);
+  /// One range per axis. Refused: an empty result, a step below 1 (strides are not negative).
+  TensorId slice(TensorId input, std::span<const SliceRange> ranges);
+
+  /// `reshape`, of a dense copy (one dispatch) where strides can't express it. Refused where the counts differ.
+  TensorId reshape_or_copy(TensorId input, const Shape& shape);
 
   const Tensor& tensor(TensorId id) const { return tensors_[static_cast<std::size_t>(id)]; }
   Tensor& tensor(TensorId id) { return tensors_[static_cast<std::size_t>(id)]; }

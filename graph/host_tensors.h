@@ -36,7 +36,7 @@ class HostView {
     else write(index, value);
   }
   std::int32_t int_at(std::int64_t i, std::int64_t j = 0) const { return read<std::int32_t>(index_of(i, j, 0, 0)); }
-  void set_int(std::int32_t value, std::int64_t i, std::int64_t j = 0, std::int64_t k = 0) { write(index_of(i, j, k, 0), value); }
+  void set_int(std::int32_t value, std::int64_t i, std::int64_t j = 0, std::int64_t k = 0, std::int64_t l = 0) { write(index_of(i, j, k, l), value); }
 
   /// Indices of flattened row `row` (all dimensions but the last), to be used with `l` as the column.
   std::array<std::int64_t, kMaxRank> row_index(std::int64_t row) const {

@@ -20,7 +20,7 @@ std::string_view Lowering::forced_kernel(std::string_view op) const {
 }
 
 std::uint32_t Lowering::rows_per_sequence(std::int64_t n_rows) const {
-  return static_cast<std::uint32_t>(n_rows / graph_.n_sequences);
+  return static_cast<std::uint32_t>((n_rows + graph_.n_sequences - 1) / graph_.n_sequences);
 }
 
 StorageId Lowering::scratch(std::uint64_t size_bytes, const char* what) {
@@ -28,6 +28,10 @@ StorageId Lowering::scratch(std::uint64_t size_bytes, const char* what) {
   storage.name = what;
   storage.size_bytes = size_bytes;
   return graph_.add_storage(std::move(storage));
+}
+
+TensorId Lowering::scratch_tensor(const Shape& shape, const char* what) {
+  return graph_.add_tensor(what, StorageKind::kActivation, Type::kF32, shape);
 }
 
 void Lowering::emit(std::string label, runtime::Shader shader, std::span<const std::uint32_t> constants,

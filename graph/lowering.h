@@ -73,11 +73,14 @@ class Lowering {
   /// The kernel the user forced for `op`, or "" for free choice.
   std::string_view forced_kernel(std::string_view op) const;
 
-  /// Rows per sequence of a tensor with `n_rows` rows: kernels skip row r when r % that >= the step's count.
+  /// Rows per sequence of a tensor with `n_rows` rows, rounded up where they can't be shared out: kernels skip row r when r % that >= the step's count.
   std::uint32_t rows_per_sequence(std::int64_t n_rows) const;
 
   /// An unnamed activation that only this node uses.
   StorageId scratch(std::uint64_t size_bytes, const char* what);
+
+  /// The same as a dense f32 tensor, for an operator that lowers to another one's dispatches. References from `tensor` end.
+  TensorId scratch_tensor(const Shape& shape, const char* what);
 
   struct Argument {
     StorageId storage;  ///< kNone binds the step state in its place (a binding that the kernel does not touch)

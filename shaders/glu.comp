@@ -1,10 +1,12 @@
-// output[r, i] = silu(gate[r, i]) * up[r, i]. Shazeer 2020. One invocation per element; grid (ceil(columns / width), rows).
+// output[r, i] = activate(gate[r, i]) * up[r, i]. Shazeer 2020. One invocation per element; grid (ceil(columns / width), rows).
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #include "glu.params.h"
 #include "lib/step_state.glsl"
 
 layout(local_size_x_id = 0) in;
+layout(constant_id = 1) const uint kActivation = 0u;
+#include "lib/activation.glsl"
 layout(std430, set = 0, binding = 1) readonly buffer Gate { float gate[]; };
 layout(std430, set = 0, binding = 2) readonly buffer Up { float up[]; };
 layout(std430, set = 0, binding = 3) writeonly buffer Output { float values[]; };
@@ -13,6 +15,5 @@ void main() {
   const uint row = gl_WorkGroupID.y;
   const uint i = gl_GlobalInvocationID.x;
   if (i >= p.columns || !row_valid(row, p.rows_per_sequence)) return;
-  const float g = gate[p.gate_offset + row * p.gate_stride + i];
-  values[row * p.columns + i] = g / (1.0 + exp(-g)) * up[p.up_offset + row * p.up_stride + i];
+  values[row * p.columns + i] = activate(gate[p.gate_offset + row * p.gate_stride + i]) * up[p.up_offset + row * p.up_stride + i];
 }

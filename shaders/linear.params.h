@@ -17,4 +17,5 @@ RONDO_PARAMS(LinearParams) {
   uint has_residual;
   uint residual_offset;
   uint residual_stride;
+  uint bias_offset;
 } RONDO_PARAMS_END

@@ -1,4 +1,5 @@
-// output[m, n] = sum_k input[m, k] weight[n, k] (+ residual[m, n]); with kGlu silu(gate) * up of weight rows n and N + n.
+// output[m, n] = activate(sum_k input[m, k] weight[n, k] + bias[n]) + residual[m, n]; with kGlu activate(gate) * up of weight
+// rows n and N + n, without bias.
 // For many rows: a workgroup of 64 makes a tile of 8 kTileRows x 64 outputs (32 with GLU) from 32 columns at a time,
 // weights and input dequantised once into shared memory. Grid (ceil(N / tile), ceil(M / tile)). f32 accumulation.
 #version 450
@@ -11,13 +12,14 @@ layout(constant_id = 1) const uint kWeightType = 0u;
 layout(constant_id = 2) const uint kTileRows = 4u;
 layout(constant_id = 3) const uint kGlu = 0u;
 layout(constant_id = 4) const uint kInputVec4 = 1u;
+layout(constant_id = 5) const uint kActivation = 0u;
+layout(constant_id = 6) const uint kBias = 0u;
 
 #include "lib/linear_input.glsl"
 #define RONDO_WEIGHT_BINDING 2
 #define weight_layout p
 #include "lib/weight.glsl"
-layout(std430, set = 0, binding = 3) readonly buffer Residual { float residual[]; };
-layout(std430, set = 0, binding = 4) writeonly buffer Output { float values[]; };
+#include "lib/linear_output.glsl"
 
 const uint kM = 8u * kTileRows;
 const uint kN = 64u;
@@ -52,8 +54,7 @@ void load_input(uint group, uint first_row) {
 
 void store(uint row, uint n, float value) {
   if (row >= p.rows || n >= p.outputs || !row_valid(row, p.rows_per_sequence)) return;
-  if (p.has_residual != 0u) value += residual[p.residual_offset + row * p.residual_stride + n];
-  values[p.output_offset + row * p.output_stride + n] = value;
+  store_output(row, n, value);
 }
 
 void main() {
@@ -86,8 +87,7 @@ void main() {
     const uint row = first_row + ty + 8u * i;
     if (kGlu == 1u) {
       for (uint j = 0u; j < 4u; ++j) {
-        const float gate = sums[i * 8u + j];
-        store(row, first_output + tx + 8u * j, gate / (1.0 + exp(-gate)) * sums[i * 8u + j + 4u]);
+        store(row, first_output + tx + 8u * j, activate(sums[i * 8u + j]) * sums[i * 8u + j + 4u]);
       }
     } else {
       for (uint j = 0u; j < 8u; ++j) store(row, first_output + tx + 8u * j, sums[i * 8u + j]);

@@ -1,4 +1,5 @@
-// output[m, n] = sum_k input[m, k] weight[n, k] (+ residual[m, n]); with kGlu silu(gate) * up of weight rows n and N + n.
+// output[m, n] = activate(sum_k input[m, k] weight[n, k] + bias[n]) + residual[m, n]; with kGlu activate(gate) * up of weight
+// rows n and N + n, without bias.
 // For few rows: kLanes invocations share kRows output rows and add up in shared memory, in fixed order.
 // Grid (ceil(N / rows of a workgroup), M). f32 accumulation.
 #version 450
@@ -13,13 +14,14 @@ layout(constant_id = 2) const uint kLanes = 32u;
 layout(constant_id = 3) const uint kRows = 2u;
 layout(constant_id = 4) const uint kGlu = 0u;
 layout(constant_id = 5) const uint kInputVec4 = 1u;
+layout(constant_id = 6) const uint kActivation = 0u;
+layout(constant_id = 7) const uint kBias = 0u;
 
 #include "lib/linear_input.glsl"
 #define RONDO_WEIGHT_BINDING 2
 #define weight_layout p
 #include "lib/weight.glsl"
-layout(std430, set = 0, binding = 3) readonly buffer Residual { float residual[]; };
-layout(std430, set = 0, binding = 4) writeonly buffer Output { float values[]; };
+#include "lib/linear_output.glsl"
 
 const uint kTeams = kWidth / kLanes;
 const uint kSums = kRows * (1u + kGlu);
@@ -69,11 +71,8 @@ void main() {
     float value = add_lanes(sums[r], lane);
     if (kGlu == 1u) {
       const float up = add_lanes(sums[kRows + r], lane);
-      value = value / (1.0 + exp(-value)) * up;
+      value = activate(value) * up;
     }
-    if (lane == 0u && n < p.outputs) {
-      if (p.has_residual != 0u) value += residual[p.residual_offset + row * p.residual_stride + n];
-      values[p.output_offset + row * p.output_stride + n] = value;
-    }
+    if (lane == 0u && n < p.outputs) store_output(row, n, value);
   }
 }

@@ -1,4 +1,5 @@
-// output[m, n] = sum_k input[m, k] weight[n, k] (+ residual[m, n]); with kGlu silu(gate) * up of weight rows n and N + n.
+// output[m, n] = activate(sum_k input[m, k] weight[n, k] + bias[n]) + residual[m, n]; with kGlu activate(gate) * up of weight
+// rows n and N + n, without bias.
 // For CPU drivers: a workgroup is one subgroup; an invocation makes kColumns outputs of each of kRows rows. The lanes load
 // 32 columns of a row of the input together, a vector each, and share them by subgroupShuffle: such drivers load lane by
 // lane, with a check for each, even from one address. f32 accumulation.
@@ -19,13 +20,14 @@ layout(constant_id = 2) const uint kRows = 4u;
 layout(constant_id = 3) const uint kColumns = 2u;
 layout(constant_id = 4) const uint kGlu = 0u;
 layout(constant_id = 5) const uint kInputVec4 = 1u;
+layout(constant_id = 6) const uint kActivation = 0u;
+layout(constant_id = 7) const uint kBias = 0u;
 
 #include "lib/linear_input.glsl"
 #define RONDO_WEIGHT_BINDING 2
 #define weight_layout p
 #include "lib/weight.glsl"
-layout(std430, set = 0, binding = 3) readonly buffer Residual { float residual[]; };
-layout(std430, set = 0, binding = 4) writeonly buffer Output { float values[]; };
+#include "lib/linear_output.glsl"
 
 const uint kWeightRows = kColumns << kGlu;
 const uint kLoads = kWidth < 8u ? 8u / kWidth : 1u;  // vectors that a lane loads of 32 columns
@@ -70,9 +72,8 @@ void main() {
       const uint n = first + c * kWidth;
       if (n >= p.outputs) continue;
       float value = sums[c * kRows + r];
-      if (kGlu == 1u) value = value / (1.0 + exp(-value)) * sums[(kColumns + c) * kRows + r];
-      if (p.has_residual != 0u) value += residual[p.residual_offset + row * p.residual_stride + n];
-      values[p.output_offset + row * p.output_stride + n] = value;
+      if (kGlu == 1u) value = activate(value) * sums[(kColumns + c) * kRows + r];
+      store_output(row, n, value);
     }
   }
 }

@@ -1,7 +1,6 @@
-// glu: gate, up (..., N) -> silu(gate) * up. Shazeer 2020 (SwiGLU).
-#include <cmath>
-
+// glu: gate, up (..., N) -> activation(gate) * up. Shazeer 2020 (with silu, SwiGLU).
 #include "glu.params.h"
+#include "graph/activation.h"
 #include "graph/host_tensors.h"
 #include "graph/lowering.h"
 #include "graph/operator.h"
@@ -35,7 +34,7 @@ Status lower(const Node& node, Lowering& lowering) {
   push.up_offset = u32(up.offset_elements);
   push.up_stride = u32(row_stride(up));
   constexpr std::uint32_t kWidth = 64;
-  lowering.dispatch("glu", runtime::Shader::glu, {kWidth},
+  lowering.dispatch("glu", runtime::Shader::glu, {kWidth, static_cast<std::uint32_t>(attributes_of<GluAttributes>(node).activation)},
                     {{gate.storage, runtime::Access::kRead},
                      {up.storage, runtime::Access::kRead},
                      {lowering.tensor(node.outputs[0]).storage, runtime::Access::kWrite}},
@@ -44,12 +43,12 @@ Status lower(const Node& node, Lowering& lowering) {
 }
 
 Status reference(const Node& node, HostTensors& tensors) {
+  const Activation activation = attributes_of<GluAttributes>(node).activation;
   const HostView gate = tensors.view(node.inputs[0]), up = tensors.view(node.inputs[1]);
   HostView output = tensors.view(node.outputs[0]);
   for (std::int64_t row = 0; row < gate.shape().n_rows(); ++row) {
     for (std::int64_t i = 0; i < gate.shape().last(); ++i) {
-      const double g = gate.row_at(row, i);
-      output.row_set(static_cast<float>(g / (1 + std::exp(-g)) * static_cast<double>(up.row_at(row, i))), row, i);
+      output.row_set(static_cast<float>(activate(activation, gate.row_at(row, i)) * static_cast<double>(up.row_at(row, i))), row, i);
     }
   }
   return {};

@@ -1,4 +1,6 @@
-// linear: input (..., K), weight (N, K), residual? (..., N) -> (..., N). Row n of the weight makes output n.
+// linear: input (..., K), weight (N, K), residual? (..., N), bias? (N) -> activation(input weight^T + bias) + residual, (..., N).
+// Row n of the weight makes output n.
+#include "graph/activation.h"
 #include "graph/host_tensors.h"
 #include "graph/operator.h"
 #include "graph/ops/checks.h"
@@ -11,8 +13,8 @@ extern const Operator linear_operator;
 namespace {
 
 Status infer(Graph& graph, Node& node) {
-  if (node.inputs.size() == 2) node.inputs.push_back(kNone);
-  RONDO_TRY(check_input_count(node, 3));
+  while (node.inputs.size() > 1 && node.inputs.size() < 4) node.inputs.push_back(kNone);
+  RONDO_TRY(check_input_count(node, 4));
   RONDO_TRY(check_linear(graph, node));
   Shape shape = graph.tensor(node.inputs[0]).shape;
   shape[shape.rank - 1] = graph.tensor(node.inputs[1]).shape[0];
@@ -21,15 +23,18 @@ Status infer(Graph& graph, Node& node) {
     RONDO_TRY(check_shape(graph, node.inputs[2], "residual", shape));
     RONDO_TRY(check_rows(graph, node.inputs[2], "residual"));
   }
+  if (node.inputs[3] != kNone) RONDO_TRY(check_linear_bias(graph, node.inputs[3], shape.last()));
   node.outputs.push_back(graph.add_tensor("linear", StorageKind::kActivation, Type::kF32, shape));
   return {};
 }
 
 Status lower(const Node& node, Lowering& lowering) {
-  return lower_linear(lowering, linear_operator, node.inputs[0], node.inputs[1], node.inputs[2], node.outputs[0], false);
+  return lower_linear(lowering, linear_operator, node.inputs[0], node.inputs[1], node.outputs[0],
+                      {.bias = node.inputs[3], .activation = attributes_of<LinearAttributes>(node).activation, .residual = node.inputs[2]});
 }
 
 Status reference(const Node& node, HostTensors& tensors) {
+  const Activation activation = attributes_of<LinearAttributes>(node).activation;
   const HostView input = tensors.view(node.inputs[0]), weight = tensors.view(node.inputs[1]);
   HostView output = tensors.view(node.outputs[0]);
   std::vector<double> row(static_cast<std::size_t>(weight.dim(1)));
@@ -38,6 +43,8 @@ Status reference(const Node& node, HostTensors& tensors) {
     for (std::int64_t n = 0; n < weight.dim(0); ++n) {
       double sum = 0;
       for (std::int64_t k = 0; k < weight.dim(1); ++k) sum += row[static_cast<std::size_t>(k)] * static_cast<double>(weight.at(n, k));
+      if (node.inputs[3] != kNone) sum += static_cast<double>(tensors.view(node.inputs[3]).at(n));
+      sum = activate(activation, sum);
       if (node.inputs[2] != kNone) sum += tensors.view(node.inputs[2]).row_at(m, n);
       output.row_set(static_cast<float>(sum), m, n);
     }

@@ -1,4 +1,5 @@
-// linear_glu (fused): input (..., K), weight (2 N, K) with the gates' rows first -> silu(input gate^T) * (input up^T), (..., N).
+// linear_glu (fused): input (..., K), weight (2 N, K) with the gates' rows first ->
+// activation(input gate^T) * (input up^T), (..., N).
 #include "graph/operator.h"
 #include "graph/ops/checks.h"
 #include "graph/ops/linear_kernels.h"
@@ -21,7 +22,8 @@ Status infer(Graph& graph, Node& node) {
 }
 
 Status lower(const Node& node, Lowering& lowering) {
-  return lower_linear(lowering, linear_glu_operator, node.inputs[0], node.inputs[1], kNone, node.outputs[0], true);
+  return lower_linear(lowering, linear_glu_operator, node.inputs[0], node.inputs[1], node.outputs[0],
+                      {.activation = attributes_of<GluAttributes>(node).activation, .glu = true});
 }
 
 std::vector<Node> decompose(Graph& graph, const Node& node) {
@@ -29,7 +31,7 @@ std::vector<Node> decompose(Graph& graph, const Node& node) {
   const std::size_t before = graph.nodes().size();
   const TensorId gate = graph.add(Op::linear, {node.inputs[0], graph.slice(node.inputs[1], 0, 0, half)});
   const TensorId up = graph.add(Op::linear, {node.inputs[0], graph.slice(node.inputs[1], 0, half, 2 * half)});
-  graph.add(Op::glu, {gate, up});
+  graph.add(Op::glu, {gate, up}, attributes_of<GluAttributes>(node));
   return take_nodes_from(graph, before, node);
 }
 

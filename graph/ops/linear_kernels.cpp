@@ -35,27 +35,27 @@ Result<LinearKernel> choose(const Lowering& lowering, std::string_view op, std::
 /// What the dispatches of one linear have in common.
 struct LinearVariant {
   LinearKernel kernel;
-  std::uint32_t type, glu, input_vec4;
+  std::uint32_t type, glu, input_vec4, activation, has_bias;
   std::string label;
 };
 
 /// Emits the dispatch of the rows of a weight that lie in one piece, `weight_bytes` of it.
 void dispatch_linear(Lowering& lowering, const LinearVariant& variant, std::initializer_list<Lowering::Argument> arguments, const shaders::LinearParams& push,
                      runtime::Cost cost, double weight_bytes) {
-  const auto [kernel, type, glu, input_vec4, label] = variant;
+  const auto [kernel, type, glu, input_vec4, activation, has_bias, label] = variant;
   if (kernel == LinearKernel::kTiled) {
     const std::uint32_t tile_rows = push.rows_per_sequence <= 8 ? 1 : 4;
-    lowering.dispatch(label, runtime::Shader::linear_tiled, {64, type, tile_rows, glu, input_vec4}, arguments, push,
+    lowering.dispatch(label, runtime::Shader::linear_tiled, {64, type, tile_rows, glu, input_vec4, activation, has_bias}, arguments, push,
                       {ceil_div(push.outputs, glu ? 32 : 64), ceil_div(push.rows, 8 * tile_rows), 1}, cost);
   } else if (kernel == LinearKernel::kWide) {
     const std::uint32_t width = lowering.caps().min_subgroup_size;
     const std::uint32_t tile_rows = push.rows >= kWideRows ? kWideRows : 1, columns = glu ? 2 : 4;
-    lowering.dispatch(label, runtime::Shader::linear_wide, {width, type, tile_rows, columns, glu, input_vec4}, arguments, push,
+    lowering.dispatch(label, runtime::Shader::linear_wide, {width, type, tile_rows, columns, glu, input_vec4, activation, has_bias}, arguments, push,
                       {ceil_div(push.rows, tile_rows), ceil_div(push.outputs, width * columns), 1}, cost);
   } else {
     cost.bytes += weight_bytes * (push.rows - 1);
     constexpr std::uint32_t width = 128, lanes = 32, rows = 2;
-    lowering.dispatch(label, runtime::Shader::linear_vector, {width, type, lanes, rows, glu, input_vec4}, arguments, push,
+    lowering.dispatch(label, runtime::Shader::linear_vector, {width, type, lanes, rows, glu, input_vec4, activation, has_bias}, arguments, push,
                       {ceil_div(push.outputs, width / lanes * rows), push.rows, 1}, cost);
   }
 }
@@ -65,15 +65,18 @@ void dispatch_linear(Lowering& lowering, const LinearVariant& variant, std::init
 Status check_linear(const Graph& graph, const Node& node) {
   RONDO_TRY(check_tensor(graph, node.inputs[0], "input", Type::kF32, 1, kMaxRank));
   RONDO_TRY(check_rows(graph, node.inputs[0], "input"));
-  if (node.inputs[1] == kNone) return refuse("weight is missing");
-  const Tensor& input = graph.tensor(node.inputs[0]);
-  const Tensor& weight = graph.tensor(node.inputs[1]);
+  return check_linear_weight(graph, node.inputs[1], graph.tensor(node.inputs[0]).shape.last());
+}
+
+Status check_linear_weight(const Graph& graph, TensorId id, std::int64_t columns) {
+  if (id == kNone) return refuse("weight is missing");
+  const Tensor& weight = graph.tensor(id);
   const BlockFormat* format = find_block_format(weight.type);
   if (!format || graph.storage(weight.storage).kind != StorageKind::kWeight) {
     return refuse(fmt::format("weight {} is not of a weight type", weight.name));
   }
-  if (weight.shape.rank != 2 || weight.shape[1] != input.shape.last()) {
-    return refuse(fmt::format("weight is {} but input has {} columns", to_string(weight.shape), input.shape.last()));
+  if (weight.shape.rank != 2 || weight.shape[1] != columns) {
+    return refuse(fmt::format("weight is {} but input has {} columns", to_string(weight.shape), columns));
   }
   if (weight.shape[1] % format->block_elements != 0) {
     return refuse(fmt::format("weight is {} of type {}, whose rows come in blocks of {}", to_string(weight.shape), type_name(weight.type),
@@ -82,8 +85,13 @@ Status check_linear(const Graph& graph, const Node& node) {
   return {};
 }
 
-Status lower_linear(Lowering& lowering, const Operator& op, TensorId input_id, TensorId weight_id, TensorId residual_id,
-                    TensorId output_id, bool glu) {
+Status check_linear_bias(const Graph& graph, TensorId bias, std::int64_t outputs) {
+  RONDO_TRY(check_tensor(graph, bias, "bias", Type::kF32, 1, 1));
+  RONDO_TRY(check_shape(graph, bias, "bias", {outputs}));
+  return check_contiguous(graph, bias, "bias");
+}
+
+Status lower_linear(Lowering& lowering, const Operator& op, TensorId input_id, TensorId weight_id, TensorId output_id, const LinearOutput& after) {
   const Tensor& input = lowering.tensor(input_id);
   const Tensor& weight = lowering.tensor(weight_id);
   const Tensor& output = lowering.tensor(output_id);
@@ -96,17 +104,19 @@ Status lower_linear(Lowering& lowering, const Operator& op, TensorId input_id, T
   push.input_stride = u32(row_stride(input));
   LinearVariant variant{};
   variant.type = static_cast<std::uint32_t>(weight.type);
-  variant.glu = glu ? 1 : 0;
+  variant.glu = after.glu ? 1 : 0;
+  variant.activation = static_cast<std::uint32_t>(after.activation);
+  variant.has_bias = after.bias != kNone;
   variant.input_vec4 = (push.columns | push.input_offset | push.input_stride) % 4 == 0;
   push.output_stride = u32(row_stride(output));
-  push.has_residual = residual_id != kNone;
-  if (push.has_residual) push.residual_stride = u32(row_stride(lowering.tensor(residual_id)));
+  push.has_residual = after.residual != kNone;
+  if (push.has_residual) push.residual_stride = u32(row_stride(lowering.tensor(after.residual)));
 
   RONDO_ASSIGN(variant.kernel, choose(lowering, op.name, push.rows));
   variant.label = fmt::format("{} {} {}", op.name, kLinearKernels[static_cast<std::size_t>(variant.kernel)], type_name(weight.type));
 
   const std::vector<WeightPlanes> pieces = planes_of(lowering.graph(), weight);
-  if (glu && pieces.size() > 1) {
+  if (after.glu && pieces.size() > 1) {
     return Status(StatusCode::kUnsupported, fmt::format("weight {} is in {} pieces, which is there for linear only", weight.name, pieces.size()));
   }
   for (const WeightPlanes& planes : pieces) {
@@ -116,11 +126,13 @@ Status lower_linear(Lowering& lowering, const Operator& op, TensorId input_id, T
     push.row_words = planes.layout.row_words;
     push.scale_row_words = planes.layout.scale_row_words;
     push.scale_offset_words = static_cast<std::uint32_t>(planes.layout.scale_offset_words);
-    if (push.has_residual) push.residual_offset = u32(lowering.tensor(residual_id).offset_elements) + planes.tensor_row;
+    if (variant.has_bias) push.bias_offset = u32(lowering.tensor(after.bias).offset_elements) + planes.tensor_row;
+    if (push.has_residual) push.residual_offset = u32(lowering.tensor(after.residual).offset_elements) + planes.tensor_row;
     const std::initializer_list<Lowering::Argument> arguments = {{input.storage, runtime::Access::kRead},
                                                                  {weight.storage, runtime::Access::kRead, planes.piece},
-                                                                 {lowering.read_only(residual_id), runtime::Access::kRead},
-                                                                 {output.storage, runtime::Access::kWrite}};
+                                                                 {lowering.read_only(after.residual), runtime::Access::kRead},
+                                                                 {output.storage, runtime::Access::kWrite},
+                                                                 {lowering.read_only(after.bias), runtime::Access::kRead}};
     const double weight_bytes = 4.0 * planes.n_rows * (planes.layout.row_words + planes.layout.scale_row_words);
     const double output_bytes = 4.0 * push.rows * push.outputs;
     dispatch_linear(lowering, variant, arguments, push, {weight_bytes + tensor_bytes(input) + output_bytes, 2.0 * push.rows * push.columns * planes.n_rows}, weight_bytes);

@@ -13,7 +13,21 @@ extern const char* const kLinearKernels[3];
 /// Checks input (..., K), f32 with even rows, against weight (N, K).
 Status check_linear(const Graph& graph, const Node& node);
 
-/// Emits the dispatch of output (..., N) = input weight^T. With `glu`, N is half the rows of the weight, gates first.
-Status lower_linear(Lowering& lowering, const Operator& op, TensorId input, TensorId weight, TensorId residual, TensorId output, bool glu);
+/// Checks a weight (N, K), of a weight type, against K.
+Status check_linear_weight(const Graph& graph, TensorId weight, std::int64_t columns);
+
+/// Checks a bias against N.
+Status check_linear_bias(const Graph& graph, TensorId bias, std::int64_t outputs);
+
+/// What a linear does with its sums.
+struct LinearOutput {
+  TensorId bias = kNone;  ///< (N), not with glu
+  Activation activation = Activation::kIdentity;
+  TensorId residual = kNone;  ///< like output
+  bool glu = false;           ///< the weight has 2 N rows, gates first: activation(gate) * up
+};
+
+/// Emits the dispatches of output (..., N) = activation(input weight^T + bias) + residual, one per piece of the weight.
+Status lower_linear(Lowering& lowering, const Operator& op, TensorId input, TensorId weight, TensorId output, const LinearOutput& after);
 
 }  // namespace rondo::graph

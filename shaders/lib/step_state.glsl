@@ -17,4 +17,7 @@ bool row_valid(uint row, uint rows_per_sequence) {
   const uint sequence = row / rows_per_sequence;
   return sequence_active(sequence) && row - sequence * rows_per_sequence < sequence_count(sequence);
 }
+
+// The same where rows are not tokens: the sequence is active.
+bool row_active(uint row, uint rows_per_sequence) { return sequence_active(row / rows_per_sequence); }
 #endif

@@ -8,7 +8,7 @@
 
 #include <gtest/gtest.h>
 
-#include "add.params.h"
+#include "binary.params.h"
 #include "lib/step_state.h"
 #include "runtime/kernel.h"
 #include "runtime/memory.h"
@@ -31,11 +31,12 @@ constexpr std::uint64_t kRangeBytes = 2048;  // of one array; a multiple of ever
 
 Kernel add_kernel(std::uint32_t width = kWidth) {
   Kernel kernel;
-  kernel.shader = runtime::Shader::add;
+  kernel.shader = runtime::Shader::binary;
   kernel.constants[0] = width;
-  kernel.n_constants = 1;
+  kernel.constants[1] = RONDO_BINARY_ADD;
+  kernel.n_constants = 2;
   kernel.n_bindings = 4;
-  kernel.push_bytes = sizeof(shaders::AddParams);
+  kernel.push_bytes = sizeof(shaders::BinaryParams);
   return kernel;
 }
 
@@ -45,7 +46,7 @@ enum Array : std::uint32_t { kX, kY, kOne };
 runtime::BufferRange range_of(Array array) { return {1, array * kRangeBytes, kRangeBytes}; }
 
 runtime::Dispatch add_dispatch(Array a, Array b, Array to, bool barrier) {
-  shaders::AddParams push{};
+  shaders::BinaryParams push{};
   push.rows_per_sequence = 1;
   push.dim1 = push.dim2 = 1;
   push.dim3 = kElements;

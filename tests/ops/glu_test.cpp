@@ -42,6 +42,15 @@ TEST(GluTest, NegativeGatesThatOverflowTheExponentialGiveZero) {
   EXPECT_TRUE(agrees(c, kActivationBound));
 }
 
+TEST(GluTest, EveryActivation) {
+  for (int kind = 0; kind <= static_cast<int>(graph::Activation::kNeg); ++kind) {
+    OpCase c;
+    const TensorId gate = c.f32("gate", {7, 113}, random_values(7 * 113, 1, 4)), up = c.f32("up", {7, 113}, random_values(7 * 113, 2));
+    c.output(c.graph.add(Op::glu, {gate, up}, graph::GluAttributes{static_cast<graph::Activation>(kind)}));
+    EXPECT_TRUE(agrees(c, kActivationBound)) << kind;
+  }
+}
+
 /// Gate and up side by side in one tensor, as a merged linear leaves them.
 TEST(GluTest, HalvesOfOneTensor) {
   OpCase c;

@@ -46,6 +46,21 @@ TEST_P(LinearGluTest, RandomValues) {
   }
 }
 
+/// Each is a pipeline of its own, so one weight type has to do.
+TEST(LinearGluActivationTest, Every) {
+  for (const char* kernel : {"vector", "wide", "tiled"}) {
+    RunOptions options;
+    options.kernels["linear_glu"] = kernel;
+    for (int kind = 0; kind <= static_cast<int>(graph::Activation::kNeg); ++kind) {
+      OpCase c;
+      const TensorId input = c.f32("input", {2, 37}, random_values(2 * 37, 1, 0.2f));
+      const TensorId weight = c.weight("weight", Type::kF32, 74, 37, weight_rows(Type::kF32, 74, 37, 2, WeightValues::kRandom));
+      c.output(c.graph.add(Op::linear_glu, {input, weight}, graph::GluAttributes{static_cast<graph::Activation>(kind)}));
+      EXPECT_TRUE(agrees(c, kBound, options)) << kernel << ", " << kind;
+    }
+  }
+}
+
 TEST_P(LinearGluTest, ChoicesForADiscreteDevice) {
   RunOptions discrete = options();
   discrete.pretend = runtime::DeviceType::kDiscrete;

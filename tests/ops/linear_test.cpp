@@ -87,6 +87,47 @@ TEST_P(LinearTest, ViewsAsInputAndResidual) {
   }
 }
 
+/// activation(input weight^T + bias) + residual, the bias from the middle of a tensor.
+OpCase with_output(Type type, const Sizes& s, graph::Activation activation, bool bias, bool residual) {
+  OpCase c;
+  const auto n = static_cast<std::size_t>(s.rows * s.columns);
+  const TensorId input = c.f32("input", {s.rows, s.columns}, random_values(n, 1));
+  const TensorId weight = c.weight("weight", type, s.outputs, s.columns, weight_rows(type, s.outputs, s.columns, 2, WeightValues::kRandom));
+  const TensorId biases = c.f32("biases", {s.outputs + 9}, random_values(static_cast<std::size_t>(s.outputs + 9), 3, 2));
+  const TensorId residuals = c.f32("residual", {s.rows, s.outputs}, random_values(static_cast<std::size_t>(s.rows * s.outputs), 4, 2));
+  c.output(c.graph.add(Op::linear, {input, weight, residual ? residuals : graph::kNone, bias ? c.graph.slice(biases, 0, 5, 5 + s.outputs) : graph::kNone},
+                       graph::LinearAttributes{activation}));
+  return c;
+}
+
+TEST_P(LinearTest, BiasActivationAndResidual) {
+  const std::int64_t k = whole_blocks(type(), 96);
+  for (const Sizes& s : {Sizes{1, k, 41}, Sizes{37, k, 89}}) {
+    for (bool residual : {false, true}) EXPECT_TRUE(agrees(with_output(type(), s, graph::Activation::kGelu, true, residual), {1e-10}, options())) << case_name(s);
+  }
+}
+
+/// Each is a pipeline of its own, so one weight type has to do.
+TEST(LinearOutputTest, EveryActivationWithAndWithoutBias) {
+  for (const char* kernel : {"vector", "wide", "tiled"}) {
+    RunOptions options;
+    options.kernels["linear"] = kernel;
+    for (int kind = 0; kind <= static_cast<int>(graph::Activation::kNeg); ++kind) {
+      const auto activation = static_cast<graph::Activation>(kind);
+      EXPECT_TRUE(agrees(with_output(Type::kF32, {3, 37, 41}, activation, kind % 2 == 0, true), {1e-10}, options)) << kernel << ", " << kind;
+    }
+  }
+}
+
+TEST(LinearOutputTest, AnotherOutputIsRejected) {
+  using graph::Activation;
+  const Sizes s{3, 37, 41};
+  const OpCase found = with_output(Type::kF32, s, Activation::kGelu, true, true);
+  EXPECT_FALSE(agrees_with(found, with_output(Type::kF32, s, Activation::kGelu, false, true), {1e-10}));
+  EXPECT_FALSE(agrees_with(found, with_output(Type::kF32, s, Activation::kGeluTanh, true, true), {1e-10}));
+  EXPECT_FALSE(agrees_with(found, with_output(Type::kF32, s, Activation::kGelu, true, false), {1e-10}));
+}
+
 /// Rows [7, 7 + 33) of a weight of 48.
 TEST_P(LinearTest, SliceOfAWeight) {
   OpCase c;

@@ -11,6 +11,7 @@
 #include <nlohmann/json.hpp>
 #include <rondo/byte_source.h>
 
+#include "graph/activation.h"
 #include "graph/operator.h"
 #include "models/formats/safetensors.h"
 
@@ -34,15 +35,26 @@ struct Signature {
 const std::vector<Signature>& signatures() {
   static const std::vector<Signature> kSignatures = {
       {"embedding", {"ids", "weight"}, {}},
-      {"linear", {"input", "weight", "residual"}, {}},
+      {"linear", {"input", "weight", "residual", "bias"}, {"activation"}},
+      {"matmul", {"a", "b"}, {"transpose_a", "transpose_b", "scale"}},
+      {"layer_norm", {"input", "weight", "bias"}, {"epsilon"}},
       {"rms_norm", {"input", "weight"}, {"epsilon", "weight_offset"}},
       {"rope", {"input", "positions", "frequency_factors"}, {"style", "dimensions", "theta", "attention_factor", "max_position"}},
       {"attention",
        {"query", "key", "value", "query_offset", "lengths", "mask", "alibi_slopes", "relative_bias", "relative_key", "relative_value", "sinks"},
        {"scale", "causal", "window_back", "window_ahead", "prefix", "chunk", "chunks_back", "softcap", "bidirectional_buckets", "max_distance"}},
+      {"softmax", {"input", "mask"}, {"axis", "scale"}},
+      {"log_softmax", {"input", "mask"}, {"axis", "scale"}},
       {"glu", {"gate", "up"}, {"activation"}},
-      {"add", {"a", "b"}, {}},
+      {"concat", {"a", "b", "c", "d", "e", "f", "g"}, {"axis"}},
+      {"pad", {"input"}, {"before", "after", "value"}},
+      {"slice", {"input"}, {"starts", "ends", "steps"}},
+      {"transpose", {"input"}, {"permutation"}},
+      {"reshape", {"input"}, {"shape"}},
+      {"sinusoidal_positions", {"positions"}, {"width", "theta", "layout"}},
+      {"patch_embed", {"pixels", "weight", "bias"}, {"patch"}},
       {"argmax", {"input"}, {}},
+      {"top_k", {"input"}, {"k"}},
   };
   return kSignatures;
 }
@@ -62,10 +74,25 @@ graph::Attributes attention_attributes(const json& given) {
   return attention;
 }
 
-graph::Attributes attributes_of(Op op, const json& given) {
-  if (op == Op::rms_norm) return graph::RmsNormAttributes{given.value("epsilon", 1e-5), given.value("weight_offset", 0.0)};
-  if (op == Op::attention) return attention_attributes(given);
-  if (op != Op::rope) return {};
+std::optional<Signature> find_signature(const std::string& name) {
+  for (const Signature& known : signatures()) {
+    if (name == known.op) return known;
+  }
+  for (const char* unary : {"relu", "gelu", "gelu_tanh", "quick_gelu", "silu", "tanh", "sigmoid", "exp", "neg"}) {
+    if (name == unary) return Signature{unary, {"input"}, {}};
+  }
+  for (const char* binary : {"add", "sub", "mul", "div"}) {
+    if (name == binary) return Signature{binary, {"a", "b"}, {}};
+  }
+  for (const char* reduction : {"mean", "sum", "max"}) {
+    if (name == reduction) return Signature{reduction, {"input"}, {"axis", "keep"}};
+  }
+  return std::nullopt;
+}
+
+using Integers = std::vector<std::int64_t>;
+
+graph::RopeAttributes rope_attributes(const json& given) {
   graph::RopeAttributes rope;
   rope.style = given.value("style", "half") == "half" ? graph::RopeStyle::kHalf : graph::RopeStyle::kInterleaved;
   rope.dimensions = given.value("dimensions", std::int64_t{0});
@@ -73,6 +100,59 @@ graph::Attributes attributes_of(Op op, const json& given) {
   rope.attention_factor = given.value("attention_factor", 1.0);
   rope.max_position = given.value("max_position", std::int64_t{131072});
   return rope;
+}
+
+graph::PadAttributes pad_attributes(const json& given) {
+  graph::PadAttributes pad;
+  const Integers before = given.at("before"), after = given.at("after");
+  std::copy(before.begin(), before.end(), pad.before.begin());
+  std::copy(after.begin(), after.end(), pad.after.begin());
+  pad.value = given.value("value", 0.0);
+  return pad;
+}
+
+/// `given` names only activations that there are.
+graph::Attributes attributes_of(Op op, const json& given) {
+  const std::int64_t axis = given.value("axis", std::int64_t{-1});
+  switch (op) {
+    case Op::rms_norm: return graph::RmsNormAttributes{given.value("epsilon", 1e-5), given.value("weight_offset", 0.0)};
+    case Op::layer_norm: return graph::LayerNormAttributes{given.value("epsilon", 1e-5)};
+    case Op::attention: return attention_attributes(given);
+    case Op::rope: return rope_attributes(given);
+    case Op::linear: return graph::LinearAttributes{*graph::find_activation(given.value("activation", "none"))};
+    case Op::glu: return graph::GluAttributes{*graph::find_activation(given.value("activation", "silu"))};
+    case Op::matmul: return graph::MatmulAttributes{given.value("transpose_a", false), given.value("transpose_b", false), given.value("scale", 1.0)};
+    case Op::softmax:
+    case Op::log_softmax: return graph::SoftmaxAttributes{axis, given.value("scale", 1.0)};
+    case Op::mean:
+    case Op::sum:
+    case Op::max: return graph::ReduceAttributes{axis, given.value("keep", false)};
+    case Op::top_k: return graph::TopKAttributes{given.at("k")};
+    case Op::concat: return graph::ConcatAttributes{axis};
+    case Op::pad: return pad_attributes(given);
+    case Op::sinusoidal_positions:
+      return graph::SinusoidAttributes{given.at("width"), given.value("theta", 10000.0),
+                                       given.value("layout", "interleaved") == "split" ? graph::SinusoidLayout::kSplit : graph::SinusoidLayout::kInterleaved};
+    case Op::patch_embed: return graph::PatchEmbedAttributes{given.at("patch")};
+    default: return {};
+  }
+}
+
+/// The view that one of slice, transpose and reshape makes.
+TensorId add_view(graph::Graph& graph, const std::string& name, TensorId input, const json& given) {
+  if (name == "transpose") {
+    const std::vector<int> permutation = given.at("permutation");
+    return graph.transpose(input, permutation);
+  }
+  if (name == "slice") {
+    const Integers starts = given.at("starts"), ends = given.at("ends"), steps = given.value("steps", Integers(starts.size(), 1));
+    std::vector<graph::SliceRange> ranges;
+    for (std::size_t i = 0; i < starts.size(); ++i) ranges.push_back({starts[i], ends.at(i), steps.at(i)});
+    return graph.slice(input, ranges);
+  }
+  graph::Shape shape;
+  for (const json& extent : given.at("shape")) shape[shape.rank++] = extent.get<std::int64_t>();
+  return graph.reshape_or_copy(input, shape);
 }
 
 /// Makes tensors as nodes ask for them, because what a tensor is depends on its role.
@@ -90,33 +170,37 @@ class Reader {
  private:
   Status add_node(const json& node) {
     const auto name = node.at("op").get<std::string>();
-    const Signature* signature = nullptr;
-    for (const Signature& known : signatures()) signature = name == known.op ? &known : signature;
+    const std::optional<Signature> signature = find_signature(name);
     if (!signature) return unsupported("operator " + name);
     const json given = node.value("attributes", json::object());
     for (const auto& [key, value] : given.items()) {
       if (!signature->attributes.contains(key)) return unsupported(fmt::format("attribute {} of {}", key, name));
-      if (key == "activation" && value != "silu") return unsupported(fmt::format("activation {}", value.get<std::string>()));
+      if (key == "activation" && !graph::find_activation(value.get<std::string>())) return unsupported(fmt::format("activation {}", value.get<std::string>()));
+    }
+    for (const auto& input : node.at("inputs").items()) {
+      const auto& roles = signature->inputs;
+      if (std::find(roles.begin(), roles.end(), input.key()) == roles.end()) return unsupported(fmt::format("input {} of {}", input.key(), name));
     }
     std::vector<TensorId> inputs;
-    std::size_t n_found = 0;
     for (const char* role : signature->inputs) {
-      if (!node.at("inputs").contains(role)) {
-        inputs.push_back(graph::kNone);
-        continue;
-      }
-      ++n_found;
-      RONDO_ASSIGN(const TensorId input, find_or_make(node.at("inputs").at(role).get<std::string>(), name, role));
-      inputs.push_back(input);
+      const bool there = node.at("inputs").contains(role);
+      if (!there && name == "concat") break;
+      inputs.push_back(graph::kNone);
+      if (!there) continue;
+      RONDO_ASSIGN(inputs.back(), find_or_make(node.at("inputs").at(role).get<std::string>(), name, role));
     }
-    if (n_found != node.at("inputs").size()) {
-      for (const auto& [role, tensor] : node.at("inputs").items()) {
-        if (std::find(signature->inputs.begin(), signature->inputs.end(), role) == signature->inputs.end()) return unsupported(fmt::format("input {} of {}", role, name));
-      }
+    graph::Graph& graph = file_.op.graph;
+    const std::optional<Op> op = graph::find_operator(name);
+    std::vector<TensorId> outputs;
+    if (op) {
+      graph.add(*op, inputs, attributes_of(*op, given));
+      if (graph.status().ok()) outputs = graph.last_outputs();
+    } else {
+      outputs = {add_view(graph, name, inputs.front(), given)};
     }
-    const Op op = *graph::find_operator(name);
-    made_[node.at("outputs").at(0).get<std::string>()] = file_.op.graph.add(op, inputs, attributes_of(op, given));
-    return file_.op.graph.status();
+    RONDO_TRY(graph.status());
+    for (std::size_t i = 0; i < node.at("outputs").size(); ++i) made_[node.at("outputs").at(i).get<std::string>()] = outputs.at(i);
+    return {};
   }
 
   Result<TensorId> find_or_make(const std::string& name, const std::string& op, const std::string& role) {
@@ -132,9 +216,9 @@ class Reader {
     }
     if (type != "f32") return unsupported("inputs of type " + type);
     RONDO_ASSIGN(const std::vector<float> values, tensors_->read_f32(source_, name));
-    if (role == "weight" && op != "rms_norm") {
+    if (role == "weight" && op != "rms_norm" && op != "layer_norm") {
       const auto bytes = std::as_bytes(std::span(values));
-      return made_[name] = file_.op.weight(name, graph::Type::kF32, shape[0], shape[1], {bytes.begin(), bytes.end()});
+      return made_[name] = file_.op.weight(name, graph::Type::kF32, shape[0], shape.n_elements() / shape[0], {bytes.begin(), bytes.end()});
     }
     if (role == "frequency_factors") return made_[name] = file_.op.graph.add_constant(name, shape, values);
     return made_[name] = file_.op.f32(name, shape, values);
@@ -147,13 +231,17 @@ class Reader {
   std::map<std::string, TensorId> made_;
 };
 
-/// Operators on heads number their sequences by the first dimension; to the others all rows are one sequence's.
+/// Operators on heads number their sequences by the first dimension; without them all rows are one sequence's.
 std::int64_t n_sequences(const json& description) {
-  const json& first = description.at("nodes").at(0);
-  const auto op = first.at("op").get<std::string>();
-  if (op != "attention" && op != "rope") return 1;
-  const auto input = first.at("inputs").at(op == "rope" ? "input" : "query").get<std::string>();
-  return description.at("inputs").at(input).at("shape").at(0).get<std::int64_t>();
+  for (const json& node : description.at("nodes")) {
+    const auto op = node.at("op").get<std::string>();
+    if (op != "attention" && op != "rope") continue;
+    const json& inputs = description.at("inputs");
+    const auto input = node.at("inputs").at(op == "rope" ? "input" : "query").get<std::string>();
+    const json& shaped = inputs.contains(input) ? inputs.at(input) : inputs.at(description.at("nodes").at(0).at("inputs").at("input").get<std::string>());
+    return shaped.at("shape").at(0).get<std::int64_t>();
+  }
+  return 1;
 }
 
 }  // namespace
@@ -189,6 +277,8 @@ Result<GraphFile> read_graph_file(const std::string& folder) {
     GraphFile::Output& made = file.outputs.emplace_back();
     made.name = output.get<std::string>();
     made.tensor = reader.find(made.name);
+    // A view of an input has no dispatch of its own, and its storage can't be an output.
+    if (file.op.graph.storage_of(made.tensor).kind == graph::StorageKind::kInput) made.tensor = file.op.graph.add(Op::copy, {made.tensor});
     if (file.op.graph.tensor(made.tensor).type == graph::Type::kI32) {
       RONDO_ASSIGN(const std::vector<std::int64_t> indices, expected.read_i64(source, made.name));
       for (std::int64_t index : indices) made.expected.push_back(static_cast<float>(index));

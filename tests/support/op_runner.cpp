@@ -114,9 +114,11 @@ Result<DeviceRun> run_on_device(const OpCase& op, const RunOptions& options) {
   return run;
 }
 
-::testing::AssertionResult agrees(const OpCase& op, Tolerance tolerance, const RunOptions& options) {
+::testing::AssertionResult agrees(const OpCase& op, Tolerance tolerance, const RunOptions& options) { return agrees_with(op, op, tolerance, options); }
+
+::testing::AssertionResult agrees_with(const OpCase& op, const OpCase& oracle, Tolerance tolerance, const RunOptions& options) {
   if (!op.graph.status().ok()) return ::testing::AssertionFailure() << "the graph: " << op.graph.status().message();
-  const Result<std::vector<std::vector<std::byte>>> reference = op.run_reference();
+  const Result<std::vector<std::vector<std::byte>>> reference = oracle.run_reference();
   if (!reference.ok()) return ::testing::AssertionFailure() << "the reference: " << reference.status().message();
   const Result<DeviceRun> run = run_on_device(op, options);
   if (!run.ok()) return ::testing::AssertionFailure() << "the device: " << run.status().message();

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "graph/lowering.h"
+#include "graph/operator.h"
 #include "tests/support/compare.h"
 #include "tests/support/made_up_llama.h"
 #include "tests/support/op_case.h"
@@ -184,6 +185,35 @@ TEST(FusionTest, ABroadcastOrTwiceReadAdditionStaysApart) {
   c.output(c.graph.add(Op::add, {other, other}));
   ASSERT_TRUE(fuse(c.graph).ok());
   EXPECT_EQ(count_nodes(c.graph, Op::add), 2u);
+}
+
+/// What a linear does with its sums comes before the residual, and keeps it from being merged with its neighbour.
+TEST(FusionTest, ABiasAndAnActivationStayWithTheirLinear) {
+  OpCase c;
+  const TensorId input = c.f32("input", {3, 32}, random_values(3 * 32, 1)), bias = c.f32("bias", {7}, random_values(7, 2));
+  const TensorId residual = c.f32("residual", {3, 7}, random_values(21, 3));
+  const TensorId both = c.weight("weight", Type::kF32, 14, 32, weight_rows(Type::kF32, 14, 32, 2, WeightValues::kRandom));
+  const TensorId low = c.graph.slice(both, 0, 0, 7), high = c.graph.slice(both, 0, 7, 14);
+  const TensorId a = c.graph.add(Op::linear, {input, low, kNone, bias}, LinearAttributes{Activation::kGelu}), b = c.graph.add(Op::linear, {input, high});
+  c.output(c.graph.add(Op::add, {a, residual}));
+  c.output(b);
+  ASSERT_TRUE(fuse(c.graph).ok());
+  EXPECT_EQ(count_nodes(c.graph, Op::add), 0u);
+  ASSERT_EQ(count_nodes(c.graph, Op::linear), 2u);
+  const Node& fused = c.graph.nodes().back();
+  EXPECT_EQ(fused.inputs, (std::vector<TensorId>{input, low, residual, bias}));
+  EXPECT_EQ(attributes_of<LinearAttributes>(fused).activation, Activation::kGelu);
+}
+
+TEST(FusionTest, AGluKeepsItsActivation) {
+  OpCase c;
+  const TensorId input = c.f32("input", {3, 32}, random_values(3 * 32, 1));
+  const TensorId both = c.weight("weight", Type::kF32, 14, 32, weight_rows(Type::kF32, 14, 32, 2, WeightValues::kRandom));
+  const TensorId gate = c.graph.add(Op::linear, {input, c.graph.slice(both, 0, 0, 7)}), up = c.graph.add(Op::linear, {input, c.graph.slice(both, 0, 7, 14)});
+  c.output(c.graph.add(Op::glu, {gate, up}, GluAttributes{Activation::kGeluTanh}));
+  ASSERT_TRUE(fuse(c.graph).ok());
+  ASSERT_EQ(c.graph.nodes().size(), 1u);
+  EXPECT_EQ(attributes_of<GluAttributes>(c.graph.nodes().front()).activation, Activation::kGeluTanh);
 }
 
 /// The fused kernel has no binding left for a count of its own: only the step's will do.

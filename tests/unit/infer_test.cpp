@@ -1,4 +1,5 @@
 // What operators refuse, in words: the operator in brackets, then what was found and what it must be.
+#include <array>
 #include <ostream>
 #include <set>
 #include <string>
@@ -61,7 +62,9 @@ INSTANTIATE_TEST_SUITE_P(
 
 INSTANTIATE_TEST_SUITE_P(
     Linear, InferTest,
-    ::testing::Values(Refused{"[linear] has 4 inputs but takes 3", [](Builder& b) { b.add(Op::linear, {b.f32({2, 32}), b.weight(Type::kF32, 3, 32), kNone, kNone}); }},
+    ::testing::Values(Refused{"[linear] has 5 inputs but takes 4", [](Builder& b) { b.add(Op::linear, {b.f32({2, 32}), b.weight(Type::kF32, 3, 32), kNone, kNone, kNone}); }},
+                      Refused{"[linear] bias is (4) but must be (3)", [](Builder& b) { b.add(Op::linear, {b.f32({2, 32}), b.weight(Type::kF32, 3, 32), kNone, b.f32({4})}); }},
+                      Refused{"[linear] bias is i32 but must be f32", [](Builder& b) { b.add(Op::linear, {b.f32({2, 32}), b.weight(Type::kF32, 3, 32), kNone, b.i32({3})}); }},
                       Refused{"[linear] input is missing", [](Builder& b) { b.add(Op::linear, {kNone, b.weight(Type::kF32, 3, 32)}); }},
                       Refused{"[linear] weight is missing", [](Builder& b) { b.add(Op::linear, {b.f32({2, 32}), kNone}); }},
                       Refused{"[linear] weight x is not of a weight type", [](Builder& b) { b.add(Op::linear, {b.f32({2, 32}), b.f32({3, 32})}); }},
@@ -100,6 +103,54 @@ INSTANTIATE_TEST_SUITE_P(
                       Refused{"[glu] gate is missing", [](Builder& b) { b.add(Op::glu, {kNone, b.f32({2, 3})}); }},
                       Refused{"[argmax] input is (3) but must have 2 to 4 dimensions", [](Builder& b) { b.add(Op::argmax, {b.f32({3})}); }},
                       Refused{"[argmax] input (2, 2, 5) has rows that are not evenly spaced", [](Builder& b) { b.add(Op::argmax, {b.uneven()}); }}));
+
+INSTANTIATE_TEST_SUITE_P(
+    UnaryAndNorms, InferTest,
+    ::testing::Values(Refused{"[gelu] has 2 inputs but takes 1", [](Builder& b) { b.add(Op::gelu, {b.f32({2}), b.f32({2})}); }},
+                      Refused{"[exp] input is i32 but must be f32", [](Builder& b) { b.add(Op::exp, {b.i32({2})}); }},
+                      Refused{"[div] a is (2, 3) and b is (2, 2), which do not broadcast", [](Builder& b) { b.add(Op::div, {b.f32({2, 3}), b.f32({2, 2})}); }},
+                      Refused{"[softmax] axis is 2 but input is (2, 3)", [](Builder& b) { b.add(Op::softmax, {b.f32({2, 3})}, SoftmaxAttributes{2}); }},
+                      Refused{"[softmax] axis is -3 but input is (2, 3)", [](Builder& b) { b.add(Op::softmax, {b.f32({2, 3})}, SoftmaxAttributes{-3}); }},
+                      Refused{"[softmax] scale is 0 but must be finite and not 0", [](Builder& b) { b.add(Op::softmax, {b.f32({2, 3})}, SoftmaxAttributes{-1, 0}); }},
+                      Refused{"[log_softmax] mask is (4), which does not broadcast to input (2, 3)", [](Builder& b) { b.add(Op::log_softmax, {b.f32({2, 3}), b.f32({4})}); }},
+                      Refused{"[softmax] mask is (1, 2, 3), which does not broadcast to input (2, 3)", [](Builder& b) { b.add(Op::softmax, {b.f32({2, 3}), b.f32({1, 2, 3})}); }},
+                      Refused{"[layer_norm] input (3, 2) has rows that are not evenly spaced", [](Builder& b) { b.add(Op::layer_norm, {b.turned({2, 3})}); }},
+                      Refused{"[layer_norm] weight is (4) but must be (3)", [](Builder& b) { b.add(Op::layer_norm, {b.f32({2, 3}), b.f32({4})}); }},
+                      Refused{"[layer_norm] bias is (3, 1) but must have 1 to 1 dimensions", [](Builder& b) { b.add(Op::layer_norm, {b.f32({2, 3}), kNone, b.f32({3, 1})}); }},
+                      Refused{"[layer_norm] has 4 inputs but takes 3", [](Builder& b) { b.add(Op::layer_norm, {b.f32({2, 3}), kNone, kNone, kNone}); }}));
+
+INSTANTIATE_TEST_SUITE_P(
+    Products, InferTest,
+    ::testing::Values(Refused{"[matmul] a is (2, 3) and b is (2, 3): 3 columns against 2 rows", [](Builder& b) { b.add(Op::matmul, {b.f32({2, 3}), b.f32({2, 3})}); }},
+                      Refused{"[matmul] a is (2, 3) transposed and b is (3, 5): 2 columns against 3 rows", [](Builder& b) { b.add(Op::matmul, {b.f32({2, 3}), b.f32({3, 5})}, MatmulAttributes{true}); }},
+                      Refused{"[matmul] a is (2, 4, 3) and b is (3, 3, 5), whose batches do not broadcast", [](Builder& b) { b.add(Op::matmul, {b.f32({2, 4, 3}), b.f32({3, 3, 5})}); }},
+                      Refused{"[matmul] a is (3) but must have 2 to 4 dimensions", [](Builder& b) { b.add(Op::matmul, {b.f32({3}), b.f32({3, 5})}); }},
+                      Refused{"[matmul] a is (1, 49153): sums of 49153 terms, at most 49152 are there", [](Builder& b) { b.add(Op::matmul, {b.f32({1, 49153}), b.f32({49153, 1})}); }},
+                      Refused{"[patch_embed] patch is 3, which does not divide pixels (1, 3, 8, 9)", [](Builder& b) { b.add(Op::patch_embed, {b.f32({1, 3, 8, 9}), b.weight(Type::kF32, 5, 27)}, PatchEmbedAttributes{3}); }},
+                      Refused{"[patch_embed] weight is (5, 27) but input has 12 columns", [](Builder& b) { b.add(Op::patch_embed, {b.f32({1, 3, 8, 8}), b.weight(Type::kF32, 5, 27)}, PatchEmbedAttributes{2}); }},
+                      Refused{"[patch_embed] bias is (4) but must be (5)", [](Builder& b) { b.add(Op::patch_embed, {b.f32({1, 3, 8, 8}), b.weight(Type::kF32, 5, 12), b.f32({4})}, PatchEmbedAttributes{2}); }}));
+
+INSTANTIATE_TEST_SUITE_P(
+    Shapes, InferTest,
+    ::testing::Values(Refused{"[mean] axis is 2 but input is (2, 3)", [](Builder& b) { b.add(Op::mean, {b.f32({2, 3})}, ReduceAttributes{2}); }},
+                      Refused{"[max] input is () but must have 1 to 4 dimensions", [](Builder& b) { b.add(Op::max, {b.f32({})}); }},
+                      Refused{"[top_k] k is 4 but input (2, 3) has rows of 3", [](Builder& b) { b.add(Op::top_k, {b.f32({2, 3})}, TopKAttributes{4}); }},
+                      Refused{"[top_k] k is 0 but input (2, 3) has rows of 3", [](Builder& b) { b.add(Op::top_k, {b.f32({2, 3})}, TopKAttributes{0}); }},
+                      Refused{"[top_k] k is 1025 but can be at most 1024", [](Builder& b) { b.add(Op::top_k, {b.f32({2, 2000})}, TopKAttributes{1025}); }},
+                      Refused{"[concat] has no inputs", [](Builder& b) { b.add(Op::concat, {}); }},
+                      Refused{"[concat] axis is 2 but input 0 is (2, 3)", [](Builder& b) { b.add(Op::concat, {b.f32({2, 3})}, ConcatAttributes{2}); }},
+                      Refused{"[concat] input 1 is (3, 4) but must be (2, 4)", [](Builder& b) { b.add(Op::concat, {b.f32({2, 3}), b.f32({3, 4})}, ConcatAttributes{1}); }},
+                      Refused{"[concat] input 1 is missing", [](Builder& b) { b.add(Op::concat, {b.f32({2, 3}), kNone}, ConcatAttributes{1}); }},
+                      Refused{"[pad] before is -1 and after 0 at dimension 0, but they must be from 0 to 1073741823", [](Builder& b) { b.add(Op::pad, {b.f32({2})}, PadAttributes{{-1}}); }},
+                      Refused{"[pad] dimension 1 is to be padded, but input is (2)", [](Builder& b) { b.add(Op::pad, {b.f32({2})}, PadAttributes{{0, 1}}); }},
+                      Refused{"[copy] input is i32 but must be f32", [](Builder& b) { b.add(Op::copy, {b.i32({2})}); }},
+                      Refused{"[slice] x (2, 3): step -1 of axis 1 must be at least 1", [](Builder& b) { b.c.graph.slice(b.f32({2, 3}), std::array{SliceRange{0, 2}, SliceRange{2, 0, -1}}); }},
+                      Refused{"[slice] x (2, 3): [2, 1) of axis 1 is empty", [](Builder& b) { b.c.graph.slice(b.f32({2, 3}), std::array{SliceRange{0, 2}, SliceRange{2, 1}}); }},
+                      Refused{"[slice] x (2, 3) has 2 dimensions but 1 ranges are given", [](Builder& b) { b.c.graph.slice(b.f32({2, 3}), std::array{SliceRange{0, 2}}); }},
+                      Refused{"[reshape] x (2, 3) can't become (4)", [](Builder& b) { b.c.graph.reshape_or_copy(b.f32({2, 3}), {4}); }},
+                      Refused{"[sinusoidal_positions] width is 3 but must be even and from 2 to 1048576", [](Builder& b) { b.add(Op::sinusoidal_positions, {b.i32({2})}, SinusoidAttributes{3}); }},
+                      Refused{"[sinusoidal_positions] theta is 0.5 but must be finite and at least 1", [](Builder& b) { b.add(Op::sinusoidal_positions, {b.i32({2})}, SinusoidAttributes{4, 0.5}); }},
+                      Refused{"[sinusoidal_positions] positions is f32 but must be i32", [](Builder& b) { b.add(Op::sinusoidal_positions, {b.f32({2})}, SinusoidAttributes{4}); }}));
 
 INSTANTIATE_TEST_SUITE_P(
     Rope, InferTest,

@@ -21,7 +21,8 @@ using StorageContents = std::map<graph::StorageId, std::vector<std::byte>>;
 class GraphRun {
  public:
   /// Lowers `graph` and puts its storages on the device. Those without content are made there: constants as the graph has
-  /// them, other i32 as zeros, other floats and weights as random values, the same each time. The graph has a step state.
+  /// them, other i32 as zeros, other floats and weights as random values, the same each time (zeros for weight types without
+  /// random ones). The graph has a step state.
   /// Errors: kUnsupported (a forced kernel, a grid or a storage that the device can't have), kOutOfMemory, kDeviceLost.
   static Result<GraphRun> create(runtime::Device& device, graph::Graph graph, graph::LoweringOptions options, StorageContents contents);
 

@@ -1,5 +1,6 @@
 #include "tools/rondo/kernel_cases.h"
 
+#include <algorithm>
 #include <bit>
 #include <cstring>
 #include <span>
@@ -23,7 +24,7 @@ namespace {
 /// The graph of one case, as it grows.
 class Builder {
  public:
-  explicit Builder(const KernelCase& one) : rows(one.rows), depth(one.depth), model(*one.model), type(one.type.value_or(Type::kF32)) {
+  explicit Builder(const KernelCase& one) : op(one.op), rows(one.rows), depth(one.depth), model(*one.model), type(one.type.value_or(Type::kF32)) {
     graph.name = kernel_name(one);
     std::vector<std::int32_t> words(RONDO_STATE_WORDS, 0);
     words[RONDO_STATE_POSITION] = static_cast<std::int32_t>(depth);
@@ -80,6 +81,7 @@ class Builder {
   void moves(std::int64_t words, double other_bytes = 0) { bytes += 4.0 * static_cast<double>(words) + other_bytes; }
   void computes(double operations) { flops += operations; }
 
+  Op op;
   std::int64_t rows, depth;
   const LlamaExtents& model;
   Type type;
@@ -146,6 +148,86 @@ std::string linear_glu(Builder& b) {
   b.moves(b.rows * (m.width + m.ffn), 2 * real(m.ffn) * b.weight_row_bytes(m.width));
   b.computes(4 * real(b.rows) * real(m.width) * real(m.ffn));
   return fmt::format("{}, {} to {}", rows_of(b), m.width, m.ffn);
+}
+
+std::string layer_norm(Builder& b) {
+  const std::int64_t width = b.model.width;
+  b.graph.add(Op::layer_norm, {b.f32("input", {1, b.rows, width}), b.f32("weight", {width}), b.f32("bias", {width})}, graph::LayerNormAttributes{});
+  b.moves(2 * b.rows * width + 2 * width);
+  b.computes(7 * real(b.rows) * real(width));
+  return fmt::format("{} of {}", rows_of(b), width);
+}
+
+/// Keys and queries of all heads, as attention without a cache multiplies them.
+std::string matmul(Builder& b) {
+  const LlamaExtents& m = b.model;
+  graph::MatmulAttributes attributes;
+  attributes.transpose_b = true;
+  b.graph.add(Op::matmul, {b.f32("a", {m.heads, b.rows, m.head_dim}), b.f32("b", {m.heads, b.depth, m.head_dim})}, attributes);
+  b.moves(m.heads * (b.rows * m.head_dim + b.depth * m.head_dim + b.rows * b.depth));
+  b.computes(2 * real(m.heads * b.rows) * real(b.depth * m.head_dim));
+  return fmt::format("{} of {} by {}, {} heads", rows_of(b), m.head_dim, b.depth, m.heads);
+}
+
+/// Scores of one sequence.
+Shape scores(const Builder& b) { return {1, b.model.heads, b.rows, b.depth}; }
+
+std::string softmax(Builder& b) {
+  b.graph.add(b.op, {b.f32("input", scores(b))}, graph::SoftmaxAttributes{});
+  b.moves(2 * scores(b).n_elements());
+  return fmt::format("{} of {}, {} heads", rows_of(b), b.depth, b.model.heads);
+}
+
+std::string reduce(Builder& b) {
+  b.graph.add(b.op, {b.f32("input", {1, b.rows, b.model.width})}, graph::ReduceAttributes{});
+  b.moves(b.rows * (b.model.width + 1));
+  return fmt::format("{} of {}", rows_of(b), b.model.width);
+}
+
+std::string concat(Builder& b) {
+  const Shape half = {1, b.rows, b.model.width / 2};
+  b.graph.add(Op::concat, {b.f32("a", half), b.f32("b", half)}, graph::ConcatAttributes{2});
+  b.moves(2 * b.rows * b.model.width);
+  return fmt::format("{} of two times {}", rows_of(b), b.model.width / 2);
+}
+
+std::string pad(Builder& b) {
+  graph::PadAttributes attributes;
+  attributes.after[2] = 32;
+  b.graph.add(Op::pad, {b.f32("input", {1, b.rows, b.model.width})}, attributes);
+  b.moves(b.rows * (2 * b.model.width + 32));
+  return fmt::format("{} of {} and 32", rows_of(b), b.model.width);
+}
+
+/// Heads before rows become rows before heads.
+std::string copy(Builder& b) {
+  const LlamaExtents& m = b.model;
+  b.graph.add(Op::copy, {b.graph.transpose(b.f32("input", {1, m.heads, b.rows, m.head_dim}), {0, 2, 1, 3})});
+  b.moves(2 * b.rows * m.heads * m.head_dim);
+  return fmt::format("{} of {} heads", rows_of(b), m.heads);
+}
+
+std::string sinusoidal_positions(Builder& b) {
+  graph::SinusoidAttributes attributes;
+  attributes.width = b.model.width;
+  b.graph.add(Op::sinusoidal_positions, {b.count_up("positions", {b.rows}, 0)}, attributes);
+  b.moves(b.rows * (b.model.width + 1));
+  return fmt::format("{} of {}", rows_of(b), b.model.width);
+}
+
+/// Patches of 16 by 16 pixels of three channels, one to a row.
+std::string patch_embed(Builder& b) {
+  const std::int64_t patch = 16, columns = 3 * patch * patch, width = b.model.width;
+  b.graph.add(Op::patch_embed, {b.f32("pixels", {1, 3, patch, patch * b.rows}), b.weight(width, columns)}, graph::PatchEmbedAttributes{patch});
+  b.moves(b.rows * (columns + width), real(width) * b.weight_row_bytes(columns));
+  b.computes(2 * real(b.rows) * real(columns) * real(width));
+  return fmt::format("{}, 3 x 16 x 16 to {}", b.rows == 1 ? "1 patch" : fmt::format("{} patches", b.rows), width);
+}
+
+std::string top_k(Builder& b) {
+  b.graph.add(Op::top_k, {b.f32("input", {1, b.model.vocabulary})}, graph::TopKAttributes{40});
+  b.moves(b.model.vocabulary + 80);
+  return fmt::format("40 of {}", b.model.vocabulary);
 }
 
 std::string rms_norm(Builder& b) {
@@ -215,9 +297,15 @@ std::string glu(Builder& b) {
   return fmt::format("{} of {}", rows_of(b), b.model.ffn);
 }
 
-std::string add(Builder& b) {
+std::string unary(Builder& b) {
+  b.graph.add(b.op, {b.f32("input", {1, b.rows, b.model.ffn})});
+  b.moves(2 * b.rows * b.model.ffn);
+  return fmt::format("{} of {}", rows_of(b), b.model.ffn);
+}
+
+std::string binary(Builder& b) {
   const Shape shape = {1, b.rows, b.model.width};
-  b.graph.add(Op::add, {b.f32("a", shape), b.f32("b", shape)});
+  b.graph.add(b.op, {b.f32("a", shape), b.f32("b", shape)});
   b.moves(3 * b.rows * b.model.width);
   b.computes(real(b.rows) * real(b.model.width));
   return fmt::format("{} of {}", rows_of(b), b.model.width);
@@ -246,8 +334,9 @@ constexpr std::int64_t kOneRow[] = {1};
 constexpr std::int64_t kNear[] = {64};
 constexpr std::int64_t kDepths[] = {512, 4096};
 
-/// Types that a case is measured with: none, each that weights can have, or what sessions keep their cache in.
-enum class Types { kNone, kWeights, kCache };
+/// Types that a case is measured with: none, each that weights can have or the commonest, or what sessions keep their cache in.
+enum class Types { kNone, kWeights, kCommonWeights, kCache };
+constexpr Type kCommonTypes[] = {Type::kF16, Type::kQ8_0, Type::kQ4_0, Type::kQ4_K, Type::kQ6_K};
 
 }  // namespace
 
@@ -263,17 +352,42 @@ namespace {
 
 constexpr StandardShape kShapes[] = {
     {Op::step_begin, Types::kNone, kAllRows, kNear, step_begin},
-    {Op::embedding, Types::kWeights, kAllRows, kNear, embedding, &LlamaExtents::width},
+    {Op::embedding, Types::kCommonWeights, kAllRows, kNear, embedding, &LlamaExtents::width},
     {Op::linear, Types::kWeights, kAllRows, kNear, linear_down, &LlamaExtents::ffn},
-    {Op::linear, Types::kWeights, kOneRow, kNear, linear_output, &LlamaExtents::width},
-    {Op::linear_glu, Types::kWeights, kAllRows, kNear, linear_glu, &LlamaExtents::width},
+    {Op::linear, Types::kCommonWeights, kOneRow, kNear, linear_output, &LlamaExtents::width},
+    {Op::linear_glu, Types::kCommonWeights, kAllRows, kNear, linear_glu, &LlamaExtents::width},
+    {Op::matmul, Types::kNone, kAllRows, kNear, matmul},
+    {Op::layer_norm, Types::kNone, kAllRows, kNear, layer_norm},
     {Op::rms_norm, Types::kNone, kAllRows, kNear, rms_norm},
     {Op::rope, Types::kNone, kAllRows, kNear, rope},
     {Op::rope_kv_write, Types::kCache, kAllRows, kNear, rope_kv_write},
     {Op::kv_write, Types::kCache, kAllRows, kNear, kv_write},
     {Op::attention, Types::kCache, kAllRows, kDepths, attention},
     {Op::glu, Types::kNone, kAllRows, kNear, glu},
-    {Op::add, Types::kNone, kAllRows, kNear, add},
+    {Op::softmax, Types::kNone, kAllRows, kNear, softmax},
+    {Op::log_softmax, Types::kNone, kAllRows, kNear, softmax},
+    {Op::relu, Types::kNone, kNear, kNear, unary},
+    {Op::gelu, Types::kNone, kNear, kNear, unary},
+    {Op::gelu_tanh, Types::kNone, kNear, kNear, unary},
+    {Op::quick_gelu, Types::kNone, kNear, kNear, unary},
+    {Op::silu, Types::kNone, kNear, kNear, unary},
+    {Op::tanh, Types::kNone, kNear, kNear, unary},
+    {Op::sigmoid, Types::kNone, kNear, kNear, unary},
+    {Op::exp, Types::kNone, kNear, kNear, unary},
+    {Op::neg, Types::kNone, kNear, kNear, unary},
+    {Op::add, Types::kNone, kAllRows, kNear, binary},
+    {Op::sub, Types::kNone, kNear, kNear, binary},
+    {Op::mul, Types::kNone, kNear, kNear, binary},
+    {Op::div, Types::kNone, kNear, kNear, binary},
+    {Op::mean, Types::kNone, kNear, kNear, reduce},
+    {Op::sum, Types::kNone, kNear, kNear, reduce},
+    {Op::max, Types::kNone, kNear, kNear, reduce},
+    {Op::concat, Types::kNone, kNear, kNear, concat},
+    {Op::pad, Types::kNone, kNear, kNear, pad},
+    {Op::copy, Types::kNone, kNear, kNear, copy},
+    {Op::sinusoidal_positions, Types::kNone, kNear, kNear, sinusoidal_positions},
+    {Op::patch_embed, Types::kNone, kNear, kNear, patch_embed},
+    {Op::top_k, Types::kNone, kOneRow, kNear, top_k},
     {Op::argmax, Types::kNone, kOneRow, kNear, argmax},
     {Op::sample, Types::kNone, kOneRow, kNear, sample},
     {Op::step_end, Types::kNone, kOneRow, kNear, step_end},
@@ -288,7 +402,8 @@ std::vector<std::optional<Type>> list_types(const StandardShape& shape, const Ll
   for (int value = 0; value < kMoreThanThereAre; ++value) {
     const auto type = static_cast<Type>(value);
     const graph::BlockFormat* format = graph::find_block_format(type);
-    if (format && model.*shape.columns % format->block_elements == 0) all.push_back(type);
+    const bool wanted = shape.types == Types::kWeights || std::find(std::begin(kCommonTypes), std::end(kCommonTypes), type) != std::end(kCommonTypes);
+    if (format && wanted && model.*shape.columns % format->block_elements == 0) all.push_back(type);
   }
   return all;
 }

@@ -1,0 +1,51 @@
+// copy: input, any view -> the same elements, dense. What reshape needs where strides can't express it.
+#include "graph/ops/copy.h"
+
+#include "copy.params.h"
+#include "graph/operator.h"
+#include "graph/ops/walk.h"
+
+namespace rondo::graph {
+
+void dispatch_copy(Lowering& lowering, const char* label, const Tensor& from, const Tensor& to) {
+  shaders::CopyParams push{};
+  const std::uint32_t rows = u32(from.shape.n_rows());
+  push.rows_per_sequence = lowering.rows_per_sequence(rows);
+  push.dim1 = u32(extent4(from.shape, 1)), push.dim2 = u32(extent4(from.shape, 2)), push.dim3 = u32(extent4(from.shape, 3));
+  push.input_offset = u32(from.offset_elements);
+  push.input_stride0 = stride4(from, 0), push.input_stride1 = stride4(from, 1), push.input_stride2 = stride4(from, 2), push.input_stride3 = stride4(from, 3);
+  push.output_offset = u32(to.offset_elements);
+  push.output_stride0 = stride4(to, 0), push.output_stride1 = stride4(to, 1), push.output_stride2 = stride4(to, 2), push.output_stride3 = stride4(to, 3);
+  constexpr std::uint32_t kWidth = 64;
+  lowering.dispatch(label, runtime::Shader::copy, {kWidth}, {{from.storage, runtime::Access::kRead}, {to.storage, runtime::Access::kWrite}}, push,
+                    {ceil_div(push.dim3, kWidth), rows, 1}, {2 * tensor_bytes(from), 0});
+}
+
+namespace {
+
+Status infer(Graph& graph, Node& node) {
+  RONDO_TRY(check_input_count(node, 1));
+  RONDO_TRY(check_tensor(graph, node.inputs[0], "input", Type::kF32, 1, kMaxRank));
+  node.outputs.push_back(graph.add_tensor("copy", StorageKind::kActivation, Type::kF32, Shape(graph.tensor(node.inputs[0]).shape)));
+  return {};
+}
+
+Status lower(const Node& node, Lowering& lowering) {
+  dispatch_copy(lowering, "copy", lowering.tensor(node.inputs[0]), lowering.tensor(node.outputs[0]));
+  return {};
+}
+
+Status reference(const Node& node, HostTensors& tensors) {
+  const HostView input = tensors.view(node.inputs[0]);
+  HostView output = tensors.view(node.outputs[0]);
+  for_each_element(output.shape(), [&](const Index4& index) { set4(output, at4(input, index), index); });
+  return {};
+}
+
+constexpr const char* kKernels[] = {"baseline"};
+
+}  // namespace
+
+extern const Operator copy_operator = {"copy", infer, lower, reference, nullptr, kKernels};
+
+}  // namespace rondo::graph

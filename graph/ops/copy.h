@@ -1,0 +1,11 @@
+// The dispatch that moves a view, for the operators that do only that.
+#pragma once
+
+#include "graph/lowering.h"
+
+namespace rondo::graph {
+
+/// Emits the copy of `from` into `to`: views of equal shape, f32, in different storages.
+void dispatch_copy(Lowering& lowering, const char* label, const Tensor& from, const Tensor& to);
+
+}  // namespace rondo::graph

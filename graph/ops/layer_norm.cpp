@@ -1,0 +1,78 @@
+// layer_norm: input (..., D), weight? (D), bias? (D) -> like input. Ba, Kiros and Hinton 2016.
+#include <cmath>
+
+#include "graph/operator.h"
+#include "graph/ops/walk.h"
+#include "layer_norm.params.h"
+
+namespace rondo::graph {
+
+namespace {
+
+Status infer(Graph& graph, Node& node) {
+  while (!node.inputs.empty() && node.inputs.size() < 3) node.inputs.push_back(kNone);
+  RONDO_TRY(check_input_count(node, 3));
+  RONDO_TRY(check_tensor(graph, node.inputs[0], "input", Type::kF32, 1, kMaxRank));
+  RONDO_TRY(check_rows(graph, node.inputs[0], "input"));
+  const Shape shape = graph.tensor(node.inputs[0]).shape;
+  for (auto [input, role] : {std::pair{1u, "weight"}, std::pair{2u, "bias"}}) {
+    if (node.inputs[input] == kNone) continue;
+    RONDO_TRY(check_tensor(graph, node.inputs[input], role, Type::kF32, 1, 1));
+    RONDO_TRY(check_shape(graph, node.inputs[input], role, {shape.last()}));
+    RONDO_TRY(check_contiguous(graph, node.inputs[input], role));
+  }
+  node.outputs.push_back(graph.add_tensor("layer_norm", StorageKind::kActivation, Type::kF32, shape));
+  return {};
+}
+
+Status lower(const Node& node, Lowering& lowering) {
+  const Tensor& input = lowering.tensor(node.inputs[0]);
+  const Tensor& output = lowering.tensor(node.outputs[0]);
+  shaders::LayerNormParams push{};
+  push.rows_per_sequence = lowering.rows_per_sequence(input.shape.n_rows());
+  push.columns = u32(input.shape.last());
+  push.input_offset = u32(input.offset_elements);
+  push.input_stride = u32(row_stride(input));
+  push.has_weight = node.inputs[1] != kNone;
+  if (push.has_weight) push.weight_offset = u32(lowering.tensor(node.inputs[1]).offset_elements);
+  push.has_bias = node.inputs[2] != kNone;
+  if (push.has_bias) push.bias_offset = u32(lowering.tensor(node.inputs[2]).offset_elements);
+  push.epsilon = static_cast<float>(attributes_of<LayerNormAttributes>(node).epsilon);
+  lowering.dispatch("layer_norm", runtime::Shader::layer_norm, {row_width(lowering, push.columns)},
+                    {{input.storage, runtime::Access::kRead},
+                     {lowering.read_only(node.inputs[1]), runtime::Access::kRead},
+                     {lowering.read_only(node.inputs[2]), runtime::Access::kRead},
+                     {output.storage, runtime::Access::kWrite}},
+                    push, {u32(input.shape.n_rows()), 1, 1}, {2 * tensor_bytes(input), 2 * tensor_bytes(input)});
+  return {};
+}
+
+Status reference(const Node& node, HostTensors& tensors) {
+  const double epsilon = attributes_of<LayerNormAttributes>(node).epsilon;
+  const HostView input = tensors.view(node.inputs[0]);
+  HostView output = tensors.view(node.outputs[0]);
+  const std::int64_t columns = input.shape().last();
+  for (std::int64_t row = 0; row < input.shape().n_rows(); ++row) {
+    const double pivot = input.row_at(row, 0);  // what a constant row must be to come out as exactly its bias
+    double sum = 0, squares = 0;
+    for (std::int64_t i = 0; i < columns; ++i) sum += input.row_at(row, i) - pivot;
+    const double mean = pivot + sum / static_cast<double>(columns);
+    for (std::int64_t i = 0; i < columns; ++i) squares += (input.row_at(row, i) - mean) * (input.row_at(row, i) - mean);
+    const double scale = 1 / std::sqrt(squares / static_cast<double>(columns) + epsilon);
+    for (std::int64_t i = 0; i < columns; ++i) {
+      double value = (input.row_at(row, i) - mean) * scale;
+      if (node.inputs[1] != kNone) value *= static_cast<double>(tensors.view(node.inputs[1]).at(i));
+      if (node.inputs[2] != kNone) value += static_cast<double>(tensors.view(node.inputs[2]).at(i));
+      output.row_set(static_cast<float>(value), row, i);
+    }
+  }
+  return {};
+}
+
+constexpr const char* kKernels[] = {"baseline"};
+
+}  // namespace
+
+extern const Operator layer_norm_operator = {"layer_norm", infer, lower, reference, nullptr, kKernels};
+
+}  // namespace rondo::graph

@@ -1,0 +1,56 @@
+// relu, gelu, gelu_tanh, quick_gelu, silu, tanh, sigmoid, exp, neg: input -> like input, element by element.
+#include "graph/activation.h"
+#include "graph/operator.h"
+#include "graph/ops/walk.h"
+#include "unary.params.h"
+
+namespace rondo::graph {
+
+namespace {
+
+Activation activation_of(const Node& node) { return *find_activation(operator_of(node.op).name); }
+
+Status infer(Graph& graph, Node& node) {
+  RONDO_TRY(check_input_count(node, 1));
+  RONDO_TRY(check_tensor(graph, node.inputs[0], "input", Type::kF32, 1, kMaxRank));
+  node.outputs.push_back(graph.add_tensor(operator_of(node.op).name, StorageKind::kActivation, Type::kF32, Shape(graph.tensor(node.inputs[0]).shape)));
+  return {};
+}
+
+Status lower(const Node& node, Lowering& lowering) {
+  const Tensor& input = lowering.tensor(node.inputs[0]);
+  const Tensor& output = lowering.tensor(node.outputs[0]);
+  shaders::UnaryParams push{};
+  push.rows_per_sequence = lowering.rows_per_sequence(input.shape.n_rows());
+  push.dim1 = u32(extent4(input.shape, 1)), push.dim2 = u32(extent4(input.shape, 2)), push.dim3 = u32(extent4(input.shape, 3));
+  push.input_offset = u32(input.offset_elements);
+  push.input_stride0 = stride4(input, 0), push.input_stride1 = stride4(input, 1), push.input_stride2 = stride4(input, 2), push.input_stride3 = stride4(input, 3);
+  constexpr std::uint32_t kWidth = 64;
+  lowering.dispatch(operator_of(node.op).name, runtime::Shader::unary, {kWidth, static_cast<std::uint32_t>(activation_of(node))},
+                    {{input.storage, runtime::Access::kRead}, {output.storage, runtime::Access::kWrite}}, push,
+                    {ceil_div(push.dim3, kWidth), u32(input.shape.n_rows()), 1}, {2 * tensor_bytes(input), 8 * tensor_bytes(input)});
+  return {};
+}
+
+Status reference(const Node& node, HostTensors& tensors) {
+  const HostView input = tensors.view(node.inputs[0]);
+  HostView output = tensors.view(node.outputs[0]);
+  for_each_element(output.shape(), [&](const Index4& index) { set4(output, activate(activation_of(node), at4(input, index)), index); });
+  return {};
+}
+
+constexpr const char* kKernels[] = {"baseline"};
+
+}  // namespace
+
+extern const Operator relu_operator = {"relu", infer, lower, reference, nullptr, kKernels};
+extern const Operator gelu_operator = {"gelu", infer, lower, reference, nullptr, kKernels};
+extern const Operator gelu_tanh_operator = {"gelu_tanh", infer, lower, reference, nullptr, kKernels};
+extern const Operator quick_gelu_operator = {"quick_gelu", infer, lower, reference, nullptr, kKernels};
+extern const Operator silu_operator = {"silu", infer, lower, reference, nullptr, kKernels};
+extern const Operator tanh_operator = {"tanh", infer, lower, reference, nullptr, kKernels};
+extern const Operator sigmoid_operator = {"sigmoid", infer, lower, reference, nullptr, kKernels};
+extern const Operator exp_operator = {"exp", infer, lower, reference, nullptr, kKernels};
+extern const Operator neg_operator = {"neg", infer, lower, reference, nullptr, kKernels};
+
+}  // namespace rondo::graph
