@@ -100,10 +100,17 @@ OpCase with_output(Type type, const Sizes& s, graph::Activation activation, bool
   return c;
 }
 
-TEST_P(LinearTest, BiasActivationAndResidual) {
-  const std::int64_t k = whole_blocks(type(), 96);
-  for (const Sizes& s : {Sizes{1, k, 41}, Sizes{37, k, 89}}) {
-    for (bool residual : {false, true}) EXPECT_TRUE(agrees(with_output(type(), s, graph::Activation::kGelu, true, residual), {1e-10}, options())) << case_name(s);
+/// What follows the sum does not depend on the weight: a plain type and one of large blocks.
+TEST(LinearOutputTest, BiasActivationAndResidual) {
+  for (const Type type : {Type::kF32, Type::kQ6_K}) {
+    for (const char* kernel : {"vector", "wide", "tiled"}) {
+      RunOptions options;
+      options.kernels["linear"] = kernel;
+      const std::int64_t k = whole_blocks(type, 96);
+      for (const Sizes& s : {Sizes{1, k, 41}, Sizes{37, k, 89}}) {
+        for (bool residual : {false, true}) EXPECT_TRUE(agrees(with_output(type, s, graph::Activation::kGelu, true, residual), {1e-10}, options)) << kernel << ", " << case_name(s);
+      }
+    }
   }
 }
 
