@@ -74,13 +74,12 @@ Status lower(const Node& node, Lowering& lowering) {
     push.kv_heads = u32(pieces[i].count);
     push.key_offset = u32(key.offset_elements + pieces[i].first * key.strides[1]);
     push.value_offset = u32(value.offset_elements + pieces[i].first * value.strides[1]);
-    const Lowering::Argument rotated = {lowering.tensor(node.outputs[0]).storage, runtime::Access::kWrite};
     lowering.dispatch("rope_kv_write", runtime::Shader::rope_kv_write, {width, cache_type_constant(cache)},
                       {{query.storage, runtime::Access::kRead},
                        {positions.storage, runtime::Access::kRead},
                        {lowering.read_only(node.inputs[kStart]), runtime::Access::kRead},
                        {lowering.read_only(node.inputs[kTable]), runtime::Access::kRead},
-                       i == 0 ? rotated : Lowering::Argument{kNone, runtime::Access::kRead},
+                       {lowering.tensor(node.outputs[0]).storage, runtime::Access::kWrite},
                        {cache.storage, runtime::Access::kWrite, i},
                        {value_cache.storage, runtime::Access::kWrite, i}},
                       push, {ceil_div(pairs, width), push.rows_per_sequence, u32(query.shape[0]) * (push.heads + 2 * push.kv_heads)},

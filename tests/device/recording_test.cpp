@@ -212,13 +212,13 @@ TEST(KernelCacheTest, FailuresNameTheShaderAndCanBeTriedAgain) {
       hooks(*device);
   runtime::KernelCache& kernels = device->kernels();
   CreateDescriptorSetLayout::fail(VK_ERROR_OUT_OF_HOST_MEMORY);
-  expect_failure(kernels.find_or_create(add_kernel()).status(), StatusCode::kOutOfMemory, {"kernel add"});
+  expect_failure(kernels.find_or_create(add_kernel()).status(), StatusCode::kOutOfMemory, {"kernel binary"});
   CreatePipelineLayout::fail(VK_ERROR_OUT_OF_HOST_MEMORY);
-  expect_failure(kernels.find_or_create(add_kernel()).status(), StatusCode::kOutOfMemory, {"kernel add"});
+  expect_failure(kernels.find_or_create(add_kernel()).status(), StatusCode::kOutOfMemory, {"kernel binary"});
   CreateShaderModule::fail(VK_ERROR_OUT_OF_HOST_MEMORY);
-  expect_failure(kernels.find_or_create(add_kernel()).status(), StatusCode::kOutOfMemory, {"kernel add"});
+  expect_failure(kernels.find_or_create(add_kernel()).status(), StatusCode::kOutOfMemory, {"kernel binary"});
   CreateComputePipelines::fail(VK_ERROR_OUT_OF_DEVICE_MEMORY);
-  expect_failure(kernels.find_or_create(add_kernel()).status(), StatusCode::kOutOfMemory, {"kernel add"});
+  expect_failure(kernels.find_or_create(add_kernel()).status(), StatusCode::kOutOfMemory, {"kernel binary"});
   EXPECT_EQ(kernels.n_pipelines(), 0u);
 
   const Result<const runtime::Pipeline*> pipeline = kernels.find_or_create(add_kernel());
