@@ -10,7 +10,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 # The most tests that one run may skip: a suite that skips itself away must not look green.
 max_skipped=12
 max_skipped_without_data=40
-timeout_s=900
+timeout_s=1800
 
 thorough=no
 for argument in "$@"; do

@@ -41,7 +41,7 @@ float activate(float x) {
     case RONDO_ACTIVATION_QUICK_GELU: return x / (1.0 + exp(-1.702 * x));
     case RONDO_ACTIVATION_SILU: return x / (1.0 + exp(-x));
     case RONDO_ACTIVATION_TANH: return stable_tanh(x);
-    case RONDO_ACTIVATION_SIGMOID: return 1.0 / (1.0 + exp(-x));
+    case RONDO_ACTIVATION_SIGMOID: return isnan(x) ? x : 1.0 / (1.0 + exp(-x));  // exp may lose NaN, as SwiftShader's does
     case RONDO_ACTIVATION_EXP: return reduced_exp(x);
     case RONDO_ACTIVATION_NEG: return -x;
     default: return x;

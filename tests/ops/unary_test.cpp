@@ -27,7 +27,10 @@ OpCase unary_case(Op op, const Shape& shape, float scale) {
 /// Down to inputs so small that a difference of nearly equal numbers would leave nothing right.
 TEST_P(UnaryTest, RandomValues) {
   for (const Shape& shape : {Shape{1}, Shape{2, 3}, Shape{7, 37}, Shape{41, 89}, Shape{2, 3, 5, 113}, Shape{3, 257}}) {
-    for (float scale : {1e-4f, 0.3f, 6.0f, 80.0f}) EXPECT_TRUE(agrees(unary_case(GetParam(), shape, scale), kBound)) << to_string(shape) << ", scale " << scale;
+    for (float scale : {1e-4f, 0.3f, 6.0f, 80.0f}) {
+      if (scale > 10 && count(shape) == 1) continue;  // a result below the normal numbers, which may be flushed, would be all there is
+      EXPECT_TRUE(agrees(unary_case(GetParam(), shape, scale), kBound)) << to_string(shape) << ", scale " << scale;
+    }
   }
 }
 
