@@ -31,14 +31,14 @@ Status check_attributes(const AttentionAttributes& attributes) {
   return {};
 }
 
-Status check_table(const Graph& graph, TensorId id, const char* role, int rank) {
-  RONDO_TRY(check_tensor(graph, id, role, Type::kF32, rank, rank));
+Status check_table(const Graph& graph, TensorId id, const char* role) {
+  RONDO_TRY(check_tensor(graph, id, role, Type::kF32, 2, 2));
   return check_contiguous(graph, id, role);
 }
 
 /// (2 R + 1, width)
 Status check_relative(const Graph& graph, TensorId id, const char* role, std::int64_t width) {
-  RONDO_TRY(check_table(graph, id, role, 2));
+  RONDO_TRY(check_table(graph, id, role));
   const Shape& shape = graph.tensor(id).shape;
   if (shape[0] % 2 == 1 && shape[0] <= kMostTable && shape[1] == width) return {};
   return refuse(fmt::format("{} is {} but must be (2 R + 1, {})", role, to_string(shape), width));
@@ -48,8 +48,7 @@ Status check_mask(const Graph& graph, TensorId id, const Shape& scores) {
   const Tensor& mask = graph.tensor(id);
   if (mask.type != Type::kF32 && mask.type != Type::kI32) return refuse(fmt::format("mask is {} but must be f32, or i32 for a boolean one", type_name(mask.type)));
   RONDO_TRY(check_tensor(graph, id, "mask", mask.type, 1, 4));
-  RONDO_TRY(check_contiguous(graph, id, "mask"));
-  if (mask.offset_elements != 0) return refuse("mask must begin with its storage");
+  RONDO_TRY(check_whole(graph, id, "mask"));
   for (int i = 1; i <= mask.shape.rank; ++i) {
     const std::int64_t found = mask.shape[mask.shape.rank - i], expected = scores[4 - i];
     if (found != 1 && found != expected) return refuse(fmt::format("mask is {} but must broadcast to {}", to_string(mask.shape), to_string(scores)));
@@ -71,19 +70,15 @@ Status check_attention_inputs(const Graph& graph, const Node& node) {
   const Shape &q = graph.tensor(node.inputs[kQuery]).shape, &k = graph.tensor(node.inputs[kKey]).shape, &v = graph.tensor(node.inputs[kValue]).shape;
   for (AttentionInput input : {kOffset, kLengths}) {
     if (node.inputs[input] == kNone) continue;
-    const char* role = input == kOffset ? "query_offset" : "lengths";
-    RONDO_TRY(check_tensor(graph, node.inputs[input], role, Type::kI32, 1, 1));
-    RONDO_TRY(check_shape(graph, node.inputs[input], role, {q[0]}));
+    RONDO_TRY(check_per_sequence(graph, node.inputs[input], input == kOffset ? "query_offset" : "lengths", q[0]));
   }
   if (node.inputs[kMask] != kNone) RONDO_TRY(check_mask(graph, node.inputs[kMask], {q[0], q[1], q[2], k[2]}));
   for (AttentionInput input : {kSlopes, kSinks}) {
     if (node.inputs[input] == kNone) continue;
-    const char* role = input == kSlopes ? "alibi_slopes" : "sinks";
-    RONDO_TRY(check_table(graph, node.inputs[input], role, 1));
-    RONDO_TRY(check_shape(graph, node.inputs[input], role, {q[1]}));
+    RONDO_TRY(check_vector(graph, node.inputs[input], input == kSlopes ? "alibi_slopes" : "sinks", q[1]));
   }
   if (node.inputs[kBias] != kNone) {
-    RONDO_TRY(check_table(graph, node.inputs[kBias], "relative_bias", 2));
+    RONDO_TRY(check_table(graph, node.inputs[kBias], "relative_bias"));
     const Shape& bias = graph.tensor(node.inputs[kBias]).shape;
     const std::int64_t least = attributes.bidirectional_buckets ? 4 : 2;
     if (bias[1] != q[1] || bias[0] < least || bias[0] > kMostTable || (attributes.bidirectional_buckets && bias[0] % 2 != 0)) {

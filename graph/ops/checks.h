@@ -39,6 +39,27 @@ inline Status check_contiguous(const Graph& graph, TensorId id, const char* role
   return refuse(fmt::format("{} {} must be contiguous", role, to_string(graph.tensor(id).shape)));
 }
 
+/// Contiguous from the first element of its storage on, as kernels read what they have neither strides nor an offset for.
+inline Status check_whole(const Graph& graph, TensorId id, const char* role) {
+  RONDO_TRY(check_contiguous(graph, id, role));
+  if (graph.tensor(id).offset_elements == 0) return {};
+  return refuse(fmt::format("{} {} must begin with its storage", role, to_string(graph.tensor(id).shape)));
+}
+
+/// f32 (n), contiguous: a weight or a bias of each column, a number for each head.
+inline Status check_vector(const Graph& graph, TensorId id, const char* role, std::int64_t n) {
+  RONDO_TRY(check_tensor(graph, id, role, Type::kF32, 1, 1));
+  RONDO_TRY(check_shape(graph, id, role, {n}));
+  return check_contiguous(graph, id, role);
+}
+
+/// i32 (B), whole: a position or a count of each sequence.
+inline Status check_per_sequence(const Graph& graph, TensorId id, const char* role, std::int64_t sequences) {
+  RONDO_TRY(check_tensor(graph, id, role, Type::kI32, 1, 1));
+  RONDO_TRY(check_shape(graph, id, role, {sequences}));
+  return check_whole(graph, id, role);
+}
+
 inline Status check_input_count(const Node& node, std::size_t expected) {
   if (node.inputs.size() == expected) return {};
   return refuse(fmt::format("has {} inputs but takes {}", node.inputs.size(), expected));

@@ -21,11 +21,8 @@ Status infer(Graph& graph, Node& node) {
   const Tensor& update = graph.tensor(node.inputs[kUpdate]);
   RONDO_TRY(check_shape(graph, node.inputs[kUpdate], "update", {cache[0], cache[1], update.shape[2], cache[3]}));
   if (update.strides[3] != 1) return refuse("update must be dense in its last dimension");
-  RONDO_TRY(check_tensor(graph, node.inputs[kStart], "start", Type::kI32, 1, 1));
-  RONDO_TRY(check_shape(graph, node.inputs[kStart], "start", {cache[0]}));
-  if (node.inputs[kCount] == kNone) return {};
-  RONDO_TRY(check_tensor(graph, node.inputs[kCount], "count", Type::kI32, 1, 1));
-  return check_shape(graph, node.inputs[kCount], "count", {cache[0]});
+  RONDO_TRY(check_per_sequence(graph, node.inputs[kStart], "start", cache[0]));
+  return node.inputs[kCount] == kNone ? Status() : check_per_sequence(graph, node.inputs[kCount], "count", cache[0]);
 }
 
 Status lower(const Node& node, Lowering& lowering) {

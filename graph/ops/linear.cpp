@@ -23,7 +23,7 @@ Status infer(Graph& graph, Node& node) {
     RONDO_TRY(check_shape(graph, node.inputs[2], "residual", shape));
     RONDO_TRY(check_rows(graph, node.inputs[2], "residual"));
   }
-  if (node.inputs[3] != kNone) RONDO_TRY(check_linear_bias(graph, node.inputs[3], shape.last()));
+  if (node.inputs[3] != kNone) RONDO_TRY(check_vector(graph, node.inputs[3], "bias", shape.last()));
   node.outputs.push_back(graph.add_tensor("linear", StorageKind::kActivation, Type::kF32, shape));
   return {};
 }

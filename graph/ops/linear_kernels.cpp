@@ -85,12 +85,6 @@ Status check_linear_weight(const Graph& graph, TensorId id, std::int64_t columns
   return {};
 }
 
-Status check_linear_bias(const Graph& graph, TensorId bias, std::int64_t outputs) {
-  RONDO_TRY(check_tensor(graph, bias, "bias", Type::kF32, 1, 1));
-  RONDO_TRY(check_shape(graph, bias, "bias", {outputs}));
-  return check_contiguous(graph, bias, "bias");
-}
-
 Status lower_linear(Lowering& lowering, const Operator& op, TensorId input_id, TensorId weight_id, TensorId output_id, const LinearOutput& after) {
   const Tensor& input = lowering.tensor(input_id);
   const Tensor& weight = lowering.tensor(weight_id);

@@ -16,9 +16,6 @@ Status check_linear(const Graph& graph, const Node& node);
 /// Checks a weight (N, K), of a weight type, against K.
 Status check_linear_weight(const Graph& graph, TensorId weight, std::int64_t columns);
 
-/// Checks a bias against N.
-Status check_linear_bias(const Graph& graph, TensorId bias, std::int64_t outputs);
-
 /// What a linear does with its sums.
 struct LinearOutput {
   TensorId bias = kNone;  ///< (N), not with glu

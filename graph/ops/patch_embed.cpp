@@ -22,7 +22,7 @@ Status infer(Graph& graph, Node& node) {
   }
   RONDO_TRY(check_linear_weight(graph, node.inputs[1], pixels[1] * patch * patch));
   const Tensor& weight = graph.tensor(node.inputs[1]);
-  if (node.inputs[2] != kNone) RONDO_TRY(check_linear_bias(graph, node.inputs[2], weight.shape[0]));
+  if (node.inputs[2] != kNone) RONDO_TRY(check_vector(graph, node.inputs[2], "bias", weight.shape[0]));
   const Shape shape = {pixels[0], pixels[2] / patch * (pixels[3] / patch), weight.shape[0]};
   node.outputs.push_back(graph.add_tensor("patch_embed", StorageKind::kActivation, Type::kF32, shape));
   return {};

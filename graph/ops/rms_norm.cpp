@@ -17,10 +17,7 @@ Status infer(Graph& graph, Node& node) {
   RONDO_TRY(check_tensor(graph, node.inputs[0], "input", Type::kF32, 1, kMaxRank));
   RONDO_TRY(check_rows(graph, node.inputs[0], "input"));
   const Shape shape = graph.tensor(node.inputs[0]).shape;
-  if (node.inputs[1] != kNone) {
-    RONDO_TRY(check_tensor(graph, node.inputs[1], "weight", Type::kF32, 1, 1));
-    RONDO_TRY(check_shape(graph, node.inputs[1], "weight", {shape.last()}));
-  }
+  if (node.inputs[1] != kNone) RONDO_TRY(check_vector(graph, node.inputs[1], "weight", shape.last()));
   node.outputs.push_back(graph.add_tensor("rms_norm", StorageKind::kActivation, Type::kF32, shape));
   return {};
 }

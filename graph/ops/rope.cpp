@@ -47,7 +47,7 @@ Status check_rope(const Graph& graph, const RopeAttributes& attributes, std::int
 
 Status check_positions(const Graph& graph, TensorId positions, std::int64_t sequences, std::int64_t rows) {
   RONDO_TRY(check_tensor(graph, positions, "positions", Type::kI32, 1, 2));
-  RONDO_TRY(check_contiguous(graph, positions, "positions"));
+  RONDO_TRY(check_whole(graph, positions, "positions"));
   if (graph.tensor(positions).shape.rank == 1) return check_shape(graph, positions, "positions", {rows});
   return check_shape(graph, positions, "positions", {sequences, rows});
 }

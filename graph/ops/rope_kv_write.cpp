@@ -26,6 +26,7 @@ Status infer(Graph& graph, Node& node) {
       !strides_agree(key, value) || query.strides[3] != 1) {
     return refuse("query, key and value must be views of one storage with equal strides");
   }
+  RONDO_TRY(check_per_sequence(graph, node.inputs[kStart], "start", query.shape[0]));
   if (!is_step_count(graph, node.inputs[kCount])) return refuse("count must be the step's or absent");
   RONDO_TRY(check_cache(graph, node.inputs[kKeyCache], "key cache"));
   RONDO_TRY(check_cache(graph, node.inputs[kValueCache], "value cache"));

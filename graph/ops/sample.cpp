@@ -25,7 +25,7 @@ Status infer(Graph& graph, Node& node) {
   const Shape& logits = graph.tensor(node.inputs[kLogits]).shape;
   if (logits[1] > kMaxVocabulary) return refuse(fmt::format("logits is {} but at most {} columns are there yet", to_string(logits), kMaxVocabulary));
   RONDO_TRY(check_tensor(graph, node.inputs[kTokens], "tokens", Type::kI32, 2, 2));
-  RONDO_TRY(check_contiguous(graph, node.inputs[kTokens], "tokens"));
+  RONDO_TRY(check_whole(graph, node.inputs[kTokens], "tokens"));
   const Shape& tokens = graph.tensor(node.inputs[kTokens]).shape;
   RONDO_TRY(check_shape(graph, node.inputs[kTokens], "tokens", {logits[0], tokens[1]}));
   RONDO_TRY(check_tensor(graph, node.inputs[kState], "state", Type::kI32, 2, 2));

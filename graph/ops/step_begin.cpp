@@ -14,7 +14,7 @@ namespace {
 Status infer(Graph& graph, Node& node) {
   RONDO_TRY(check_input_count(node, 2));
   RONDO_TRY(check_tensor(graph, node.inputs[0], "tokens", Type::kI32, 2, 2));
-  RONDO_TRY(check_contiguous(graph, node.inputs[0], "tokens"));
+  RONDO_TRY(check_whole(graph, node.inputs[0], "tokens"));
   const std::int64_t rows = attributes_of<StepBeginAttributes>(node).rows;
   const std::int64_t sequences = graph.tensor(node.inputs[0]).shape[0];
   RONDO_TRY(check_tensor(graph, node.inputs[1], "state", Type::kI32, 2, 2));

@@ -19,11 +19,11 @@ Status infer(Graph& graph, Node& node) {
   const Shape& tokens = graph.tensor(node.inputs[kTokens]).shape;
   RONDO_TRY(check_tensor(graph, node.inputs[kMirror], "mirror", Type::kI32, 2, 2));
   RONDO_TRY(check_shape(graph, node.inputs[kMirror], "mirror", tokens));
+  RONDO_TRY(check_whole(graph, node.inputs[kTokens], "tokens"));
+  RONDO_TRY(check_whole(graph, node.inputs[kMirror], "mirror"));
   RONDO_TRY(check_tensor(graph, node.inputs[kState], "state", Type::kI32, 2, 2));
   RONDO_TRY(check_shape(graph, node.inputs[kState], "state", {tokens[0], RONDO_STATE_WORDS}));
-  if (node.inputs[kToken] == kNone) return {};
-  RONDO_TRY(check_tensor(graph, node.inputs[kToken], "token", Type::kI32, 1, 1));
-  return check_shape(graph, node.inputs[kToken], "token", {tokens[0]});
+  return node.inputs[kToken] == kNone ? Status() : check_per_sequence(graph, node.inputs[kToken], "token", tokens[0]);
 }
 
 Status lower(const Node& node, Lowering& lowering) {

@@ -230,6 +230,30 @@ INSTANTIATE_TEST_SUITE_P(
                       Refused{"[step_end] state is (1, 32) but must be (1, 64)", [](Builder& b) { b.add(Op::step_end, {kNone, b.i32({1, 9}), b.i32({1, 9}), b.i32({1, 32})}); }},
                       Refused{"[step_end] token is (2) but must be (1)", [](Builder& b) { b.add(Op::step_end, {b.i32({2}), b.i32({1, 9}), b.i32({1, 9}), b.c.state}); }}));
 
+/// Kernels have no stride and no offset for these.
+INSTANTIATE_TEST_SUITE_P(
+    PartsOfOtherTensors, InferTest,
+    ::testing::Values(Refused{"[kv_write] start (1) must begin with its storage",
+                              [](Builder& b) { b.add(Op::kv_write, {b.cache(Type::kF32, {1, 2, 8, 4}), b.f32({1, 2, 3, 4}), b.c.graph.slice(b.i32({2}), 0, 1, 2)}); }},
+                      Refused{"[kv_write] count (2) must be contiguous",
+                              [](Builder& b) {
+                                const SliceRange every_other[] = {{0, 4, 2}};
+                                b.add(Op::kv_write, {b.cache(Type::kF32, {2, 2, 8, 4}), b.f32({2, 2, 3, 4}), b.i32({2}), b.c.graph.slice(b.i32({4}), every_other)});
+                              }},
+                      Refused{"[attention] lengths (1) must begin with its storage",
+                              [](Builder& b) {
+                                b.add(Op::attention, {b.f32({1, 2, 3, 4}), b.f32({1, 2, 5, 4}), b.f32({1, 2, 5, 4}), kNone, b.c.graph.slice(b.i32({2}), 0, 1, 2)}, AttentionAttributes{});
+                              }},
+                      Refused{"[rope] positions (3) must begin with its storage",
+                              [](Builder& b) { b.add(Op::rope, {b.f32({1, 2, 3, 4}), b.c.graph.slice(b.i32({4}), 0, 1, 4)}, RopeAttributes{}); }},
+                      Refused{"[rms_norm] weight (4) must be contiguous",
+                              [](Builder& b) {
+                                const SliceRange every_other[] = {{0, 8, 2}};
+                                b.add(Op::rms_norm, {b.f32({3, 4}), b.c.graph.slice(b.f32({8}), every_other)}, RmsNormAttributes{});
+                              }},
+                      Refused{"[step_end] token (1) must begin with its storage",
+                              [](Builder& b) { b.add(Op::step_end, {b.c.graph.slice(b.i32({2}), 0, 1, 2), b.i32({1, 9}), b.i32({1, 9}), b.c.state}); }}));
+
 static_assert(RONDO_STATE_WORDS == 64);
 
 TEST(OperatorTableTest, NamesAreUniqueAndFound) {
