@@ -54,14 +54,7 @@ std::vector<StoragePiece> split_rows(const BlockFormat& format, std::int64_t n, 
   const std::uint64_t row_bytes = 4 * (std::uint64_t{row.row_words} + row.scale_row_words);
   std::int64_t most = static_cast<std::int64_t>(max_bytes / row_bytes);  // planes are padded: a little fewer may fit
   while (most > 0 && plane_layout(format, most, k).size_bytes > max_bytes) --most;
-  std::vector<StoragePiece> pieces;
-  if (most == 0) return pieces;
-  const std::int64_t n_pieces = (n + most - 1) / most;
-  for (std::int64_t i = 0; i < n_pieces; ++i) {
-    const std::int64_t first = n * i / n_pieces;
-    pieces.push_back({first, n * (i + 1) / n_pieces - first, {}});
-  }
-  return pieces;
+  return split_evenly(n, most);
 }
 
 }  // namespace rondo::graph

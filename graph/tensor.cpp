@@ -77,6 +77,16 @@ bool Tensor::is_contiguous() const {
   return true;
 }
 
+std::vector<StoragePiece> split_evenly(std::int64_t n, std::int64_t most) {
+  std::vector<StoragePiece> pieces;
+  const std::int64_t n_pieces = most == 0 ? 0 : (n + most - 1) / most;
+  for (std::int64_t i = 0; i < n_pieces; ++i) {
+    const std::int64_t first = n * i / n_pieces;
+    pieces.push_back({first, n * (i + 1) / n_pieces - first, {}});
+  }
+  return pieces;
+}
+
 bool pieces_agree(std::span<const StoragePiece> a, std::span<const StoragePiece> b) {
   return std::equal(a.begin(), a.end(), b.begin(), b.end(),
                     [](const StoragePiece& x, const StoragePiece& y) { return x.first == y.first && x.count == y.count; });

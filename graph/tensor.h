@@ -84,6 +84,9 @@ struct StoragePiece {
   std::int64_t count = 0;
   runtime::BufferRange place;
 };
+/// [0, n) in as few pieces of at most `most` as there can be, about equally long; places unset. None if `most` is 0.
+std::vector<StoragePiece> split_evenly(std::int64_t n, std::int64_t most);
+
 /// Both have the same rows or heads in each piece.
 bool pieces_agree(std::span<const StoragePiece> a, std::span<const StoragePiece> b);
 

@@ -111,19 +111,6 @@ std::string MemoryPlan::summary() const {
 
 namespace {
 
-/// The KV heads of one layer's keys, or values, in as few runs as fit the storage range; places unset.
-std::vector<graph::StoragePiece> split_heads(std::uint32_t n_heads, std::uint64_t head_bytes, std::uint64_t max_bytes) {
-  const std::uint64_t most = max_bytes / head_bytes;
-  std::vector<graph::StoragePiece> pieces;
-  if (most == 0) return pieces;
-  const std::int64_t n_pieces = static_cast<std::int64_t>((n_heads + most - 1) / most), heads = n_heads;
-  for (std::int64_t i = 0; i < n_pieces; ++i) {
-    const std::int64_t first = heads * i / n_pieces;
-    pieces.push_back({first, heads * (i + 1) / n_pieces - first, {}});
-  }
-  return pieces;
-}
-
 /// Where caches, state and token arrays go; the sizes of the caches' buffers.
 Result<std::vector<std::uint64_t>> place_step(const LlamaConfig& config, const WeightPlan& weights, const runtime::DeviceCaps& caps, graph::Type kv_type, SessionPlan& plan) {
   MemoryPlan& memory = plan.memory;
@@ -134,7 +121,7 @@ Result<std::vector<std::uint64_t>> place_step(const LlamaConfig& config, const W
     return Status(StatusCode::kOutOfMemory,
                   fmt::format("{} do not fit the {} MB of device {}; ask for a smaller context", memory.summary(), caps.memory_budget_bytes >> 20, caps.name));
   }
-  const std::vector<graph::StoragePiece> pieces = split_heads(config.n_kv_heads, head_bytes, largest_piece(caps));
+  const std::vector<graph::StoragePiece> pieces = graph::split_evenly(config.n_kv_heads, static_cast<std::int64_t>(largest_piece(caps) / head_bytes));
   if (pieces.empty()) {
     return Status(StatusCode::kUnsupported, fmt::format("{}: the keys of one head need {} bytes in one storage buffer but device {} allows {}; ask for a smaller context",
                                                         memory.summary(), head_bytes, caps.name, largest_piece(caps)));
