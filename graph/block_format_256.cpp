@@ -34,29 +34,19 @@ void unpack_q2_k(const std::byte* block, std::uint8_t* quants) {
 }
 
 /// A block's scales are five words: d and dmin, and the 16 bytes as in the file.
-void repack_q2_k(std::span<const std::byte> row, std::uint32_t k, std::uint32_t* quants, std::uint32_t* scales) {
-  std::uint8_t q[256];
-  for (std::uint32_t block = 0; block < k / 256; ++block) {
-    const std::byte* at = row.data() + std::size_t{block} * 84;
-    unpack_q2_k(at, q);
-    pack_bits<0, 2>(q, 256, quants + std::size_t{block} * 16);
-    scales[std::size_t{block} * 5] = read_u32(at + 80);
-    std::memcpy(scales + std::size_t{block} * 5 + 1, at, 16);
-  }
+void repack_q2_k(const std::byte* block, const std::uint8_t* q, std::uint32_t* quants, std::uint32_t* scales) {
+  pack_bits<0, 2>(q, 256, quants);
+  scales[0] = read_u32(block + 80);
+  std::memcpy(scales + 1, block, 16);
 }
 
-void dequantize_q2_k(std::span<const std::byte> row, std::uint32_t k, float* values) {
-  std::uint8_t q[256];
-  for (std::uint32_t block = 0; block < k / 256; ++block) {
-    const std::byte* at = row.data() + std::size_t{block} * 84;
-    unpack_q2_k(at, q);
-    const float d = half_to_float(read_u16(at + 80)), dmin = half_to_float(read_u16(at + 82));
-    for (std::uint32_t part = 0; part < 16; ++part) {
-      const auto packed = static_cast<std::uint32_t>(at[part]);
-      const float scale = d * static_cast<float>(packed & 15u), min = dmin * static_cast<float>(packed >> 4);
-      float* to = values + std::size_t{block} * 256 + part * 16;
-      for (std::uint32_t i = 0; i < 16; ++i) to[i] = scale * static_cast<float>(q[part * 16 + i]) - min;
-    }
+void dequantize_q2_k(const std::byte* block, const std::uint8_t* q, float* values) {
+  const float d = half_to_float(read_u16(block + 80)), dmin = half_to_float(read_u16(block + 82));
+  for (std::uint32_t part = 0; part < 16; ++part) {
+    const auto packed = static_cast<std::uint32_t>(block[part]);
+    const float scale = d * static_cast<float>(packed & 15u), min = dmin * static_cast<float>(packed >> 4);
+    float* to = values + part * 16;
+    for (std::uint32_t i = 0; i < 16; ++i) to[i] = scale * static_cast<float>(q[part * 16 + i]) - min;
   }
 }
 
@@ -74,32 +64,21 @@ std::int32_t q3_k_scale(const std::byte* block, std::uint32_t part) {
 
 /// A block's quants are the pairs of its 8 groups, two words each, then a word of high bits for each. Its scales are five
 /// words, as q6_K's: d, and 16 signed bytes.
-void repack_q3_k(std::span<const std::byte> row, std::uint32_t k, std::uint32_t* quants, std::uint32_t* scales) {
-  std::uint8_t q[256];
-  for (std::uint32_t block = 0; block < k / 256; ++block) {
-    const std::byte* at = row.data() + std::size_t{block} * 110;
-    unpack_q3_k(at, q);
-    std::uint32_t* to = quants + std::size_t{block} * 24;
-    pack_bits<0, 2>(q, 256, to);
-    pack_bits<2, 1>(q, 256, to + 16);
-    std::int8_t bytes[16];
-    for (std::uint32_t part = 0; part < 16; ++part) bytes[part] = static_cast<std::int8_t>(q3_k_scale(at, part));
-    scales[std::size_t{block} * 5] = read_u16(at + 108);
-    std::memcpy(scales + std::size_t{block} * 5 + 1, bytes, 16);
-  }
+void repack_q3_k(const std::byte* block, const std::uint8_t* q, std::uint32_t* quants, std::uint32_t* scales) {
+  pack_bits<0, 2>(q, 256, quants);
+  pack_bits<2, 1>(q, 256, quants + 16);
+  std::int8_t bytes[16];
+  for (std::uint32_t part = 0; part < 16; ++part) bytes[part] = static_cast<std::int8_t>(q3_k_scale(block, part));
+  scales[0] = read_u16(block + 108);
+  std::memcpy(scales + 1, bytes, 16);
 }
 
-void dequantize_q3_k(std::span<const std::byte> row, std::uint32_t k, float* values) {
-  std::uint8_t q[256];
-  for (std::uint32_t block = 0; block < k / 256; ++block) {
-    const std::byte* at = row.data() + std::size_t{block} * 110;
-    unpack_q3_k(at, q);
-    const float d = half_to_float(read_u16(at + 108));
-    for (std::uint32_t part = 0; part < 16; ++part) {
-      const float scale = d * static_cast<float>(q3_k_scale(at, part));
-      float* to = values + std::size_t{block} * 256 + part * 16;
-      for (std::uint32_t i = 0; i < 16; ++i) to[i] = scale * (static_cast<float>(q[part * 16 + i]) - 4.0f);
-    }
+void dequantize_q3_k(const std::byte* block, const std::uint8_t* q, float* values) {
+  const float d = half_to_float(read_u16(block + 108));
+  for (std::uint32_t part = 0; part < 16; ++part) {
+    const float scale = d * static_cast<float>(q3_k_scale(block, part));
+    float* to = values + part * 16;
+    for (std::uint32_t i = 0; i < 16; ++i) to[i] = scale * (static_cast<float>(q[part * 16 + i]) - 4.0f);
   }
 }
 
@@ -141,23 +120,9 @@ void unpack_q4_k(const std::byte* block, std::uint8_t* quants) {
   for (std::uint32_t i = 0; i < 256; ++i) quants[i] = static_cast<std::uint8_t>(half_byte(block + 16, i));
 }
 
-void repack_q4_k(std::span<const std::byte> row, std::uint32_t k, std::uint32_t* quants, std::uint32_t* scales) {
-  std::uint8_t q[256];
-  for (std::uint32_t block = 0; block < k / 256; ++block) {
-    const std::byte* at = row.data() + std::size_t{block} * 144;
-    unpack_q4_k(at, q);
-    pack_bits<0, 4>(q, 256, quants + std::size_t{block} * 32);
-    repack_group_scales(at, scales + std::size_t{block} * 4);
-  }
-}
-
-void dequantize_q4_k(std::span<const std::byte> row, std::uint32_t k, float* values) {
-  std::uint8_t q[256];
-  for (std::uint32_t block = 0; block < k / 256; ++block) {
-    const std::byte* at = row.data() + std::size_t{block} * 144;
-    unpack_q4_k(at, q);
-    scale_groups(at, q, values + std::size_t{block} * 256);
-  }
+void repack_q4_k(const std::byte* block, const std::uint8_t* q, std::uint32_t* quants, std::uint32_t* scales) {
+  pack_bits<0, 4>(q, 256, quants);
+  repack_group_scales(block, scales);
 }
 
 // Q5_K: as Q4_K, with 32 bytes of high bits before the nibbles.
@@ -166,25 +131,10 @@ void unpack_q5_k(const std::byte* block, std::uint8_t* quants) {
 }
 
 /// A block's quants are the low bits of its 8 groups, then a word of high bits for each. Its scales are q4_K's.
-void repack_q5_k(std::span<const std::byte> row, std::uint32_t k, std::uint32_t* quants, std::uint32_t* scales) {
-  std::uint8_t q[256];
-  for (std::uint32_t block = 0; block < k / 256; ++block) {
-    const std::byte* at = row.data() + std::size_t{block} * 176;
-    unpack_q5_k(at, q);
-    std::uint32_t* to = quants + std::size_t{block} * 40;
-    pack_bits<0, 4>(q, 256, to);
-    pack_bits<4, 1>(q, 256, to + 32);
-    repack_group_scales(at, scales + std::size_t{block} * 4);
-  }
-}
-
-void dequantize_q5_k(std::span<const std::byte> row, std::uint32_t k, float* values) {
-  std::uint8_t q[256];
-  for (std::uint32_t block = 0; block < k / 256; ++block) {
-    const std::byte* at = row.data() + std::size_t{block} * 176;
-    unpack_q5_k(at, q);
-    scale_groups(at, q, values + std::size_t{block} * 256);
-  }
+void repack_q5_k(const std::byte* block, const std::uint8_t* q, std::uint32_t* quants, std::uint32_t* scales) {
+  pack_bits<0, 4>(q, 256, quants);
+  pack_bits<4, 1>(q, 256, quants + 32);
+  repack_group_scales(block, scales);
 }
 
 // Q6_K: 128 bytes of low halves, 64 bytes of high pairs of bits, 16 signed scales, f16 d. Of each 128 elements, 32 at a time:
@@ -198,41 +148,64 @@ void unpack_q6_k(const std::byte* block, std::uint8_t* quants) {
 
 /// A block's quants are the low bits of its 8 groups, then two words of high pairs for each. Its scales are five words: d, and
 /// 16 signed bytes.
-void repack_q6_k(std::span<const std::byte> row, std::uint32_t k, std::uint32_t* quants, std::uint32_t* scales) {
-  std::uint8_t q[256];
-  for (std::uint32_t block = 0; block < k / 256; ++block) {
-    const std::byte* at = row.data() + std::size_t{block} * 210;
-    unpack_q6_k(at, q);
-    std::uint32_t* to = quants + std::size_t{block} * 48;
-    pack_bits<0, 4>(q, 256, to);
-    pack_bits<4, 2>(q, 256, to + 32);
-    scales[std::size_t{block} * 5] = read_u16(at + 208);
-    std::memcpy(scales + std::size_t{block} * 5 + 1, at + 192, 16);
+void repack_q6_k(const std::byte* block, const std::uint8_t* q, std::uint32_t* quants, std::uint32_t* scales) {
+  pack_bits<0, 4>(q, 256, quants);
+  pack_bits<4, 2>(q, 256, quants + 32);
+  scales[0] = read_u16(block + 208);
+  std::memcpy(scales + 1, block + 192, 16);
+}
+
+void dequantize_q6_k(const std::byte* block, const std::uint8_t* q, float* values) {
+  const float d = half_to_float(read_u16(block + 208));
+  for (std::uint32_t part = 0; part < 16; ++part) {
+    const float scale = d * static_cast<float>(static_cast<std::int8_t>(block[192 + part]));
+    float* to = values + part * 16;
+    for (std::uint32_t i = 0; i < 16; ++i) to[i] = scale * (static_cast<float>(q[part * 16 + i]) - 32.0f);
   }
 }
 
-void dequantize_q6_k(std::span<const std::byte> row, std::uint32_t k, float* values) {
+/// What a type does with one block: its quants, a byte each; planes from block and quants; values from block and quants.
+struct SuperBlock {
+  std::uint32_t bytes, quant_words, scale_words;
+  void (*unpack)(const std::byte* block, std::uint8_t* quants);
+  void (*repack)(const std::byte* block, const std::uint8_t* q, std::uint32_t* quants, std::uint32_t* scales);
+  void (*dequantize)(const std::byte* block, const std::uint8_t* q, float* values);
+};
+
+constexpr SuperBlock kQ2K = {84, 16, 5, unpack_q2_k, repack_q2_k, dequantize_q2_k};
+constexpr SuperBlock kQ3K = {110, 24, 5, unpack_q3_k, repack_q3_k, dequantize_q3_k};
+constexpr SuperBlock kQ4K = {144, 32, 4, unpack_q4_k, repack_q4_k, scale_groups};
+constexpr SuperBlock kQ5K = {176, 40, 4, unpack_q5_k, repack_q5_k, scale_groups};
+constexpr SuperBlock kQ6K = {210, 48, 5, unpack_q6_k, repack_q6_k, dequantize_q6_k};
+
+template <const SuperBlock& kBlock>
+void repack_row(std::span<const std::byte> row, std::uint32_t k, std::uint32_t* quants, std::uint32_t* scales) {
   std::uint8_t q[256];
-  for (std::uint32_t block = 0; block < k / 256; ++block) {
-    const std::byte* at = row.data() + std::size_t{block} * 210;
-    unpack_q6_k(at, q);
-    const float d = half_to_float(read_u16(at + 208));
-    for (std::uint32_t part = 0; part < 16; ++part) {
-      const float scale = d * static_cast<float>(static_cast<std::int8_t>(at[192 + part]));
-      float* to = values + std::size_t{block} * 256 + part * 16;
-      for (std::uint32_t i = 0; i < 16; ++i) to[i] = scale * (static_cast<float>(q[part * 16 + i]) - 32.0f);
-    }
+  for (std::size_t i = 0; i < k / 256; ++i) {
+    const std::byte* block = row.data() + i * kBlock.bytes;
+    kBlock.unpack(block, q);
+    kBlock.repack(block, q, quants + i * kBlock.quant_words, scales + i * kBlock.scale_words);
   }
+}
+
+template <const SuperBlock& kBlock>
+void dequantize_row(std::span<const std::byte> row, std::uint32_t k, float* values) {
+  std::uint8_t q[256];
+  for (std::size_t i = 0; i < k / 256; ++i) {
+    const std::byte* block = row.data() + i * kBlock.bytes;
+    kBlock.unpack(block, q);
+    kBlock.dequantize(block, q, values + i * 256);
+  }
+}
+
+template <const SuperBlock& kBlock>
+constexpr BlockFormat format_of(Type type) {
+  return {type, 256, kBlock.bytes, kBlock.quant_words / 8, 8, kBlock.scale_words, repack_row<kBlock>, dequantize_row<kBlock>};
 }
 
 }  // namespace
 
-constexpr std::array<BlockFormat, 5> kSuperBlockFormats = {{
-    {Type::kQ2_K, 256, 84, 2, 8, 5, repack_q2_k, dequantize_q2_k},
-    {Type::kQ3_K, 256, 110, 3, 8, 5, repack_q3_k, dequantize_q3_k},
-    {Type::kQ4_K, 256, 144, 4, 8, 4, repack_q4_k, dequantize_q4_k},
-    {Type::kQ5_K, 256, 176, 5, 8, 4, repack_q5_k, dequantize_q5_k},
-    {Type::kQ6_K, 256, 210, 6, 8, 5, repack_q6_k, dequantize_q6_k},
-}};
+constexpr std::array<BlockFormat, 5> kSuperBlockFormats = {{format_of<kQ2K>(Type::kQ2_K), format_of<kQ3K>(Type::kQ3_K), format_of<kQ4K>(Type::kQ4_K),
+                                                           format_of<kQ5K>(Type::kQ5_K), format_of<kQ6K>(Type::kQ6_K)}};
 
 }  // namespace rondo::graph
