@@ -61,6 +61,11 @@ void CommandList::update(const Buffer& to, std::uint64_t offset_bytes, std::span
   }
 }
 
+void CommandList::wait_for_copies() {
+  const VkMemoryBarrier memory{VK_STRUCTURE_TYPE_MEMORY_BARRIER, nullptr, VK_ACCESS_TRANSFER_WRITE_BIT, VK_ACCESS_TRANSFER_READ_BIT | VK_ACCESS_TRANSFER_WRITE_BIT};
+  device_->vk().vkCmdPipelineBarrier(commands_, VK_PIPELINE_STAGE_TRANSFER_BIT, VK_PIPELINE_STAGE_TRANSFER_BIT, 0, 1, &memory, 0, nullptr, 0, nullptr);
+}
+
 void CommandList::fill(const Buffer& to, std::uint32_t word) { device_->vk().vkCmdFillBuffer(commands_, to.handle(), 0, VK_WHOLE_SIZE, word); }
 
 Result<VkCommandBuffer> CommandList::end() {

@@ -28,6 +28,8 @@ class CommandList {
   void copy(const Buffer& from, std::uint64_t from_offset, const Buffer& to, std::uint64_t to_offset, std::uint64_t size_bytes);
   /// Puts `bytes` (a multiple of 4) into the command buffer itself; the source may go at once.
   void update(const Buffer& to, std::uint64_t offset_bytes, std::span<const std::byte> bytes);
+  /// What follows in the list waits for what came before.
+  void wait_for_copies();
   /// Every word of the buffer.
   void fill(const Buffer& to, std::uint32_t word);
   Result<VkCommandBuffer> end();

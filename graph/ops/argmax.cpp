@@ -15,8 +15,8 @@ constexpr std::uint32_t kWidth = 128;
 
 Status infer(Graph& graph, Node& node) {
   RONDO_TRY(check_input_count(node, 1));
-  RONDO_TRY(check_tensor(graph, node.inputs[0], "input", Type::kF32, 2, kMaxRank));
-  RONDO_TRY(check_rows(graph, node.inputs[0], "input"));
+  RONDO_TRY(check_tensor(graph, node.inputs[0], "input", Type::kF32, 1, kMaxRank));
+  make_rows_even(graph, node.inputs[0]);
   Shape shape = graph.tensor(node.inputs[0]).shape;
   shape.dims[static_cast<std::size_t>(--shape.rank)] = 0;
   node.outputs.push_back(graph.add_tensor("argmax", StorageKind::kActivation, Type::kI32, shape));

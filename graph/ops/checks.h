@@ -34,6 +34,18 @@ inline Status check_rows(const Graph& graph, TensorId id, const char* role) {
   return refuse(fmt::format("{} {} has rows that are not evenly spaced", role, to_string(graph.tensor(id).shape)));
 }
 
+/// For kernels that take one distance between rows: the tensor (f32) becomes a dense copy of itself, by a dispatch, where its
+/// rows lie otherwise. References into the graph's tensors end.
+inline void make_rows_even(Graph& graph, TensorId& id) {
+  if (row_stride(graph.tensor(id)) < 0) id = graph.add(Op::copy, {id});
+}
+
+/// The same for kernels that take a stride for each dimension but the last.
+inline void make_columns_dense(Graph& graph, TensorId& id) {
+  const Tensor& tensor = graph.tensor(id);
+  if (tensor.strides[static_cast<std::size_t>(tensor.shape.rank - 1)] != 1) id = graph.add(Op::copy, {id});
+}
+
 inline Status check_contiguous(const Graph& graph, TensorId id, const char* role) {
   if (graph.tensor(id).is_contiguous()) return {};
   return refuse(fmt::format("{} {} must be contiguous", role, to_string(graph.tensor(id).shape)));

@@ -14,7 +14,7 @@ Status infer(Graph& graph, Node& node) {
   RONDO_TRY(check_input_count(node, 2));
   for (auto [input, role] : {std::pair{0u, "gate"}, std::pair{1u, "up"}}) {
     RONDO_TRY(check_tensor(graph, node.inputs[input], role, Type::kF32, 1, kMaxRank));
-    RONDO_TRY(check_rows(graph, node.inputs[input], role));
+    make_rows_even(graph, node.inputs[input]);
   }
   const Shape shape = graph.tensor(node.inputs[0]).shape;
   RONDO_TRY(check_shape(graph, node.inputs[1], "up", shape));

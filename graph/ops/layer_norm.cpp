@@ -13,7 +13,7 @@ Status infer(Graph& graph, Node& node) {
   while (!node.inputs.empty() && node.inputs.size() < 3) node.inputs.push_back(kNone);
   RONDO_TRY(check_input_count(node, 3));
   RONDO_TRY(check_tensor(graph, node.inputs[0], "input", Type::kF32, 1, kMaxRank));
-  RONDO_TRY(check_rows(graph, node.inputs[0], "input"));
+  make_rows_even(graph, node.inputs[0]);
   const Shape shape = graph.tensor(node.inputs[0]).shape;
   for (auto [input, role] : {std::pair{1u, "weight"}, std::pair{2u, "bias"}}) {
     if (node.inputs[input] != kNone) RONDO_TRY(check_vector(graph, node.inputs[input], role, shape.last()));

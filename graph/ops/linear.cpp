@@ -21,7 +21,7 @@ Status infer(Graph& graph, Node& node) {
   if (node.inputs[2] != kNone) {
     RONDO_TRY(check_tensor(graph, node.inputs[2], "residual", Type::kF32, 1, kMaxRank));
     RONDO_TRY(check_shape(graph, node.inputs[2], "residual", shape));
-    RONDO_TRY(check_rows(graph, node.inputs[2], "residual"));
+    make_rows_even(graph, node.inputs[2]);
   }
   if (node.inputs[3] != kNone) RONDO_TRY(check_vector(graph, node.inputs[3], "bias", shape.last()));
   node.outputs.push_back(graph.add_tensor("linear", StorageKind::kActivation, Type::kF32, shape));

@@ -62,9 +62,9 @@ void dispatch_linear(Lowering& lowering, const LinearVariant& variant, std::init
 
 }  // namespace
 
-Status check_linear(const Graph& graph, const Node& node) {
+Status check_linear(Graph& graph, Node& node) {
   RONDO_TRY(check_tensor(graph, node.inputs[0], "input", Type::kF32, 1, kMaxRank));
-  RONDO_TRY(check_rows(graph, node.inputs[0], "input"));
+  make_rows_even(graph, node.inputs[0]);
   return check_linear_weight(graph, node.inputs[1], graph.tensor(node.inputs[0]).shape.last());
 }
 

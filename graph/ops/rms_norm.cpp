@@ -15,7 +15,7 @@ Status infer(Graph& graph, Node& node) {
   if (node.inputs.size() == 1) node.inputs.push_back(kNone);
   RONDO_TRY(check_input_count(node, 2));
   RONDO_TRY(check_tensor(graph, node.inputs[0], "input", Type::kF32, 1, kMaxRank));
-  RONDO_TRY(check_rows(graph, node.inputs[0], "input"));
+  make_rows_even(graph, node.inputs[0]);
   const Shape shape = graph.tensor(node.inputs[0]).shape;
   if (node.inputs[1] != kNone) RONDO_TRY(check_vector(graph, node.inputs[1], "weight", shape.last()));
   node.outputs.push_back(graph.add_tensor("rms_norm", StorageKind::kActivation, Type::kF32, shape));

@@ -82,8 +82,8 @@ Status infer(Graph& graph, Node& node) {
   if (node.inputs.size() == 2) node.inputs.push_back(kNone);
   RONDO_TRY(check_input_count(node, 3));
   RONDO_TRY(check_tensor(graph, node.inputs[kInput], "input", Type::kF32, 4, 4));
+  make_columns_dense(graph, node.inputs[kInput]);
   const Tensor input = graph.tensor(node.inputs[kInput]);
-  if (input.strides[3] != 1) return refuse("input must be dense in its last dimension");
   RONDO_TRY(check_rope(graph, attributes, input.shape[3], node.inputs[kFactors]));
   RONDO_TRY(check_positions(graph, node.inputs[kPositions], input.shape[0], input.shape[2]));
   node.inputs.push_back(find_or_add_rope_table(graph, attributes, input.shape[3], node.inputs[kFactors]));

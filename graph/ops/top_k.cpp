@@ -19,7 +19,7 @@ constexpr std::uint32_t kWidth = 128;
 Status infer(Graph& graph, Node& node) {
   RONDO_TRY(check_input_count(node, 1));
   RONDO_TRY(check_tensor(graph, node.inputs[0], "input", Type::kF32, 1, kMaxRank));
-  RONDO_TRY(check_rows(graph, node.inputs[0], "input"));
+  make_rows_even(graph, node.inputs[0]);
   const std::int64_t k = attributes_of<TopKAttributes>(node).k;
   Shape shape = graph.tensor(node.inputs[0]).shape;
   if (k < 1 || k > shape.last()) return refuse(fmt::format("k is {} but input {} has rows of {}", k, to_string(shape), shape.last()));

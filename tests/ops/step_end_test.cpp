@@ -64,6 +64,7 @@ TEST(StepEndTest, ReplaysFollowEachOther) {
   c.graph.add(Op::step_end, {c.i32("token", {1}, std::vector<std::int32_t>{9}), tokens, mirror, c.state});
   RunOptions options;
   options.repeats = 3;
+  options.restore = false;
   const Result<DeviceRun> run = run_on_device(c, options);
   ASSERT_TRUE(run.ok()) << run.status().message();
   std::vector<std::int32_t> found(11);

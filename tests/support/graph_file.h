@@ -4,9 +4,11 @@
 #include <string>
 #include <vector>
 
-#include "tests/support/op_case.h"
+#include "tools/check/op_case.h"
 
 namespace rondo::tests {
+
+using check::OpCase;
 
 struct GraphFile {
   struct Output {

@@ -8,9 +8,11 @@
 #include "graph/float16.h"
 #include "graph/interpreter.h"
 #include "lib/step_state.h"
-#include "tests/support/op_case.h"
+#include "tools/check/op_case.h"
 
 namespace rondo::tests {
+
+using namespace check;
 
 namespace {
 

@@ -1,34 +1,13 @@
-// Runs an OpCase on the test device and judges every byte that it left behind against the interpreter.
-//
-// All storages but activations lie in one buffer with poison around each of them, activations in a poisoned buffer of
-// their own, so that a kernel that reads or writes where it must not is found out.
+// Runs cases on the test device and judges every byte that they left behind against the interpreter.
 #pragma once
-
-#include <map>
-#include <optional>
-#include <string>
 
 #include <gtest/gtest.h>
 
-#include "graph/lowering.h"
-#include "tests/support/compare.h"
-#include "tests/support/op_case.h"
+#include "tools/check/device_run.h"
 
 namespace rondo::tests {
 
-struct RunOptions {
-  bool fusion = false;
-  std::map<std::string, std::string, std::less<>> kernels;  ///< forced, by operator
-  std::optional<runtime::DeviceType> pretend;               ///< choices are made as for a device of this type
-  double segment_ns = 1e9;
-  int repeats = 1;  ///< submissions of the same recording; the interpreter still runs once
-};
-
-struct DeviceRun {
-  runtime::Program program;
-  std::vector<std::vector<std::byte>> after;  ///< per storage of the case's graph; empty for activations
-  std::string touched;                        ///< what was written outside, or ""
-};
+using namespace check;
 
 /// Lowers and runs a copy of the case's graph.
 Result<DeviceRun> run_on_device(const OpCase& op, const RunOptions& options);

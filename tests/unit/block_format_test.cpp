@@ -7,14 +7,14 @@
 #include "graph/block_format.h"
 #include "graph/float16.h"
 #include "tests/support/microscaling.h"
-#include "tests/support/op_case.h"
+#include "tools/check/op_case.h"
 
 namespace rondo::graph {
 namespace {
 
-using tests::weight_rows;
-using tests::weight_values;
-using tests::WeightValues;
+using check::weight_rows;
+using check::weight_values;
+using check::WeightValues;
 
 /// Field e of `width` bits in a plane in the order of lib/block_bits.glsl.
 std::uint32_t field(const std::uint32_t* words, std::size_t e, std::uint32_t width) {
@@ -155,7 +155,7 @@ TEST_P(BlockFormatTest, LayoutFitsTheKernels) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Types, BlockFormatTest, ::testing::ValuesIn(tests::kWeightTypes),
+INSTANTIATE_TEST_SUITE_P(Types, BlockFormatTest, ::testing::ValuesIn(check::kWeightTypes),
                          [](const ::testing::TestParamInfo<Type>& tested) { return std::string(type_name(tested.param)); });
 
 /// Blocks written down by hand, against the formats' definitions.
@@ -377,7 +377,7 @@ TEST(BlockFormatValuesTest, FileRowBytes) {
 }
 
 TEST(BlockFormatValuesTest, ASliceOfAWeightKnowsItsFirstRow) {
-  tests::OpCase c;
+  check::OpCase c;
   const TensorId weight = c.weight("weight", Type::kQ8_0, 11, 96, weight_rows(Type::kQ8_0, 11, 96, 1, WeightValues::kRandom));
   const std::vector<WeightPlanes> planes = planes_of(c.graph, c.graph.tensor(c.graph.slice(weight, 0, 4, 9)));
   ASSERT_EQ(planes.size(), 1u);
@@ -387,7 +387,7 @@ TEST(BlockFormatValuesTest, ASliceOfAWeightKnowsItsFirstRow) {
 }
 
 TEST(PiecesTest, RowsAreSplitEvenlyWithinTheLimit) {
-  for (const Type type : tests::kWeightTypes) {
+  for (const Type type : check::kWeightTypes) {
     const BlockFormat& format = *find_block_format(type);
     for (const std::int64_t n : {1, 7, 64, 1000}) {
       const std::uint64_t whole = plane_layout(format, n, 512).size_bytes;
@@ -414,7 +414,7 @@ TEST(PiecesTest, RowsAreSplitEvenlyWithinTheLimit) {
 }
 
 TEST(PiecesTest, ATensorFindsItsRowsInThem) {
-  tests::OpCase c;
+  check::OpCase c;
   const TensorId weight = c.weight("weight", Type::kQ8_0, 11, 96, weight_rows(Type::kQ8_0, 11, 96, 1, WeightValues::kRandom));
   c.graph.storage(c.graph.tensor(weight).storage).pieces = {{0, 4, {}}, {4, 4, {}}, {8, 3, {}}};
   const std::vector<WeightPlanes> planes = planes_of(c.graph, c.graph.tensor(c.graph.slice(weight, 0, 2, 8)));

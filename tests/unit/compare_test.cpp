@@ -5,12 +5,13 @@
 #include <gtest/gtest.h>
 
 #include "graph/float16.h"
-#include "tests/support/compare.h"
+#include "tools/check/compare.h"
 
 namespace rondo::tests {
 namespace {
 
 using graph::Type;
+using namespace check;
 
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN(), kInfinity = std::numeric_limits<float>::infinity();
 constexpr Tolerance kBound{1e-11};

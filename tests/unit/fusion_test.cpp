@@ -5,9 +5,9 @@
 
 #include "graph/lowering.h"
 #include "graph/operator.h"
-#include "tests/support/compare.h"
+#include "tools/check/compare.h"
 #include "tests/support/made_up_llama.h"
-#include "tests/support/op_case.h"
+#include "tools/check/op_case.h"
 
 namespace rondo::graph {
 namespace {
@@ -15,10 +15,10 @@ namespace {
 using models::StepHead;
 using tests::MadeUpLlama;
 using tests::MadeUpOptions;
-using tests::OpCase;
-using tests::random_values;
-using tests::weight_rows;
-using tests::WeightValues;
+using check::OpCase;
+using check::random_values;
+using check::weight_rows;
+using check::WeightValues;
 
 std::size_t n_dispatches(const MadeUpOptions& options, std::int64_t rows, bool fusion) {
   Graph step = MadeUpLlama(options).build(rows, StepHead::kSample);
@@ -90,7 +90,7 @@ void expect_same_results(const MadeUpOptions& options, std::int64_t rows) {
     // A fused residual saves a rounding, which may carry a cached half over the middle between two.
     const double bound = options.kv_type == Type::kF16 ? 1e-6 : 1e-11;
     const std::vector<std::byte> before((*expected)[i].size(), std::byte{0xa5});
-    EXPECT_EQ(tests::find_difference({storage.type, before, (*found)[i], (*expected)[i]}, {bound}), "") << storage.name;
+    EXPECT_EQ(check::find_difference({storage.type, before, (*found)[i], (*expected)[i]}, {bound}), "") << storage.name;
   }
 }
 

@@ -5,12 +5,12 @@
 #include <gtest/gtest.h>
 
 #include "graph/graph.h"
-#include "tests/support/op_case.h"
+#include "tools/check/op_case.h"
 
 namespace rondo::graph {
 namespace {
 
-using tests::OpCase;
+using check::OpCase;
 
 /// Where each element lies in the storage, in row-major order.
 std::vector<std::int64_t> offsets_of(const Tensor& tensor) {

@@ -3,13 +3,13 @@
 #include <gtest/gtest.h>
 
 #include "graph/lowering.h"
-#include "tests/support/op_case.h"
+#include "tools/check/op_case.h"
 
 namespace rondo::graph {
 namespace {
 
 using runtime::DeviceCaps;
-using tests::OpCase;
+using check::OpCase;
 
 OpCase linear_case(std::int64_t rows = 3) {
   OpCase c;

@@ -3,12 +3,12 @@
 #include <gtest/gtest.h>
 
 #include "graph/operator.h"
-#include "tests/support/op_case.h"
+#include "tools/check/op_case.h"
 
 namespace rondo::graph {
 namespace {
 
-using tests::OpCase;
+using check::OpCase;
 
 TensorId ones(OpCase& op, const char* name, const Shape& shape) {
   const std::vector<float> values(static_cast<std::size_t>(shape.n_elements()), 1.0f);
@@ -30,7 +30,7 @@ TEST(NamedNodeTest, EveryOperatorHasItsInputsNamed) {
 TEST(NamedNodeTest, PutsInputsInTheOperatorsOrder) {
   OpCase op;
   const TensorId input = ones(op, "x", {2, 3}), residual = ones(op, "r", {2, 5});
-  const TensorId weight = op.weight("w", Type::kF32, 5, 3, tests::weight_rows(Type::kF32, 5, 3, 1, tests::WeightValues::kRandom));
+  const TensorId weight = op.weight("w", Type::kF32, 5, 3, check::weight_rows(Type::kF32, 5, 3, 1, check::WeightValues::kRandom));
   const Result<std::vector<TensorId>> outputs = add_named_node(op.graph, {"linear", {{"residual", residual}, {"weight", weight}, {"input", input}}, {{"activation", "gelu"}}});
   ASSERT_TRUE(outputs.ok()) << outputs.status().message();
   const Node& node = op.graph.nodes().back();

@@ -5,12 +5,12 @@
 #include <gtest/gtest.h>
 
 #include "lib/step_state.h"
-#include "tests/support/op_case.h"
+#include "tools/check/op_case.h"
 
 namespace rondo::graph {
 namespace {
 
-using tests::OpCase;
+using check::OpCase;
 
 constexpr std::int32_t kContext = 8;
 

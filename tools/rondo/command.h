@@ -37,7 +37,9 @@ struct GlobalFlags {
   SessionOptions session_options() const;
 };
 
-/// Adds the global flags to a subcommand.
+/// Adds to a subcommand the flags that choose and open a device.
+void add_device_flags(CLI::App& app, GlobalFlags& flags);
+/// Adds all global flags.
 void add_global_flags(CLI::App& app, GlobalFlags& flags);
 
 /// Each adds its subcommand; the callback's result is stored in `status`.
@@ -48,6 +50,7 @@ void add_eval(CLI::App& app, GlobalFlags& flags, int& status);
 void add_bench(CLI::App& app, GlobalFlags& flags, int& status);
 void add_info(CLI::App& app, GlobalFlags& flags, int& status);
 void add_graph(CLI::App& app, GlobalFlags& flags, int& status);
+void add_check(CLI::App& app, GlobalFlags& flags, int& status);
 
 /// Prints `rondo: error: message` on one line and returns the exit status.
 int report(const std::string& message, int status = kFailed);

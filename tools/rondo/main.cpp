@@ -17,7 +17,7 @@ namespace rondo::tools {
 namespace {
 
 /// Commands and flags of the contract that are not built yet.
-constexpr std::array kCommandsToCome = {"check", "isa", "quantize", "chat"};
+constexpr std::array kCommandsToCome = {"isa", "quantize", "chat"};
 constexpr std::array kFlagsToCome = {"--quarantine", "--graph"};
 
 bool starts_with_flag(std::string_view argument, std::string_view flag) {
@@ -60,6 +60,7 @@ int run(int argc, char** argv) {
   add_bench(app, flags, status);
   add_info(app, flags, status);
   add_graph(app, flags, status);
+  add_check(app, flags, status);
   if (const int refused = refuse_what_is_to_come(argc, argv)) return refused;
   try {
     app.parse(argc, argv);

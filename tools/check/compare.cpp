@@ -1,13 +1,14 @@
-#include "tests/support/compare.h"
+#include "tools/check/compare.h"
 
 #include <cmath>
 #include <cstring>
+#include <limits>
 
 #include <fmt/format.h>
 
 #include "graph/float16.h"
 
-namespace rondo::tests {
+namespace rondo::check {
 
 namespace {
 
@@ -25,7 +26,7 @@ float float_element(graph::Type type, std::span<const std::byte> bytes, std::siz
 bool same_value(float found, float expected) { return found == expected || (std::isnan(found) && std::isnan(expected)); }
 
 /// The error of what changes, and the first element that no tolerance allows.
-std::string find_float_difference(const Judged& judged, std::size_t element_bytes, Tolerance tolerance) {
+std::string find_float_difference(const Judged& judged, std::size_t element_bytes, Tolerance tolerance, double& error) {
   std::vector<float> found, expected;
   for (std::size_t i = 0; i < judged.found.size() / element_bytes; ++i) {
     const auto bits = [&](std::span<const std::byte> bytes) { return bytes.subspan(i * element_bytes, element_bytes); };
@@ -43,7 +44,7 @@ std::string find_float_difference(const Judged& judged, std::size_t element_byte
     found.push_back(f);
     expected.push_back(e);
   }
-  const double error = normalised_error(found, expected);
+  error = normalised_error(found, expected);
   if (error <= tolerance.nmse) return "";
   std::size_t worst = 0;
   for (std::size_t i = 0; i < found.size(); ++i) {
@@ -70,16 +71,20 @@ double normalised_error(std::span<const float> found, std::span<const float> exp
   return error == 0 ? 0 : error / norm;
 }
 
-std::string find_difference(const Judged& judged, Tolerance tolerance) {
+std::string find_difference(const Judged& judged, Tolerance tolerance, double* nmse) {
+  double unused = 0;
+  double& error = nmse ? *nmse : unused;
+  error = std::numeric_limits<double>::infinity();
   if (judged.before.size() != judged.found.size() || judged.expected.size() != judged.found.size()) {
     return fmt::format("sizes differ: {} before, {} found, {} expected", judged.before.size(), judged.found.size(), judged.expected.size());
   }
-  if (judged.type == graph::Type::kF32) return find_float_difference(judged, 4, tolerance);
-  if (judged.type == graph::Type::kF16) return find_float_difference(judged, 2, tolerance);
+  if (judged.type == graph::Type::kF32) return find_float_difference(judged, 4, tolerance, error);
+  if (judged.type == graph::Type::kF16) return find_float_difference(judged, 2, tolerance, error);
   for (std::size_t i = 0; i < judged.found.size() / 4; ++i) {
     const auto f = element<std::int32_t>(judged.found, i), e = element<std::int32_t>(judged.expected, i);
     if (f != e) return fmt::format("element {} is {} but must be {}", i, f, e);
   }
+  error = 0;
   return "";
 }
 
@@ -91,4 +96,4 @@ std::string find_touched(std::span<const std::byte> guard) {
   return "";
 }
 
-}  // namespace rondo::tests
+}  // namespace rondo::check

@@ -13,7 +13,7 @@
 
 #include "graph/graph.h"
 
-namespace rondo::tests {
+namespace rondo::check {
 
 /// Reproducible numbers, the same with every standard library.
 std::vector<float> random_values(std::size_t n, std::uint32_t seed, float scale = 1.0f);  ///< uniform in [-scale, scale)
@@ -55,6 +55,9 @@ class OpCase {
   /// An i32 tensor of kind kStep: tokens and the like, changed in place.
   graph::TensorId step_i32(const std::string& name, const graph::Shape& shape, std::span<const std::int32_t> values);
 
+  /// Replaces the elements of a view of f32, in row-major order.
+  void write(graph::TensorId id, std::span<const float> values);
+
   /// Makes `id` an output. `row_axis` counts the rows of the step: those from the sequence's count on stay untouched.
   /// Axis 0 holds all sequences' rows one after the other; any other axis the rows of sequence index 0.
   void output(graph::TensorId id, int row_axis = 0);
@@ -79,4 +82,4 @@ class OpCase {
   std::map<graph::TensorId, int> outputs_;
 };
 
-}  // namespace rondo::tests
+}  // namespace rondo::check

@@ -9,7 +9,7 @@
 
 #include "graph/tensor.h"
 
-namespace rondo::tests {
+namespace rondo::check {
 
 /// Fills memory that a kernel has yet to write or must leave alone: a NaN, and an id outside every vocabulary.
 constexpr std::uint32_t kPoison = 0xffc0deadu;
@@ -32,8 +32,9 @@ struct Judged {
 };
 
 /// What is wrong with the found elements, or "". NaN is expected where `expected` is NaN, infinities must agree, and the
-/// error of the other elements that change stays within the tolerance. Integers must be equal.
-std::string find_difference(const Judged& judged, Tolerance tolerance);
+/// error of the other elements that change stays within the tolerance. Integers must be equal. The error goes to `nmse`, if it
+/// is given: infinity where something must be equal and isn't.
+std::string find_difference(const Judged& judged, Tolerance tolerance, double* nmse = nullptr);
 
 /// sum((found - expected)^2) / sum(expected^2); 0 / 0 is 0.
 double normalised_error(std::span<const float> found, std::span<const float> expected);
@@ -41,4 +42,4 @@ double normalised_error(std::span<const float> found, std::span<const float> exp
 /// The first word of `guard` that is not poison, in words, or "".
 std::string find_touched(std::span<const std::byte> guard);
 
-}  // namespace rondo::tests
+}  // namespace rondo::check

@@ -1,4 +1,4 @@
-#include "tests/support/op_case.h"
+#include "tools/check/op_case.h"
 
 #include <algorithm>
 #include <bit>
@@ -9,9 +9,9 @@
 #include "graph/float16.h"
 #include "graph/interpreter.h"
 #include "lib/step_state.h"
-#include "tests/support/compare.h"
+#include "tools/check/compare.h"
 
-namespace rondo::tests {
+namespace rondo::check {
 
 using graph::StorageId;
 using graph::StorageKind;
@@ -259,6 +259,21 @@ TensorId OpCase::cache(const std::string& name, Type type, const graph::Shape& s
   return graph.add_view(std::move(tensor));
 }
 
+void OpCase::write(TensorId id, std::span<const float> values) {
+  if (id == graph::kNone) return;
+  const graph::Tensor& view = graph.tensor(id);
+  std::vector<std::byte>& bytes = contents_.at(view.storage);
+  for (std::size_t flat = 0; flat < values.size(); ++flat) {
+    auto rest = static_cast<std::int64_t>(flat);
+    std::int64_t element = view.offset_elements;
+    for (int axis = view.shape.rank - 1; axis >= 0; --axis) {
+      element += rest % view.shape[axis] * view.strides[static_cast<std::size_t>(axis)];
+      rest /= view.shape[axis];
+    }
+    std::memcpy(bytes.data() + element * 4, &values[flat], 4);
+  }
+}
+
 void OpCase::output(TensorId id, int row_axis) {
   if (id == graph::kNone) return;
   graph.storage(graph.tensor(id).storage).kind = StorageKind::kOutput;
@@ -352,4 +367,4 @@ Result<std::vector<std::vector<std::byte>>> OpCase::run_reference() const {
   return after;
 }
 
-}  // namespace rondo::tests
+}  // namespace rondo::check

@@ -1,0 +1,276 @@
+// From a case's text to its graph: tensors of every layout, and numbers that fit their role.
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <limits>
+#include <random>
+
+#include <fmt/format.h>
+
+#include "lib/step_state.h"
+#include "tools/check/case_text.h"
+
+namespace rondo::check {
+
+namespace {
+
+using graph::InputRole;
+using graph::kNone;
+using graph::Shape;
+using graph::TensorId;
+using graph::Type;
+
+constexpr float kNotANumber = std::numeric_limits<float>::quiet_NaN();
+
+/// How large inputs are where values are large: far from what models have, and what the operator can still hold.
+float large_scale(std::string_view op) {
+  if (op == "attention" || op == "gelu" || op == "gelu_tanh" || op == "exp" || op == "tanh" || op == "sigmoid" || op == "silu" || op == "quick_gelu") return 30;
+  if (op == "softmax" || op == "log_softmax") return 1e4f;
+  if (op == "rms_norm" || op == "layer_norm" || op == "mul" || op == "div") return 1e15f;
+  if (op == "kv_write" || op == "rope_kv_write") return 3e4f;  // what f16 holds
+  return 1e6f;
+}
+
+/// Operators on (B, ...) whose sequences are counted by the first axis of their first input.
+bool counts_sequences(std::string_view op) {
+  return op == "attention" || op == "rope" || op == "kv_write" || op == "rope_kv_write" || op == "step_begin" || op == "step_end" || op == "sample";
+}
+
+class Builder {
+ public:
+  Builder(const CaseText& text, Values values, std::uint32_t seed, std::size_t special)
+      : text_(text), values_(values), seed_(seed), special_(special), case_(n_sequences(text)), hidden_(hidden_keys(text)) {}
+
+  Result<OpCase> build() {
+    RONDO_TRY(set_state());
+    make_joined();
+    graph::NamedNode node{text_.op, {}, text_.attributes};
+    for (std::size_t i = 0; i < text_.inputs.size(); ++i) {
+      if (text_.inputs[i].name == "state") continue;
+      RONDO_ASSIGN(const TensorId id, make(text_.inputs[i], i));
+      node.inputs.emplace_back(text_.inputs[i].name, id);
+    }
+    for (const graph::NamedInput& input : graph::named_inputs(text_.op)) {
+      if (std::string_view(input.name) == "state") node.inputs.emplace_back("state", case_.state);
+    }
+    Result<std::vector<TensorId>> outputs = graph::add_named_node(case_.graph, node);
+    if (!outputs.ok()) return Status(StatusCode::kInvalidArgument, fmt::format("case '{}': {}", text_.text, outputs.status().message()));
+    for (const TensorId output : *outputs) finish(output);
+    return std::move(case_);
+  }
+
+ private:
+  static std::int64_t n_sequences(const CaseText& text) {
+    if (!text.valid.empty()) return static_cast<std::int64_t>(text.valid.size());
+    return counts_sequences(text.op) && !text.inputs.empty() ? text.inputs.front().shape[0] : 1;
+  }
+
+  /// A result is what rows of the step it has: along axis 2 of heads, along axis 0 of all others.
+  void finish(TensorId output) {
+    const graph::StorageKind kind = case_.graph.storage_of(output).kind;
+    const bool heads = text_.op == "attention" || text_.op == "rope" || text_.op == "rope_kv_write";
+    if (kind == graph::StorageKind::kActivation) case_.output(output, heads ? 2 : 0);
+    else case_.output(case_.graph.add(graph::Op::copy, {output}), 0);  // a view of an input
+  }
+
+  Status set_state() {
+    for (std::size_t b = 0; b < text_.valid.size(); ++b) case_.set_count(static_cast<std::int64_t>(b), static_cast<std::int32_t>(text_.valid[b]));
+    const auto all = [&](int word, std::int32_t value) {
+      for (std::int64_t b = 0; b < case_.graph.n_sequences; ++b) case_.set_state(b, word, value);
+    };
+    const std::map<std::string_view, int> integers = {{"position", RONDO_STATE_POSITION}, {"seed", RONDO_STATE_SEED_LOW}, {"top_k", RONDO_STATE_TOP_K}, {"repeat_last_n", RONDO_STATE_REPEAT_LAST_N}};
+    const std::map<std::string_view, int> floats = {
+        {"temperature", RONDO_STATE_TEMPERATURE}, {"top_p", RONDO_STATE_TOP_P}, {"min_p", RONDO_STATE_MIN_P}, {"repeat_penalty", RONDO_STATE_REPEAT_PENALTY}};
+    if (text_.op == "sample") all(RONDO_STATE_TOP_P, std::bit_cast<std::int32_t>(1.0f)), all(RONDO_STATE_REPEAT_PENALTY, std::bit_cast<std::int32_t>(1.0f));
+    for (const auto& [name, value] : text_.state) {
+      if (const auto word = integers.find(name); word != integers.end()) all(word->second, static_cast<std::int32_t>(value));
+      else if (const auto real = floats.find(name); real != floats.end()) all(real->second, std::bit_cast<std::int32_t>(static_cast<float>(value)));
+      else return Status(StatusCode::kInvalidArgument, fmt::format("case '{}': the step state has no '{}'", text_.text, name));
+    }
+    if (text_.stop_ids.size() > RONDO_STATE_MAX_STOP_IDS) return Status(StatusCode::kInvalidArgument, fmt::format("case '{}': at most {} stop ids", text_.text, RONDO_STATE_MAX_STOP_IDS));
+    all(RONDO_STATE_N_STOP, static_cast<std::int32_t>(text_.stop_ids.size()));
+    for (std::size_t i = 0; i < text_.stop_ids.size(); ++i) all(RONDO_STATE_STOP_IDS + static_cast<int>(i), static_cast<std::int32_t>(text_.stop_ids[i]));
+    for (const std::int64_t b : text_.inactive) case_.set_state(b, RONDO_STATE_ACTIVE, 0);
+    return {};
+  }
+
+  std::uint32_t seed_of(std::size_t index) const { return seed_ * 1000003u + static_cast<std::uint32_t>(index) * 7919u; }
+
+  /// Row-major values of an input.
+  std::vector<float> numbers(const CaseInput& input, const Shape& shape, std::size_t index) const {
+    const auto n = static_cast<std::size_t>(shape.n_elements());
+    const bool scaled = input.role == InputRole::kActivation || input.role == InputRole::kKeys;
+    const float scale = input.scale * (values_ == Values::kLarge && scaled ? large_scale(text_.op) : 1);
+    if (values_ == Values::kInteger) return integer_values(n, seed_of(index), 4);
+    std::vector<float> made = random_values(n, seed_of(index), scale);
+    if (input.role == InputRole::kConstant) {  // factors that divide
+      for (float& value : made) value = 1.5f + 0.5f * value;
+    }
+    if (index == special_ && values_ == Values::kNan) made[n / 2] = kNotANumber;
+    if (index == special_ && values_ == Values::kInfinity) made[n / 2] = std::numeric_limits<float>::infinity();
+    return made;
+  }
+
+  /// Keys that no query of a sequence sees, because `lengths` or a boolean mask hides them: [sequence][key].
+  static std::vector<std::vector<bool>> hidden_keys(const CaseText& text) {
+    const auto find = [&](std::string_view name) {
+      const auto found = std::find_if(text.inputs.begin(), text.inputs.end(), [&](const CaseInput& input) { return input.name == name; });
+      return found == text.inputs.end() ? nullptr : &*found;
+    };
+    const CaseInput *key = find("key"), *lengths = find("lengths"), *mask = find("mask");
+    if (text.op != "attention" || !key || key->shape.rank != 4) return {};
+    std::vector<std::vector<bool>> hidden(static_cast<std::size_t>(key->shape[0]), std::vector<bool>(static_cast<std::size_t>(key->shape[2])));
+    for (std::size_t b = 0; b < hidden.size(); ++b) {
+      for (std::size_t j = 0; j < hidden[b].size(); ++j) {
+        hidden[b][j] = (lengths && b < lengths->integers.size() && static_cast<std::int64_t>(j) >= lengths->integers[b]) ||
+                       (mask && mask->boolean && mask->shape.last() == key->shape[2] && j == masked_column(*mask));
+      }
+    }
+    return hidden;
+  }
+  /// The key that a boolean mask hides from all queries.
+  static std::size_t masked_column(const CaseInput& mask) { return static_cast<std::size_t>(mask.shape.last() / 2); }
+
+  /// Keys and values: what nobody may see is NaN.
+  std::vector<float> key_numbers(const CaseInput& input, std::size_t index) const {
+    std::vector<float> made = numbers(input, input.shape, index);
+    const auto heads = static_cast<std::size_t>(input.shape[1]), keys = static_cast<std::size_t>(input.shape[2]), width = static_cast<std::size_t>(input.shape[3]);
+    for (std::size_t row = 0; row < made.size() / width; ++row) {
+      const std::size_t b = row / keys / heads, j = row % keys;
+      if (b < hidden_.size() && j < hidden_[b].size() && hidden_[b][j]) std::fill_n(made.begin() + static_cast<std::ptrdiff_t>(row * width), width, kNotANumber);
+    }
+    return made;
+  }
+
+  /// f32 of any layout; elements of the storage that are not the tensor's are NaN.
+  TensorId place(const CaseInput& input, const std::vector<float>& values) {
+    graph::Graph& g = case_.graph;
+    const int rank = input.shape.rank;
+    if (input.layout == Layout::kTransposed || input.layout == Layout::kPermuted) {
+      std::vector<int> axes;
+      for (int axis = 0; axis < rank; ++axis) axes.push_back(input.layout == Layout::kPermuted ? rank - 1 - axis : axis);
+      if (input.layout == Layout::kTransposed && rank > 1) std::swap(axes[static_cast<std::size_t>(rank - 1)], axes[static_cast<std::size_t>(rank - 2)]);
+      Shape stored = input.shape;
+      for (int axis = 0; axis < rank; ++axis) stored[axis] = input.shape[axes[static_cast<std::size_t>(axis)]];
+      const TensorId memory = case_.f32(input.name, stored, std::vector<float>(values.size(), kNotANumber));
+      return fill(g.transpose(memory, axes), values);  // both permutations are their own inverses
+    }
+    if (input.layout == Layout::kSliced || input.layout == Layout::kStepped) {
+      const std::int64_t step = input.layout == Layout::kStepped ? 2 : 1;
+      Shape stored = input.shape;
+      std::vector<graph::SliceRange> ranges;
+      for (int axis = 0; axis < rank; ++axis) {
+        stored[axis] = step * input.shape[axis] + 3;
+        ranges.push_back({1, 1 + step * input.shape[axis], step});
+      }
+      const TensorId memory = case_.f32(input.name, stored, std::vector<float>(static_cast<std::size_t>(stored.n_elements()), kNotANumber));
+      return fill(g.slice(memory, ranges), values);
+    }
+    return case_.f32(input.name, input.shape, values);
+  }
+
+  /// Puts `values` where the elements of a view are.
+  TensorId fill(TensorId view, const std::vector<float>& values) {
+    case_.write(view, values);
+    return view;
+  }
+
+  /// All joined inputs as views of one tensor (B, T, heads, D).
+  void make_joined() {
+    Shape all;
+    for (const CaseInput& input : text_.inputs) {
+      if (input.layout != Layout::kJoined || input.shape.rank != 4) continue;
+      const std::int64_t heads = (all.rank == 0 ? 0 : all[2]) + input.shape[1];
+      all = {input.shape[0], input.shape[2], heads, input.shape[3]};
+    }
+    if (all.rank != 0) joined_ = case_.f32("joined", all, std::vector<float>(static_cast<std::size_t>(all.n_elements()), kNotANumber));
+  }
+  TensorId take_joined(const CaseInput& input, const std::vector<float>& values) {
+    const TensorId heads = case_.graph.slice(joined_, 2, first_head_, first_head_ + input.shape[1]);
+    first_head_ += input.shape[1];
+    return fill(case_.graph.transpose(heads, {0, 2, 1, 3}), values);
+  }
+
+  std::vector<std::int32_t> integers(const CaseInput& input, std::size_t index) const {
+    if (!input.integers.empty()) return input.integers;
+    std::mt19937 bits(seed_of(index));
+    std::vector<std::int32_t> made(static_cast<std::size_t>(input.shape.n_elements()));
+    const auto below = [&](std::int64_t end) { return static_cast<std::int32_t>(bits() % static_cast<std::uint32_t>(end)); };
+    for (std::size_t i = 0; i < made.size(); ++i) {
+      if (input.name == "ids") made[i] = below(text_.inputs.back().shape[0] + 2) - 1;  // -1 and V are outside
+      else if (input.boolean) made[i] = below(4) != 0;
+      else made[i] = below(100);
+    }
+    if (!input.boolean) return made;
+    // One key hidden from all, and one row that sees none.
+    const auto columns = static_cast<std::size_t>(input.shape.last());
+    for (std::size_t i = masked_column(input); i < made.size(); i += columns) made[i] = 0;
+    if (made.size() > columns) std::fill_n(made.begin() + static_cast<std::ptrdiff_t>(columns), columns, 0);
+    return made;
+  }
+
+  /// An added mask: -infinity for one element in four.
+  std::vector<float> mask_numbers(const CaseInput& input, std::size_t index) const {
+    std::vector<float> made = random_values(static_cast<std::size_t>(input.shape.n_elements()), seed_of(index), input.scale);
+    if (text_.op != "attention") return made;
+    std::mt19937 bits(seed_of(index) + 1);
+    for (float& value : made) value = bits() % 4 == 0 ? -std::numeric_limits<float>::infinity() : value;
+    return made;
+  }
+
+  Result<TensorId> make(const CaseInput& input, std::size_t index) {
+    const bool f32 = input.type == Type::kF32;
+    switch (input.role) {
+      case InputRole::kActivation:
+      case InputRole::kParameter:
+        if (!f32) break;
+        if (input.layout == Layout::kJoined) return take_joined(input, numbers(input, input.shape, index));
+        return place(input, numbers(input, input.shape, index));
+      case InputRole::kMatrix: return make_matrix(input, index);
+      case InputRole::kKeys:
+      case InputRole::kCache:
+        if (input.shape.rank != 4) break;
+        if (f32 && input.role == InputRole::kKeys && input.layout != Layout::kDense) return place(input, key_numbers(input, index));
+        return case_.cache(input.name, input.type, input.shape, key_numbers(input, index));
+      case InputRole::kConstant: return case_.graph.add_constant(input.name, input.shape, numbers(input, input.shape, index));
+      case InputRole::kMask:
+        if (!input.boolean) return place(input, mask_numbers(input, index));
+        [[fallthrough]];
+      case InputRole::kIntegers:
+      case InputRole::kStepState: {
+        const std::vector<std::int32_t> made = integers(input, index);
+        if (made.size() != static_cast<std::size_t>(input.shape.n_elements())) break;
+        return input.role == InputRole::kStepState ? case_.step_i32(input.name, input.shape, made) : case_.i32(input.name, input.shape, made);
+      }
+    }
+    return Status(StatusCode::kInvalidArgument, fmt::format("case '{}': '{}' can't be {} {}", text_.text, input.name, graph::type_name(input.type), to_string(input.shape)));
+  }
+
+  Result<TensorId> make_matrix(const CaseInput& input, std::size_t index) {
+    if (input.type == Type::kI32) return Status(StatusCode::kInvalidArgument, fmt::format("case '{}': '{}' can't be i32", text_.text, input.name));
+    const bool sliced = input.layout == Layout::kSliced;
+    const std::int64_t rows = input.shape[0], columns = input.shape.n_elements() / rows, stored = rows + (sliced ? 3 : 0);
+    if (whole_blocks(input.type, columns) != columns) {
+      return Status(StatusCode::kInvalidArgument, fmt::format("case '{}': {} columns of '{}' are no whole blocks of {}", text_.text, columns, input.name, graph::type_name(input.type)));
+    }
+    const WeightValues kind = values_ == Values::kInteger ? WeightValues::kInteger : values_ == Values::kLarge ? WeightValues::kLarge : WeightValues::kRandom;
+    TensorId weight = case_.weight(input.name, input.type, stored, columns, weight_rows(input.type, stored, columns, seed_of(index), kind));
+    if (sliced) weight = case_.graph.slice(weight, 0, 1, 1 + rows);
+    return weight;
+  }
+
+  const CaseText& text_;
+  Values values_;
+  std::uint32_t seed_;
+  std::size_t special_;
+  OpCase case_;
+  std::vector<std::vector<bool>> hidden_;
+  TensorId joined_ = kNone;
+  std::int64_t first_head_ = 0;
+};
+
+}  // namespace
+
+Result<OpCase> build_case(const CaseText& text, Values values, std::uint32_t seed, std::size_t special) { return Builder(text, values, seed, special).build(); }
+
+}  // namespace rondo::check

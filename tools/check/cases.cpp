@@ -1,0 +1,214 @@
+#include "tools/check/cases.h"
+
+#include <initializer_list>
+#include <string_view>
+
+namespace rondo::check {
+
+namespace {
+
+/// In a case, each of these stands for all of its list: the case is run for every one.
+struct Many {
+  std::string_view mark;
+  std::initializer_list<std::string_view> words;
+};
+
+const Many kMany[] = {
+    {"{size}", {"1", "2", "3", "7", "37", "41", "89", "113", "257"}},
+    {"{weight}", {"f32", "f16", "bf16", "q8_0", "q4_0", "q4_1", "q5_0", "q5_1", "q2_K", "q3_K", "q4_K", "q5_K", "q6_K", "iq4_nl", "mxfp4"}},
+    {"{dense}", {"f32", "f16", "bf16"}},
+    {"{cache}", {"f32", "f16"}},
+    {"{unary}", {"relu", "gelu", "gelu_tanh", "quick_gelu", "silu", "tanh", "sigmoid", "exp", "neg"}},
+    {"{binary}", {"add", "sub", "mul", "div"}},
+    {"{softmax}", {"softmax", "log_softmax"}},
+    {"{reduce}", {"mean", "sum", "max"}},
+    {"{act}", {"none", "relu", "gelu", "gelu_tanh", "quick_gelu", "silu", "tanh", "sigmoid"}},
+    {"{width}", {"16", "32", "40", "64", "72", "80", "96", "128", "256"}},
+    {"{style}", {"half", "interleaved"}},
+};
+
+constexpr std::string_view kCases[] = {
+    // Element by element: sizes around the workgroup, all layouts, rows that do not count.
+    "{unary} input (3, {size})",
+    "{unary} input (7, 37) transposed",
+    "{unary} input (2, 3, 5, 7) permuted",
+    "{unary} input (3, 41) stepped * 0.01",
+    "{unary} input (14, 37), valid [5, 0]",
+    "{binary} a (3, {size}), b (3, {size})",
+    "{binary} a (2, 7, 1, 37), b (3, 1)",
+    "{binary} a (41), b (2, 7, 41)",
+    "{binary} a (7, 37) transposed, b (7, 37) sliced",
+    "{binary} a (2, 3, 5, 7) permuted, b (5, 1) stepped",
+    "{binary} a (10, 5), b (1), valid [2, 5]",
+    "glu gate (3, {size}), up (3, {size}), activation silu",
+    "glu gate (7, 37), up (7, 37) transposed, activation {act}",
+    "glu gate (7, 37) sliced * 0.01, up (7, 37), activation gelu",
+
+    // Along an axis.
+    "{softmax} input (3, {size})",
+    "{softmax} input (3, {size}, 5), axis 1, scale 0.3",
+    "{softmax} input (2, 3, 7, 41) permuted, axis -2",
+    "{softmax} input (2, 3, 7, 41), mask (7, 41)",
+    "{softmax} input (2, 7, 41) sliced, mask (2, 1, 41) * 5, scale 3",
+    "{reduce} input (3, {size})",
+    "{reduce} input (3, {size}, 5), axis 1, keep",
+    "{reduce} input (2, 3, 7, 41) permuted, axis 0",
+    "{reduce} input (7, 37) stepped",
+    "layer_norm input (3, {size}), weight ({size}), bias ({size})",
+    "layer_norm input (7, 257), epsilon 1e-5",
+    "layer_norm input (7, 89) * 0.003, weight (89), bias (89), epsilon 1e-5",
+    "layer_norm input (7, 89) * 0.003, weight (89), epsilon 1e-6",
+    "layer_norm input (2, 5, 113) sliced, weight (113)",
+    "layer_norm input (10, 113), valid [3, 5]",
+    "rms_norm input (3, {size}), weight ({size})",
+    "rms_norm input (7, 257), epsilon 1e-5",
+    "rms_norm input (7, 89) * 0.003, weight (89), epsilon 1e-5",
+    "rms_norm input (7, 89), weight (89), weight_offset 1, epsilon 1e-6",
+    "rms_norm input (2, 5, 113) sliced, weight (113)",
+    "rms_norm input (10, 113), weight (113), valid [3, 5]",
+    "argmax input (3, {size})",
+    "argmax input (2, 70000)",
+    "argmax input (7, 41) sliced, valid [2]",
+    "top_k input (3, {size}), k 1",
+    "top_k input (3, 257), k 257",
+    "top_k input (2, 5, 113) sliced, k 40",
+
+    // Moving.
+    "copy input (3, {size}) stepped",
+    "copy input (2, 3, 5, 7) permuted",
+    "concat a (3, 7), b (3, 41), c (3, 1), axis 1",
+    "concat a (2, 7, 5) permuted, b (3, 7, 5) sliced, axis 0",
+    "pad input (7, 37) transposed, before [1, 0], after [2, 3], value -1.5",
+    "pad input (2, 3, 5, 7) permuted, before [0, 1, 2, 0], after [1, 0, 0, 4]",
+    "slice input (7, 41) permuted, starts [-3, 1], ends [7, -1], steps [1, 3]",
+    "transpose input (2, 3, 5, 7) sliced, permutation [2, 0, 3, 1]",
+    "reshape input (6, 35) transposed, shape [7, 30]",
+    "embedding ids (7, 3), weight {weight} (113, 256)",
+    "embedding ids ({size}), weight {dense} (41, 37) sliced",
+    "sinusoidal_positions positions (7), width 64",
+    "sinusoidal_positions positions (41) [0, 1, 2, 3, 5, 8, 13, 21, 34, 55, 89, 144, 233, 377, 610, 987, 1597, 2584, 4181, 6765, 9, 10, 11, 12, 14, 15, 16, 17, 18, 19, 20, 22, 23, 24, 25, 26, 27, "
+    "28, 29, 30, 31], width 6, theta 500, layout split",
+
+    // Matrices. Every weight type with one row, with the tiles of many, and whole blocks beside the tile.
+    "linear input (1, 256), weight {weight} (37, 256)",
+    "linear input (37, 256), weight {weight} (41, 256)",
+    "linear input (3, {size}), weight f32 (7, {size})",
+    "linear input (1, 41), weight f32 ({size}, 41)",
+    "linear input (41, 89), weight f32 ({size}, 89)",
+    "linear input (3, 1120), weight q8_0 (89, 1120) sliced, bias (89)",
+    "linear input (9, 64) sliced, weight q8_0 (113, 64), residual (9, 113) sliced",
+    "linear input (1, 64), weight q8_0 (41, 64), bias (41), activation {act}, residual (1, 41)",
+    "linear input (37, 64), weight q4_0 (41, 64), bias (41), activation gelu, residual (37, 41)",
+    "linear input (10, 64), weight q8_0 (41, 64), valid [2, 5]",
+    "linear input (2, 3, 7, 37), weight f16 (89, 37)",
+    "linear_glu input (1, 256), weight {weight} (74, 256)",
+    "linear_glu input (37, 64), weight q8_0 (82, 64), activation gelu_tanh",
+    "linear_glu input (10, 96), weight q4_0 (226, 96), valid [2, 5]",
+    "matmul a (7, {size}), b ({size}, 3)",
+    "matmul a ({size}, 5), b (5, 41)",
+    "matmul a (41, 37), b (37, {size})",
+    "matmul a (2, 3, 37, 41), b (3, 89, 41), transpose_b, scale 0.125",
+    "matmul a (3, 41, 7), b (2, 1, 41, 5), transpose_a",
+    "matmul a (7, 37) transposed, b (37, 41) stepped",
+    "matmul a (2, 3, 5, 7) permuted, b (7, 37) sliced",
+    "patch_embed pixels (2, 3, 8, 12), weight f32 (37, 3, 4, 4), bias (37), patch 4",
+    "patch_embed pixels (1, 3, 14, 7) permuted, weight f16 (41, 3, 7, 7), patch 7",
+
+    // Positions and caches.
+    "rope input (1, 3, 7, 16), positions (7), style {style}",
+    "rope input (2, 3, 5, 80), positions (2, 5), style {style}, dimensions 20, theta 500000",
+    "rope input (2, 2, 3, 37) sliced, positions (2, 3), dimensions 36, frequency_factors (18), attention_factor 1.2",
+    "rope input (2, 3, 5, 64) transposed, positions (5), max_position 128, valid [3, 0]",
+    "kv_write cache {cache} (2, 3, 41, 37), update (2, 3, 7, 37), start [5, 34]",
+    "kv_write cache {cache} (2, 1, 7, 64), update (2, 1, 5, 64) sliced, start [1, 0], count [3, 0]",
+    "kv_write cache {cache} (1, 2, 113, 16), update (1, 2, 113, 16) joined, start [0]",
+    "rope_kv_write query (1, 4, 7, 40) joined, key (1, 2, 7, 40) joined, value (1, 2, 7, 40) joined, positions (1, 7), start [5], key_cache {cache} (1, 2, 41, 40), value_cache {cache} (1, 2, 41, 40)",
+    "rope_kv_write query (2, 3, 1, 64) joined, key (2, 1, 1, 64) joined, value (2, 1, 1, 64) joined, positions (2, 1), start [40, 0], key_cache {cache} (2, 1, 41, 64), value_cache {cache} (2, 1, 41, "
+    "64), style interleaved, dimensions 32",
+
+    // Attention: heads shared in every way, widths of models and odd ones, one query and many, a block of keys and more.
+    "attention query (1, 4, 1, 64), key {cache} (1, 2, 257, 64), value {cache} (1, 2, 257, 64), causal",
+    "attention query (1, 4, 37, 64), key {cache} (1, 2, 113, 64), value {cache} (1, 2, 113, 64), causal",
+    "attention query (1, 2, {size}, 16), key f32 (1, 2, {size}, 16), value f32 (1, 2, {size}, 16), causal",
+    "attention query (1, 3, 2, 32), key f32 (1, 1, {size}, 32), value f32 (1, 1, {size}, 32)",
+    "attention query (2, 6, 7, 40), key f16 (2, 3, 41, 40), value f16 (2, 3, 41, 24), query_offset [34, 3], lengths [41, 10], causal",
+    "attention query (2, 2, 3, 72), key f32 (2, 2, 41, 72), value f32 (2, 2, 41, 72), lengths [41, 0]",
+    "attention query (1, 2, 3, 80) sliced, key f32 (1, 2, 41, 80) sliced, value f32 (1, 2, 41, 80) sliced",
+    "attention query (1, 1, 3, 128), key f16 (1, 1, 89, 128), value f16 (1, 1, 89, 128), scale 1",
+    "attention query (1, 1, 2, 256), key f16 (1, 1, 41, 256), value f16 (1, 1, 41, 256)",
+    "attention query (2, 4, 7, 16), key f16 (2, 2, 41, 16), value f16 (2, 2, 41, 24), mask bool (7, 41)",
+    "attention query (2, 4, 7, 16), key f16 (2, 2, 41, 16), value f16 (2, 2, 41, 24), mask bool (2, 1, 1, 41), causal",
+    "attention query (2, 4, 7, 16), key f16 (2, 2, 41, 16), value f16 (2, 2, 41, 24), mask (2, 4, 1, 41)",
+    "attention query (1, 4, 37, 16), key f16 (1, 2, 150, 16), value f16 (1, 2, 150, 16), causal, window_back 36",
+    "attention query (1, 4, 37, 16), key f16 (1, 2, 150, 16), value f16 (1, 2, 150, 16), window_back 4, window_ahead 7, prefix 3",
+    "attention query (1, 4, 37, 16), key f16 (1, 2, 150, 16), value f16 (1, 2, 150, 16), chunk 32, chunks_back 1, causal, softcap 2, sinks (4)",
+    "attention query (2, 4, 7, 16), key f16 (2, 2, 41, 16), value f16 (2, 2, 41, 16), alibi_slopes (4) * 0.3, query_offset [34, 3], lengths [41, 10]",
+    "attention query (1, 4, 7, 16), key f16 (1, 2, 150, 16), value f16 (1, 2, 150, 16), relative_bias (32, 4)",
+    "attention query (1, 4, 7, 16), key f16 (1, 2, 150, 16), value f16 (1, 2, 150, 16), relative_bias (32, 4), bidirectional_buckets false, causal, max_distance 64",
+    "attention query (1, 4, 7, 16), key f16 (1, 2, 41, 16), value f16 (1, 2, 41, 24), relative_key (9, 16), relative_value (33, 24)",
+    "attention query (2, 4, 7, 16), key f16 (2, 2, 41, 16), value f16 (2, 2, 41, 24), mask bool (2, 4, 7, 41), lengths [41, 5], query_offset [0, 34], causal, window_back 20, softcap 3, sinks (4), "
+    "alibi_slopes (4), relative_bias (16, 4), relative_key (3, 16), relative_value (5, 24)",
+    "attention query (2, 4, 6, 16), key f16 (2, 2, 41, 16), value f16 (2, 2, 41, 16), valid [5, 0]",
+
+    // Steps.
+    "step_begin tokens (2, 41), rows 7, state.position 5, valid [3, 7]",
+    "step_begin tokens (2, 41), rows 1, state.position 40, valid [1, 1], inactive [1]",
+    "step_end token [7, 9], tokens (2, 41), mirror (2, 41), state.position 5, valid [3, 1], state.stop [3, 9]",
+    "step_end token [7, 9], tokens (2, 41), mirror (2, 41), state.position 40, valid [1, 1], inactive [0]",
+    "step_end tokens (2, 41), mirror (2, 41), state.position 5, valid [3, 1]",
+    "sample logits (2, {size}), tokens (2, 41), state.position 5, valid [1, 1]",
+    "sample logits (2, 50257), tokens (2, 41), state.position 5, valid [1, 1], state.temperature 0.8, state.top_k 40, state.top_p 0.95, state.min_p 0.05, state.seed 7",
+    "sample logits (1, 2049) * 8, tokens (1, 41), state.position 30, valid [1], state.temperature 1.5, state.repeat_penalty 1.3, state.repeat_last_n 20, state.seed 11",
+};
+
+/// Rather the product of what there is than new ideas.
+constexpr std::string_view kThoroughCases[] = {
+    "{unary} input ({size}, 113)",
+    "{binary} a ({size}, 113) transposed, b ({size}, 113)",
+    "{softmax} input ({size}, 113) stepped",
+    "{reduce} input ({size}, 4096)",
+    "layer_norm input ({size}, 4096), weight (4096), bias (4096)",
+    "rms_norm input ({size}, 4096), weight (4096)",
+    "argmax input (1, 262144)",
+    "top_k input (1, 50257), k 50",
+    "embedding ids ({size}), weight {weight} (41, 768)",
+    "linear input ({size}, 512), weight {weight} (89, 512)",
+    "linear input (1, 256), weight {weight} ({size}, 256)",
+    "linear input (9, 28672), weight {weight} (33, 28672)",
+    "linear input (37, 256), weight {weight} (41, 256), bias (41), activation {act}, residual (37, 41)",
+    "linear_glu input (37, 256), weight {weight} (82, 256), activation {act}",
+    "matmul a ({size}, 113), b (113, {size})",
+    "rope input (1, 3, {size}, 64), positions ({size}), style {style}",
+    "kv_write cache {cache} (1, 3, 257, 128), update (1, 3, {size}, 128), start [0]",
+    "attention query (1, 4, {size}, 64), key {cache} (1, 2, 1000, 64), value {cache} (1, 2, 1000, 64), causal",
+    "attention query (1, 4, 2, {width}), key {cache} (1, 1, 89, {width}), value {cache} (1, 1, 89, {width})",
+    "attention query (1, 8, {size}, 16), key {cache} (1, 2, 113, 16), value {cache} (1, 2, 113, 24), mask bool ({size}, 113), sinks (8), alibi_slopes (8), relative_key (9, 16)",
+    "sample logits (2, {size}), tokens (2, 41), state.position 5, valid [1, 1], state.temperature 1, state.top_p 0.9",
+    "sample logits (1, 262144), tokens (1, 41), state.position 5, valid [1], state.temperature 1",
+};
+
+/// Every occurrence of one mark becomes the same word.
+void write_out(std::string text, std::vector<std::string>& cases) {
+  for (const Many& many : kMany) {
+    if (text.find(many.mark) == std::string::npos) continue;
+    for (const std::string_view word : many.words) {
+      std::string one = text;
+      for (std::size_t at = one.find(many.mark); at != std::string::npos; at = one.find(many.mark)) one.replace(at, many.mark.size(), word);
+      write_out(std::move(one), cases);
+    }
+    return;
+  }
+  cases.push_back(std::move(text));
+}
+
+}  // namespace
+
+std::vector<std::string> all_cases(bool thorough) {
+  std::vector<std::string> cases;
+  for (const std::string_view text : kCases) write_out(std::string(text), cases);
+  if (!thorough) return cases;
+  for (const std::string_view text : kThoroughCases) write_out(std::string(text), cases);
+  return cases;
+}
+
+}  // namespace rondo::check

@@ -1,0 +1,224 @@
+#include "tools/check/check.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <map>
+#include <set>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "graph/operator.h"
+#include "runtime/kernel.h"
+#include "tools/check/cases.h"
+#include "tools/check/device_run.h"
+
+namespace rondo::check {
+
+namespace {
+
+/// What an operator's results may be off, and whether sums of whole numbers come out exactly (docs/correctness.md says why).
+struct Bound {
+  double nmse = 0;
+  bool exact_integers = true;
+};
+
+bool is_one_of(std::string_view op, std::initializer_list<std::string_view> list) { return std::find(list.begin(), list.end(), op) != list.end(); }
+
+const graph::AttributeValue* find_attribute(const CaseText& text, std::string_view name) {
+  const auto found = std::find_if(text.attributes.begin(), text.attributes.end(), [&](const auto& attribute) { return attribute.first == name; });
+  return found == text.attributes.end() ? nullptr : &found->second;
+}
+
+Bound bound_of(const CaseText& text) {
+  const std::string_view op = text.op;
+  constexpr double kSums = 1e-11, kFunctions = 1e-10;
+  const graph::AttributeValue* activation = find_attribute(text, "activation");
+  const bool plain = !activation || *activation == graph::AttributeValue("none") || *activation == graph::AttributeValue("relu");
+  if (is_one_of(op, {"linear", "patch_embed"})) return plain ? Bound{kSums, true} : Bound{kFunctions, false};
+  if (is_one_of(op, {"matmul", "sum", "add", "sub", "mul"})) return {kSums, true};
+  if (is_one_of(op, {"mean", "div", "layer_norm", "rms_norm", "rope", "sinusoidal_positions"})) return {kSums, false};
+  if (is_one_of(op, {"attention", "softmax", "log_softmax", "glu", "linear_glu", "gelu", "gelu_tanh", "quick_gelu", "silu", "tanh", "sigmoid", "exp"})) return {kFunctions, false};
+  if (op == "rope_kv_write") {
+    // A rotated key may lie so near to the middle of two values of the cache's type that it becomes the other one.
+    for (const CaseInput& input : text.inputs) {
+      if (input.role == graph::InputRole::kCache && input.type != graph::Type::kF32) return {input.type == graph::Type::kF16 ? 1e-6 : 2e-4, false};
+    }
+    return {kSums, false};
+  }
+  return {0, true};  // moves, compares or rounds by integer arithmetic
+}
+
+/// The inputs that a NaN or infinity may come in by: numbers, where the operator has an IEEE result.
+std::vector<std::size_t> special_inputs(const CaseText& text) {
+  std::vector<std::size_t> found;
+  if (is_one_of(text.op, {"sample"})) return found;
+  for (std::size_t i = 0; i < text.inputs.size(); ++i) {
+    const CaseInput& input = text.inputs[i];
+    const bool numbers = input.role == graph::InputRole::kActivation || (input.role == graph::InputRole::kKeys && input.type == graph::Type::kF32);
+    if (numbers && input.shape.n_elements() > 1) found.push_back(i);
+  }
+  return found;
+}
+
+std::vector<CheckRun> runs_of(const CaseText& text, const CheckOptions& options) {
+  std::vector<CheckRun> runs;
+  const std::optional<graph::Op> op = graph::find_operator(text.op);
+  const Bound bound = bound_of(text);
+  // Views become copies, if anything.
+  const std::span<const char* const> kernels = op ? graph::operator_of(*op).kernels : graph::operator_of(graph::Op::copy).kernels;
+  for (const char* kernel : kernels) {
+    const auto names = [&](const std::string& wanted) { return wanted == kernel || wanted == fmt::format("{}/{}", text.op, kernel); };
+    if (!options.kernels.empty() && std::none_of(options.kernels.begin(), options.kernels.end(), names)) continue;
+    const auto add = [&](Values values, double nmse, std::size_t special = 0) { runs.push_back({text.op, kernel, text.text, values, special, nmse}); };
+    if (bound.exact_integers) add(Values::kInteger, 0);
+    add(Values::kRandom, bound.nmse);
+    add(Values::kLarge, bound.nmse);
+    for (const std::size_t input : special_inputs(text)) {
+      add(Values::kNan, bound.nmse, input);
+      add(Values::kInfinity, bound.nmse, input);
+    }
+  }
+  return runs;
+}
+
+Result<std::vector<CaseText>> select_cases(const CheckOptions& options) {
+  std::vector<CaseText> selected;
+  for (const std::string& op : options.ops) {
+    if (graph::named_inputs(op).empty()) return Status(StatusCode::kInvalidArgument, fmt::format("there is no operator '{}'", op));
+  }
+  const std::vector<std::string> texts = options.text.empty() ? all_cases(options.thorough) : std::vector<std::string>{options.text};
+  for (const std::string& text : texts) {
+    RONDO_ASSIGN(CaseText parsed, parse_case(text));
+    if (!options.ops.empty() && std::find(options.ops.begin(), options.ops.end(), parsed.op) == options.ops.end()) continue;
+    selected.push_back(std::move(parsed));
+  }
+  return selected;
+}
+
+float element(std::span<const std::byte> bytes, std::int64_t index) {
+  float value;
+  std::memcpy(&value, bytes.data() + index * 4, 4);
+  return value;
+}
+
+/// Takes rows of the results out of the judgement in which NaN or infinity is due: the device's may hold any of them, as long
+/// as it is not finite throughout. Returns what is wrong with such a row, or "".
+std::string settle_rows(const OpCase& op, DeviceRun& run, std::vector<std::vector<std::byte>>& expected) {
+  for (std::size_t i = 0; i < op.graph.n_tensors(); ++i) {
+    const graph::Tensor& tensor = op.graph.tensor(static_cast<graph::TensorId>(i));
+    if (op.graph.storage(tensor.storage).kind != graph::StorageKind::kOutput || tensor.type != graph::Type::kF32 || tensor.shape.rank == 0) continue;
+    const auto storage = static_cast<std::size_t>(tensor.storage);
+    const std::int64_t width = tensor.shape.last();
+    const std::int64_t step = tensor.strides[static_cast<std::size_t>(tensor.shape.rank - 1)];
+    for (std::int64_t row = 0; row < tensor.shape.n_rows(); ++row) {
+      std::int64_t rest = row, first = tensor.offset_elements;
+      for (int axis = tensor.shape.rank - 2; axis >= 0; --axis) {
+        first += rest % tensor.shape[axis] * tensor.strides[static_cast<std::size_t>(axis)];
+        rest /= tensor.shape[axis];
+      }
+      bool due = false, found = false;
+      for (std::int64_t c = 0; c < width; ++c) {
+        const float e = element(expected[storage], first + c * step);
+        std::uint32_t bits = 0;
+        std::memcpy(&bits, &e, 4);
+        due = due || (!std::isfinite(e) && bits != kPoison);
+        found = found || !std::isfinite(element(run.after[storage], first + c * step));
+      }
+      if (!due) continue;
+      if (!found) return fmt::format("{}: row {} is finite although {} went in", op.graph.storage(tensor.storage).name, row, "NaN or infinity");
+      for (std::int64_t c = 0; c < width; ++c) {
+        const std::int64_t at = 4 * (first + c * step);
+        std::memcpy(run.after[storage].data() + at, expected[storage].data() + at, 4);
+      }
+    }
+  }
+  return "";
+}
+
+/// One case after the other, and the reference of the last one, which all kernels share.
+class Checker {
+ public:
+  Checker(runtime::Device& device, const CheckOptions& options) : device_(device), options_(options) {}
+
+  Result<CheckResult> check(const CheckRun& run) {
+    RONDO_TRY(prepare(run));
+    CheckResult result{run, Outcome::kFailed, 0, ""};
+    RunOptions how;
+    if (graph::find_operator(run.op)) how.kernels[run.op] = run.kernel;
+    how.repeats = options_.repeats;
+    Result<DeviceRun> ran = run_on_device(device_, *case_, how);
+    if (!ran.ok()) {
+      if (ran.status().code() == StatusCode::kDeviceLost) return ran.status();
+      result.complaint = ran.status().message();
+      if (ran.status().code() == StatusCode::kUnsupported) result.outcome = Outcome::kNotForThis;
+      return result;
+    }
+    const bool special = run.values == Values::kNan || run.values == Values::kInfinity;
+    if (special) result.complaint = settle_rows(*case_, *ran, expected_);
+    if (result.complaint.empty()) result.complaint = judge(*case_, *ran, expected_, {run.bound}, &result.nmse);
+    if (result.complaint.empty()) result.outcome = Outcome::kPassed;
+    return result;
+  }
+
+ private:
+  Status prepare(const CheckRun& run) {
+    const std::string key = fmt::format("{} {} {}", run.text, values_name(run.values), run.special);
+    if (key == prepared_) return {};
+    RONDO_ASSIGN(const CaseText text, parse_case(run.text));
+    RONDO_ASSIGN(OpCase built, build_case(text, run.values, options_.seed, run.special));
+    RONDO_ASSIGN(expected_, built.run_reference());
+    case_.emplace(std::move(built));
+    prepared_ = key;
+    return {};
+  }
+
+  runtime::Device& device_;
+  const CheckOptions& options_;
+  std::string prepared_;
+  std::optional<OpCase> case_;
+  std::vector<std::vector<std::byte>> expected_;
+};
+
+}  // namespace
+
+Result<std::vector<CheckRun>> list_runs(const CheckOptions& options) {
+  RONDO_ASSIGN(const std::vector<CaseText> cases, select_cases(options));
+  std::vector<CheckRun> runs;
+  for (const CaseText& text : cases) {
+    std::vector<CheckRun> own = runs_of(text, options);
+    // All kernels for one kind of numbers, then the next: the reference is computed once for them.
+    std::stable_sort(own.begin(), own.end(), [](const CheckRun& a, const CheckRun& b) { return std::pair(a.values, a.special) < std::pair(b.values, b.special); });
+    std::move(own.begin(), own.end(), std::back_inserter(runs));
+  }
+  if (runs.empty()) return Status(StatusCode::kInvalidArgument, fmt::format("no kernel of {} is called {}", options.ops.empty() ? "any operator" : fmt::format("{}", fmt::join(options.ops, ", ")), fmt::join(options.kernels, " or ")));
+  return runs;
+}
+
+Result<CheckReport> run_check(runtime::Device& device, const CheckOptions& options, const OnResult& on_result) {
+  RONDO_ASSIGN(const std::vector<CheckRun> runs, list_runs(options));
+  const std::size_t pipelines_before = device.kernels().n_pipelines();
+  Checker checker(device, options);
+  CheckReport report;
+  std::map<std::pair<std::string, std::string>, std::string> refused;
+  std::set<std::pair<std::string, std::string>> ran;
+  for (const CheckRun& run : runs) {
+    RONDO_ASSIGN(CheckResult result, checker.check(run));
+    if (result.outcome == Outcome::kNotForThis) refused[{run.op, run.kernel}] = result.complaint;
+    else ran.insert({run.op, run.kernel});
+    report.n_passed += result.outcome == Outcome::kPassed;
+    report.n_failed += result.outcome == Outcome::kFailed;
+    report.results.push_back(std::move(result));
+    if (!on_result(report.results.back(), report.results.size(), runs.size())) break;
+  }
+  for (const auto& [kernel, reason] : refused) {
+    if (!ran.contains(kernel)) report.unsupported.push_back({kernel.first, kernel.second, reason});
+  }
+  report.n_pipelines = device.kernels().n_pipelines() - pipelines_before;
+  return report;
+}
+
+std::string repeat_command(const CheckRun& run, std::uint32_t seed) { return fmt::format("rondo check --kernel {} --seed {} --case \"{}\"", run.kernel, seed, run.text); }
+
+}  // namespace rondo::check

@@ -1,0 +1,74 @@
+// Every kernel of every operator against the operators' references, on one device.
+//
+// Each case of cases.h runs with each kernel of its operator forced, with numbers of every kind, `repeats` times; every byte
+// of every buffer is judged. Not thread-safe; waits for the device.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include <rondo/status.h>
+
+#include "runtime/device.h"
+#include "tools/check/case_text.h"
+
+namespace rondo::check {
+
+struct CheckOptions {
+  std::vector<std::string> ops;      ///< only these operators; empty: all
+  std::vector<std::string> kernels;  ///< only these, as in "tiled" or "attention/tiled"; empty: all
+  std::string text;                  ///< this case rather than those of the table
+  std::uint32_t seed = 1;            ///< of all random numbers
+  bool thorough = false;
+  int repeats = 25;                  ///< of each run, all of which must leave the same bytes
+};
+
+/// A case with one kernel and one kind of numbers.
+struct CheckRun {
+  std::string op, kernel, text;
+  Values values{};
+  std::size_t special = 0;  ///< the input with the NaN or infinity
+  double bound = 0;         ///< largest normalised mean squared error; 0: equal
+};
+
+enum class Outcome : std::uint8_t {
+  kPassed,
+  kFailed,
+  kNotForThis,   ///< the kernel refuses the case, as it may
+};
+
+struct CheckResult {
+  CheckRun run;
+  Outcome outcome{};
+  double nmse = 0;
+  std::string complaint;  ///< what is wrong, or why the kernel refuses
+};
+
+/// A kernel that refused every case of its operator.
+struct UnsupportedKernel {
+  std::string op, kernel, reason;
+};
+
+struct CheckReport {
+  std::vector<CheckResult> results;
+  std::vector<UnsupportedKernel> unsupported;
+  std::size_t n_passed = 0, n_failed = 0;
+  std::size_t n_pipelines = 0;  ///< that the device had to make
+};
+
+/// What `options` select, in order. Errors: kInvalidArgument (no such operator or kernel, a case that can't be understood).
+Result<std::vector<CheckRun>> list_runs(const CheckOptions& options);
+
+/// Called after each run with how many of how many are done; false ends the check.
+using OnResult = std::function<bool(const CheckResult& result, std::size_t done, std::size_t total)>;
+
+/// Runs what `options` select. Errors: those of list_runs, a case that its own operator refuses, a lost device.
+Result<CheckReport> run_check(runtime::Device& device, const CheckOptions& options, const OnResult& on_result);
+
+/// The command that repeats a run.
+std::string repeat_command(const CheckRun& run, std::uint32_t seed);
+
+}  // namespace rondo::check

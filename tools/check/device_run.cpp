@@ -1,0 +1,202 @@
+#include "tools/check/device_run.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include <fmt/format.h>
+
+#include "graph/hazards.h"
+#include "runtime/memory.h"
+#include "runtime/recording.h"
+#include "runtime/transfer.h"
+
+namespace rondo::check {
+
+namespace {
+
+constexpr std::uint64_t kGuardBytes = 256;
+constexpr std::uint32_t kStorages = 0, kActivations = 1;
+constexpr std::uint64_t kLongestWaitNs = 120'000'000'000;
+
+/// What the buffer of storages holds before the run: first the storages that kernels write, then the others.
+struct Image {
+  std::vector<std::byte> bytes;
+  std::vector<graph::StorageId> order;
+  std::uint64_t written_bytes = 0;  ///< up to behind the guard of the last storage that is written
+};
+
+bool is_written(graph::StorageKind kind) { return kind == graph::StorageKind::kOutput || kind == graph::StorageKind::kCache || kind == graph::StorageKind::kStep; }
+
+/// Places every storage but activations.
+Image place_storages(const OpCase& op, graph::Graph& graph) {
+  Image image;
+  for (const bool written : {true, false}) {
+    for (std::size_t i = 0; i < graph.n_storages(); ++i) {
+      const auto id = static_cast<graph::StorageId>(i);
+      graph::Storage& storage = graph.storage(id);
+      if (storage.kind == graph::StorageKind::kActivation || is_written(storage.kind) != written) continue;
+      const std::vector<std::byte> content = op.before(id);
+      const std::uint64_t begin = image.bytes.size() + kGuardBytes;
+      const std::uint64_t end = (begin + content.size() + kGuardBytes + 255) / 256 * 256;
+      const std::vector<std::byte> filler = poison_bytes(end - image.bytes.size());
+      image.bytes.insert(image.bytes.end(), filler.begin(), filler.end());
+      std::memcpy(image.bytes.data() + begin, content.data(), content.size());
+      storage.place = {kStorages, begin, (content.size() + 3) / 4 * 4};
+      image.order.push_back(id);
+    }
+    if (written) image.written_bytes = image.bytes.size();
+  }
+  return image;
+}
+
+Result<runtime::Buffer> upload(runtime::Device& device, std::span<const std::byte> bytes, const char* what) {
+  RONDO_ASSIGN(runtime::Buffer buffer, runtime::Buffer::create(device, bytes.size(), runtime::MemoryIntent::kDevice, what));
+  runtime::Uploader uploader(device);
+  for (std::uint64_t at = 0; at < bytes.size(); at += uploader.max_write_bytes()) {
+    const std::uint64_t n = std::min<std::uint64_t>(uploader.max_write_bytes(), bytes.size() - at);
+    RONDO_TRY(uploader.reserve(buffer, n));
+    std::memcpy(uploader.target(buffer, at, n), bytes.data() + at, n);
+  }
+  RONDO_TRY(buffer.flush(0, bytes.size()));
+  RONDO_TRY(uploader.submit());
+  return buffer;
+}
+
+/// The buffers of a run, and the results of its repetitions one after the other.
+struct Buffers {
+  runtime::Buffer before, storages, activations, results;
+};
+
+Result<Buffers> make_buffers(runtime::Device& device, const Image& image, std::uint64_t activation_bytes, int repeats) {
+  Buffers buffers;
+  RONDO_ASSIGN(buffers.before, upload(device, image.bytes, "storages before"));
+  RONDO_ASSIGN(buffers.storages, runtime::Buffer::create(device, image.bytes.size(), runtime::MemoryIntent::kDevice, "storages"));
+  RONDO_ASSIGN(buffers.activations, runtime::Buffer::create(device, activation_bytes + kGuardBytes, runtime::MemoryIntent::kDevice, "activations"));
+  const std::uint64_t kept = std::max<std::uint64_t>(4, image.written_bytes * static_cast<std::uint64_t>(repeats));
+  RONDO_ASSIGN(buffers.results, runtime::Buffer::create(device, kept, runtime::MemoryIntent::kReadback, "results"));
+  return buffers;
+}
+
+/// One submission: all repetitions, with what is written copied out after each and everything put back before the next.
+Status submit_all(runtime::Device& device, const runtime::Recording& recording, const Buffers& buffers, const Image& image, const RunOptions& options) {
+  std::vector<runtime::CommandList> lists;
+  std::vector<VkCommandBuffer> commands;
+  const auto restore = [&](runtime::CommandList& list) {
+    list.copy(buffers.before, 0, buffers.storages, 0, image.bytes.size());
+    list.fill(buffers.activations, kPoison);
+  };
+  for (int run = -1; run < options.repeats; ++run) {  // -1: what comes before the first
+    runtime::CommandList& list = lists.emplace_back(device);
+    RONDO_TRY(list.begin());
+    if (run >= 0) {
+      list.copy(buffers.storages, 0, buffers.results, static_cast<std::uint64_t>(run) * image.written_bytes, image.written_bytes);
+      list.wait_for_copies();
+    }
+    if (run < 0 || (options.restore && run + 1 < options.repeats)) restore(list);
+    RONDO_ASSIGN(const VkCommandBuffer recorded, list.end());
+    if (run >= 0) commands.insert(commands.end(), recording.command_buffers().begin(), recording.command_buffers().end());
+    commands.push_back(recorded);
+  }
+  const runtime::Batch batch{commands};
+  RONDO_ASSIGN(const std::uint64_t value, device.submit({&batch, 1}));
+  return device.wait(value, kLongestWaitNs);
+}
+
+/// Takes the storages out of the image and looks at what lies between them.
+void read_image(const graph::Graph& graph, const Image& placed, std::span<const std::byte> found, DeviceRun& run) {
+  std::uint64_t at = 0;
+  const auto check_guard = [&](std::uint64_t end, const std::string& where) {
+    const std::string touched = find_touched(found.subspan(at, end - at));
+    if (!touched.empty() && run.touched.empty()) run.touched = fmt::format("{} {}", where, touched);
+  };
+  for (const graph::StorageId id : placed.order) {
+    const graph::Storage& storage = graph.storage(id);
+    check_guard(storage.place.offset_bytes, "before " + storage.name + ":");
+    const std::span<const std::byte> own = found.subspan(storage.place.offset_bytes, storage.place.size_bytes);
+    run.after[static_cast<std::size_t>(id)].assign(own.begin(), own.end());
+    at = storage.place.offset_bytes + storage.place.size_bytes;
+  }
+  check_guard(found.size(), "after all storages:");
+}
+
+/// How the results of a later repetition differ from the first's, or "".
+Result<std::string> compare_repetitions(const runtime::Buffer& results, const Image& image, int repeats) {
+  const std::uint64_t n = image.written_bytes;
+  RONDO_TRY(results.invalidate(0, n * static_cast<std::uint64_t>(repeats)));
+  for (int run = 1; run < repeats; ++run) {
+    const std::byte* const first = results.mapped();
+    const std::byte* const own = first + static_cast<std::uint64_t>(run) * n;
+    if (std::memcmp(first, own, n) == 0) continue;
+    std::uint64_t word = 0;
+    while (std::memcmp(first + 4 * word, own + 4 * word, 4) == 0) ++word;
+    return fmt::format("run {} of {} differs from the first, in word {} of what is written", run + 1, repeats, word);
+  }
+  return std::string();
+}
+
+}  // namespace
+
+Result<DeviceRun> run_on_device(runtime::Device& device, const OpCase& op, const RunOptions& options) {
+  RONDO_TRY(Status(op.graph.status()));
+  graph::Graph graph = op.graph;
+  DeviceRun run;
+  run.after.resize(graph.n_storages());
+  Image image = place_storages(op, graph);
+  runtime::DeviceCaps caps = device.caps();
+  if (options.pretend) caps.type = *options.pretend;
+  graph::LoweringOptions lowering;
+  lowering.fusion = options.fusion;
+  lowering.forced_kernels = options.kernels;
+  lowering.activation_buffer = kActivations;
+  RONDO_ASSIGN(graph::Lowered lowered, graph::lower(graph, caps, lowering));
+
+  const graph::SequencedProgram twice[] = {{&lowered.program, true}, {&lowered.program, true}};
+  for (const graph::Hazard& hazard : graph::find_hazards(twice)) {
+    return Status(StatusCode::kInternal, fmt::format("hazard: {} and {}", hazard.earlier, hazard.later));
+  }
+  RONDO_ASSIGN(const Buffers buffers, make_buffers(device, image, lowered.activation_bytes, options.repeats));
+  const runtime::Buffer* const bound[] = {&buffers.storages, &buffers.activations};
+  const std::vector<runtime::Segment> segments = graph::cut_segments(lowered.program, caps, options.segment_ns);
+  RONDO_ASSIGN(const runtime::Recording recording, runtime::Recording::create(device, lowered.program, segments, bound));
+  RONDO_TRY(submit_all(device, recording, buffers, image, options));
+  if (options.restore) {
+    RONDO_ASSIGN(run.unequal, compare_repetitions(buffers.results, image, options.repeats));
+  }
+
+  std::vector<std::byte> activations(lowered.activation_bytes + kGuardBytes);
+  RONDO_TRY(runtime::read_back(device, buffers.storages, 0, image.bytes));
+  RONDO_TRY(runtime::read_back(device, buffers.activations, 0, activations));
+  // Synchronization validation keeps every batch until the device idles, and walks them all at each submission.
+  device.vk().vkDeviceWaitIdle(device.handle());
+  run.program = std::move(lowered.program);
+  read_image(graph, image, image.bytes, run);
+  const std::string beyond = find_touched(std::span<const std::byte>(activations).subspan(lowered.activation_bytes));
+  if (!beyond.empty() && run.touched.empty()) run.touched = "behind the activations: " + beyond;
+  return run;
+}
+
+std::string judge(const OpCase& op, const DeviceRun& run, const std::vector<std::vector<std::byte>>& expected, Tolerance tolerance, double* nmse) {
+  std::string complaints = run.touched.empty() ? "" : "written outside " + run.touched + "\n";
+  if (!run.unequal.empty()) complaints += run.unequal + "\n";
+  for (std::size_t i = 0; i < op.graph.n_storages(); ++i) {
+    const auto id = static_cast<graph::StorageId>(i);
+    const graph::Storage& storage = op.graph.storage(id);
+    if (storage.kind == graph::StorageKind::kActivation) continue;
+    const std::vector<std::byte> before = op.before(id);
+    const bool words = storage.kind == graph::StorageKind::kWeight;
+    double error = 0;
+    const std::string difference = find_difference({words ? graph::Type::kI32 : storage.type, before, run.after[i], expected[i]}, tolerance, &error);
+    if (nmse) *nmse = std::max(*nmse, error);
+    if (!difference.empty()) complaints += fmt::format("{}: {}\n", storage.name, difference);
+  }
+  if (!complaints.empty()) complaints.pop_back();
+  return complaints;
+}
+
+std::string labels_of(const runtime::Program& program) {
+  std::string labels;
+  for (const runtime::Dispatch& dispatch : program.dispatches) labels += fmt::format("{}{}", labels.empty() ? "" : ", ", dispatch.label);
+  return labels;
+}
+
+}  // namespace rondo::check

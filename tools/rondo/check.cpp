@@ -1,0 +1,159 @@
+// rondo check: every kernel of every operator against the reference, on this device.
+#include "tools/check/check.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "tools/rondo/command.h"
+
+namespace rondo::tools {
+
+namespace {
+
+using check::CheckReport;
+using check::CheckResult;
+using check::CheckRun;
+using check::Outcome;
+
+struct CheckFlags {
+  check::CheckOptions options;
+  bool list = false, json = false;
+};
+
+/// "relative error", as people read it: 3.1e-13, or "differs" where no error makes sense.
+std::string error_text(double nmse) { return std::isfinite(nmse) ? fmt::format("{:.2g}", nmse) : "differs"; }
+std::string bound_text(double bound) { return bound == 0 ? "equal" : fmt::format("{:.0e}", bound); }
+
+std::string numbers_of(const CheckRun& run) {
+  const bool special = run.values == check::Values::kNan || run.values == check::Values::kInfinity;
+  return special ? fmt::format("{} in input {}", check::values_name(run.values), run.special) : check::values_name(run.values);
+}
+
+void print_failure(const CheckResult& result, std::uint32_t seed) {
+  std::string complaint = result.complaint;
+  for (std::size_t at = complaint.find('\n'); at != std::string::npos; at = complaint.find('\n')) complaint.replace(at, 1, "; ");
+  fmt::print("FAILED {}/{} with {} numbers: {} | {}\n", result.run.op, result.run.kernel, numbers_of(result.run), complaint, check::repeat_command(result.run, seed));
+}
+
+/// One row for each kernel, in the order of their first runs.
+struct KernelRow {
+  std::string op, kernel;
+  std::size_t passed = 0, failed = 0;
+  double worst = 0, bound = 0;  ///< of the run that comes nearest to its bound
+};
+
+std::vector<KernelRow> rows_of(const CheckReport& report) {
+  std::vector<KernelRow> rows;
+  for (const CheckResult& result : report.results) {
+    if (result.outcome == Outcome::kNotForThis) continue;
+    auto row = std::find_if(rows.begin(), rows.end(), [&](const KernelRow& r) { return r.op == result.run.op && r.kernel == result.run.kernel; });
+    if (row == rows.end()) row = rows.insert(rows.end(), {result.run.op, result.run.kernel});
+    ++(result.outcome == Outcome::kPassed ? row->passed : row->failed);
+    const auto share = [](double nmse, double bound) { return bound > 0 ? nmse / bound : nmse > 0 ? HUGE_VAL : 0; };
+    if (row->bound == 0 || share(result.nmse, result.run.bound) > share(row->worst, row->bound)) row->worst = result.nmse, row->bound = result.run.bound;
+  }
+  return rows;
+}
+
+void print_report(const CheckReport& report) {
+  fmt::print("| {:<32} | {:>6} | {:>6} | {:>11} | {:>5} |\n", "kernel", "passed", "failed", "worst error", "bound");
+  fmt::print("|:{:-<33}|{:->7}:|{:->7}:|{:->12}:|{:->6}:|\n", "", "", "", "", "");
+  for (const KernelRow& row : rows_of(report)) {
+    fmt::print("| {:<32} | {:>6} | {:>6} | {:>11} | {:>5} |\n", row.op + "/" + row.kernel, row.passed, row.failed, error_text(row.worst), bound_text(row.bound));
+  }
+  for (const check::UnsupportedKernel& kernel : report.unsupported) fmt::print("unsupported: {}/{}: {}\n", kernel.op, kernel.kernel, kernel.reason);
+  fmt::print("{} passed, {} failed, {} unsupported; {} pipelines\n", report.n_passed, report.n_failed, report.unsupported.size(), report.n_pipelines);
+}
+
+void print_json(const DeviceInfo& device, const CheckReport& report) {
+  nlohmann::json cases = nlohmann::json::array();
+  for (const CheckResult& result : report.results) {
+    if (result.outcome == Outcome::kNotForThis) continue;
+    nlohmann::json one = {{"op", result.run.op}, {"kernel", result.run.kernel}, {"case", result.run.text}, {"values", numbers_of(result.run)}, {"nmse", nullptr},
+                          {"bound", result.run.bound}, {"status", result.outcome == Outcome::kPassed ? "passed" : "failed"}};
+    if (std::isfinite(result.nmse)) one["nmse"] = result.nmse;
+    if (!result.complaint.empty()) one["complaint"] = result.complaint;
+    cases.push_back(std::move(one));
+  }
+  for (const check::UnsupportedKernel& kernel : report.unsupported) {
+    cases.push_back({{"op", kernel.op}, {"kernel", kernel.kernel}, {"case", ""}, {"nmse", nullptr}, {"bound", nullptr}, {"status", "unsupported"}, {"complaint", kernel.reason}});
+  }
+  fmt::print("{}\n", nlohmann::json{{"device", {{"name", device.name}, {"driver", device.driver}, {"type", device.type}}},
+                                    {"passed", report.n_passed},
+                                    {"failed", report.n_failed},
+                                    {"unsupported", report.unsupported.size()},
+                                    {"pipelines", report.n_pipelines},
+                                    {"cases", cases}}
+                         .dump(1));
+}
+
+int list(const CheckFlags& own) {
+  const Result<std::vector<CheckRun>> runs = check::list_runs(own.options);
+  if (!runs.ok()) return report(runs.status().message(), kUsage);
+  for (const CheckRun& run : *runs) fmt::print("{}/{} with {} numbers, bound {}: {}\n", run.op, run.kernel, numbers_of(run), bound_text(run.bound), run.text);
+  return kDone;
+}
+
+Status check_device(const GlobalFlags& flags, const CheckFlags& own, int& closed) {
+  RONDO_ASSIGN(const Instance instance, open_instance(flags));
+  bool failed = false;
+  {
+    RONDO_ASSIGN(Device device, open_device(flags, instance));
+    PipelineCacheFile cache_file(device, flags.pipeline_cache);
+    cache_file.load();
+    const bool terminal = isatty(STDERR_FILENO) != 0;
+    const auto on_result = [&](const CheckResult& result, std::size_t done, std::size_t total) {
+      if (terminal) std::fprintf(stderr, "\r%s", fmt::format("{:>5} of {}: {:<40}", done, total, result.run.op + "/" + result.run.kernel).c_str());
+      if (result.outcome == Outcome::kFailed && !own.json) {
+        if (terminal) std::fprintf(stderr, "\r%60s\r", "");
+        print_failure(result, own.options.seed);
+      }
+      return !interrupted();
+    };
+    RONDO_ASSIGN(const CheckReport found, check::run_check(device.internal(), own.options, on_result));
+    if (terminal) std::fprintf(stderr, "\r%60s\r", "");
+    cache_file.save();
+    if (own.json) print_json(device.info(), found);
+    else print_report(found);
+    failed = found.n_failed > 0;
+  }
+  closed = check_validation(instance);
+  if (failed) closed = kFailed;
+  return {};
+}
+
+}  // namespace
+
+void add_check(CLI::App& app, GlobalFlags& flags, int& status) {
+  CLI::App* command = app.add_subcommand("check", "Compare every kernel of every operator with the reference");
+  auto own = std::make_shared<CheckFlags>();
+  command->add_option("--op", own->options.ops, "only this operator, may be repeated")->type_name("NAME");
+  command->add_option("--kernel", own->options.kernels, "only kernels of this name (tiled, or attention/tiled), may be repeated")->type_name("NAME");
+  command->add_option("--case", own->options.text, "this case instead of those of the table, in the words of --list")->type_name("TEXT");
+  command->add_option("--seed", own->options.seed, "of all random numbers")->capture_default_str();
+  command->add_flag("--thorough", own->options.thorough, "many more shapes; takes long on a CPU driver");
+  command->add_flag("--list", own->list, "only print what would run, with the bounds; needs no Vulkan");
+  command->add_flag("--json", own->json, "one JSON document");
+  add_device_flags(*command, flags);
+  command->callback([&flags, &status, own] {
+    if (own->list) {
+      status = list(*own);
+      return;
+    }
+    if (const auto runs = check::list_runs(own->options); !runs.ok()) {
+      status = report(runs.status().message(), kUsage);
+      return;
+    }
+    int closed = kDone;
+    const Status done = check_device(flags, *own, closed);
+    status = !done.ok() ? report(done) : interrupted() ? static_cast<int>(kInterrupted) : closed;
+  });
+}
+
+}  // namespace rondo::tools
