@@ -14,9 +14,14 @@ namespace rondo::runtime {
 
 const char* shader_name(Shader shader) { return kShaderCode[static_cast<std::size_t>(shader)].name; }
 
+std::span<const std::uint32_t> shader_code(Shader shader) {
+  const ShaderCode& code = kShaderCode[static_cast<std::size_t>(shader)];
+  return {code.words, code.size_bytes / 4};
+}
+
 std::uint64_t embedded_spirv_hash() {
   std::uint64_t hash = fnv1a({});
-  for (const ShaderCode& code : kShaderCode) hash = fnv1a(std::as_bytes(std::span(code.words, code.size_bytes / 4)), hash);
+  for (std::size_t i = 0; i < std::size(kShaderCode); ++i) hash = fnv1a(std::as_bytes(shader_code(static_cast<Shader>(i))), hash);
   return hash;
 }
 

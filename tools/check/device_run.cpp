@@ -27,6 +27,8 @@ struct Image {
 
 bool is_written(graph::StorageKind kind) { return kind == graph::StorageKind::kOutput || kind == graph::StorageKind::kCache || kind == graph::StorageKind::kStep; }
 
+std::uint64_t own_bytes(const graph::Storage& storage) { return (storage.size_bytes + 3) / 4 * 4; }
+
 /// Places every storage but activations.
 Image place_storages(const OpCase& op, graph::Graph& graph) {
   Image image;
@@ -41,7 +43,8 @@ Image place_storages(const OpCase& op, graph::Graph& graph) {
       const std::vector<std::byte> filler = poison_bytes(end - image.bytes.size());
       image.bytes.insert(image.bytes.end(), filler.begin(), filler.end());
       std::memcpy(image.bytes.data() + begin, content.data(), content.size());
-      storage.place = {kStorages, begin, (content.size() + 3) / 4 * 4};
+      // Bound with the guard behind it: drivers drop what goes beyond a binding, and nobody would see it.
+      storage.place = {kStorages, begin, own_bytes(storage) + kGuardBytes};
       image.order.push_back(id);
     }
     if (written) image.written_bytes = image.bytes.size();
@@ -112,9 +115,9 @@ void read_image(const graph::Graph& graph, const Image& placed, std::span<const 
   for (const graph::StorageId id : placed.order) {
     const graph::Storage& storage = graph.storage(id);
     check_guard(storage.place.offset_bytes, "before " + storage.name + ":");
-    const std::span<const std::byte> own = found.subspan(storage.place.offset_bytes, storage.place.size_bytes);
+    const std::span<const std::byte> own = found.subspan(storage.place.offset_bytes, own_bytes(storage));
     run.after[static_cast<std::size_t>(id)].assign(own.begin(), own.end());
-    at = storage.place.offset_bytes + storage.place.size_bytes;
+    at = storage.place.offset_bytes + own_bytes(storage);
   }
   check_guard(found.size(), "after all storages:");
 }
