@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """Compares `rondo eval --graph` with the oracle, on the device with and without fusion and on the CPU.
 
-usage: compare_graphs.py RONDO FOLDER [FOLDER ...]
+usage: compare_graphs.py [--refused N] RONDO FOLDER [FOLDER ...]
 
 FOLDER holds cases as random_graphs.py writes them (a folder each with graph.json and inputs.safetensors), or is one.
 Every output has to be there in its shape, NaN and infinities where the oracle has them, integers exactly, and finite
@@ -10,9 +10,11 @@ wider only for what depends on computed values written into an f16 or q8_0 cache
 inputs of these types are exact for both sides. A q8_0 cache may come back as blocks (U8) or as values.
 
 Prints one line for each failing case, with what differs in which run and a command that repeats the first such run,
-and a count; exit status 1 if a case failed or there is none. The environment (VK_DRIVER_FILES, RONDO_DEVICE) chooses
+and a count; exit status 1 if a case failed or there is none. A case that every run refuses in the same words fails
+as well, but for up to N of them (0): what the library does not do yet has a reason and a bound, and is no mistake. The environment (VK_DRIVER_FILES, RONDO_DEVICE) chooses
 the device.
 """
+import argparse
 import glob
 import json
 import os
@@ -20,7 +22,7 @@ import shlex
 import subprocess
 import sys
 import tempfile
-from typing import Optional
+from typing import NamedTuple, Optional
 
 import numpy as np
 
@@ -30,6 +32,7 @@ from tensor_files import Tensor
 
 RUNS = {"device": [], "no fusion": ["--no-fusion"], "reference": ["--reference"]}
 TIMEOUT_S = 600
+REFUSAL = "exit status 1: rondo: error:"
 
 
 def find_cases(folders: list[str]) -> list[str]:
@@ -84,16 +87,22 @@ def output_failure(description: dict, expected: oracle.Graph, outputs_path: str)
     return None
 
 
-def compare_case(rondo: str, case: str) -> Optional[str]:
-    """One line about a case that fails."""
+class Failure(NamedTuple):
+    """One line about a case that fails, and whether every run refused it in the same words."""
+    line: str
+    refused: bool = False
+
+
+def compare_case(rondo: str, case: str) -> Optional[Failure]:
+    """Runs a case in each way and compares; nothing if all is well."""
     with open(os.path.join(case, "graph.json"), encoding="utf-8") as file:
         description = json.load(file)
     try:
         expected = oracle.evaluate(description,
                                    tensor_files.read_safetensors(os.path.join(case, "inputs.safetensors")))
     except (KeyError, OSError, TypeError, ValueError) as error:
-        return f"{case}: the oracle refuses it: {error}"
-    failures, repeat = [], ""
+        return Failure(f"{case}: the oracle refuses it: {error}")
+    reasons, repeat = {}, ""
     with tempfile.TemporaryDirectory() as folder:
         for run, flags in RUNS.items():
             outputs = os.path.join(folder, run.replace(" ", "-") + ".safetensors")
@@ -101,24 +110,32 @@ def compare_case(rondo: str, case: str) -> Optional[str]:
             if reason is None:
                 reason = output_failure(description, expected, outputs)
             if reason is not None:
-                failures.append(f"{run}: {reason}")
+                reasons[run] = reason
                 repeat = repeat or shlex.join(command_of(rondo, case, "out.safetensors", flags))
-    return f"{case}: {'; '.join(failures)} | {repeat}" if failures else None
+    if not reasons:
+        return None
+    if len(reasons) == len(RUNS) and len(set(reasons.values())) == 1:
+        reason = next(iter(reasons.values()))
+        return Failure(f"{case}: every run: {reason} | {repeat}", reason.startswith(REFUSAL))
+    return Failure(f"{case}: {'; '.join(f'{run}: {reason}' for run, reason in reasons.items())} | {repeat}")
 
 
 def main() -> int:
-    if len(sys.argv) < 3:
-        print("usage: compare_graphs.py RONDO FOLDER [FOLDER ...]", file=sys.stderr)
-        return 2
-    cases = find_cases(sys.argv[2:])
-    n_failed = 0
+    parser = argparse.ArgumentParser(description="compares rondo eval --graph with the oracle")
+    parser.add_argument("--refused", type=int, default=0, metavar="N", help="let N cases be refused")
+    parser.add_argument("rondo")
+    parser.add_argument("folders", nargs="+", metavar="folder")
+    arguments = parser.parse_args()
+    cases = find_cases(arguments.folders)
+    failures = []
     for case in cases:
-        line = compare_case(sys.argv[1], case)
-        if line is not None:
-            n_failed += 1
-            print(line, flush=True)
-    print(f"{len(cases) - n_failed} of {len(cases)} cases passed")
-    return 0 if cases and not n_failed else 1
+        failure = compare_case(arguments.rondo, case)
+        if failure is not None:
+            failures.append(failure)
+            print(failure.line, flush=True)
+    n_refused = sum(failure.refused for failure in failures)
+    print(f"{len(cases) - len(failures)} of {len(cases)} cases passed, {n_refused} refused")
+    return 0 if cases and len(failures) == n_refused <= arguments.refused else 1
 
 
 if __name__ == "__main__":
