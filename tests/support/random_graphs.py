@@ -5,16 +5,16 @@ usage: random_graphs.py SEED N FOLDER
 
 Writes FOLDER/SEED-0000 and so on, each with graph.json and inputs.safetensors; a case depends on SEED and its number
 only. A graph is made of one to eight moves (graph_moves.py), as long as it has fewer than eight nodes: an operator with
-random attributes, or a pattern that a compiler would fuse, of up to eighteen nodes. A move reads the newest values where their shapes allow it, through
-views or not, and new inputs otherwise. Every value that no node reads is an output, and some others.
+random attributes, or a pattern that a compiler would fuse, of up to eighteen nodes. A move reads the newest values
+where their shapes allow it, through views or not, and new inputs otherwise. Every value that no node reads is an output, and some others.
 
 Names: x0, x1, ... inputs that are activations; w... weights of any type; i... integers; c... keys, values and caches;
 v... results of nodes. Activations are normal with deviation 1, denominators at least 0.5 from zero, float weights have
 deviation 1 / sqrt(K), quantised ones any bits under sane scales. Rows beyond `lengths` may hold NaN or huge values.
 
 A graph is evaluated while it grows, and given up (the next attempt of the same case begins) where a value passes 1e3,
-where its tensors pass 200,000 elements in all, or where float32 would not do: every value is disturbed by a unit or
-two in float32's last place, and the outputs must move by less than a third of what the comparison tolerates. argmax
+where its tensors pass 200,000 elements in all, or where float32 would not do: every value is disturbed by a few
+units in float32's last place, and the outputs must move by less than a third of what the comparison tolerates. argmax
 and top_k read inputs only, and what a kv_write rounds to q8_0 straight from an input has no halves.
 """
 import json
@@ -29,6 +29,7 @@ import tensor_files
 from graph_builder import GraphBuilder, Unfit
 
 DISTURBANCE = 2.0 ** -22
+N_DISTURBANCES = 3  # each with other signs
 # What these give are values that they got: nothing is rounded.
 EXACT_OPERATORS = ("concat", "embedding", "max", "neg", "pad", "relu", "reshape", "slice", "top_k", "transpose")
 
@@ -43,7 +44,7 @@ class DisturbedGraph(oracle.Graph):
     def disturb(self, name: str) -> None:
         value = self.values[name]
         if value.dtype.kind == "f":
-            self.values[name] = value * (1 + DISTURBANCE * self.rng.uniform(-1, 1, value.shape))
+            self.values[name] = value * (1 + DISTURBANCE * self.rng.choice([-1, 1], value.shape))
 
     def run(self, node: dict) -> None:
         super().run(node)
@@ -84,7 +85,8 @@ def build_case(seed: int, number: int) -> GraphBuilder:
                 if len(builder.description["nodes"]) < 8:
                     graph_moves.add_move(builder)
             builder.finish()
-            check_conditioning(builder)
+            for _ in range(N_DISTURBANCES):
+                check_conditioning(builder)
             return builder
         except Unfit:
             attempt += 1
