@@ -5,7 +5,7 @@ from typing import Callable, Optional
 import numpy as np
 
 import random_weights
-from graph_builder import SIZES, GraphBuilder
+from graph_builder import SIZES, GraphBuilder, Unfit
 from random_weights import WEIGHT_TYPES
 from tensor_files import BLOCK_FORMATS, Tensor
 
@@ -142,6 +142,10 @@ def softmax(b: GraphBuilder) -> None:
 
 def layer_norm(b: GraphBuilder) -> str:
     x = b.activation()
+    rows = b.value(x)
+    # The rounding of the mean, which no disturbance of the values shows: a pair's norm is +-1 however near the two lie.
+    if rows.shape[-1] > 1 and (rows.std(axis=-1) < 0.05 * np.abs(rows).max(axis=-1)).any():
+        raise Unfit("layer_norm of rows that hardly vary")
     inputs, attributes = {"input": x}, {}
     for role in ("weight", "bias"):
         optional_parameter(b, inputs, role, b.value(x).shape[-1])
