@@ -1,0 +1,142 @@
+#!/usr/bin/python3
+"""Compares `rondo eval --graph` with the oracle, on the device with and without fusion and on the CPU.
+
+usage: compare_graphs.py [--refused N] RONDO FOLDER [FOLDER ...]
+
+FOLDER holds cases as random_graphs.py writes them (a folder each with graph.json and inputs.safetensors), or is one.
+Every output has to be there in its shape, NaN and infinities where the oracle has them, integers exactly, and finite
+values within oracle.Bounds: a normalised mean squared error of 1e-10 and 1e-5 of the largest magnitude. The bounds are
+wider only for what depends on computed values written into an f16 or q8_0 cache (oracle.ROUNDED_CACHE_BOUNDS):
+inputs of these types are exact for both sides. A q8_0 cache may come back as blocks (U8) or as values.
+
+Prints one line for each failing case, with what differs in which run and a command that repeats the first such run,
+and a count; exit status 1 if a case failed or there is none. A case that every run refuses in the same words fails
+as well, but for up to N of them (0): what the library does not do yet has a reason and a bound, and is no mistake. The environment (VK_DRIVER_FILES, RONDO_DEVICE) chooses
+the device.
+"""
+import argparse
+import glob
+import json
+import os
+import shlex
+import subprocess
+import sys
+import tempfile
+from typing import NamedTuple, Optional
+
+import numpy as np
+
+import oracle
+import tensor_files
+from tensor_files import Tensor
+
+RUNS = {"device": [], "no fusion": ["--no-fusion"], "reference": ["--reference"]}
+TIMEOUT_S = 600
+REFUSAL = "exit status 1: rondo: error:"
+
+
+def find_cases(folders: list[str]) -> list[str]:
+    """The folders that hold a graph.json: those given, and those in them."""
+    paths = [path for folder in folders for pattern in ("graph.json", "*/graph.json")
+             for path in sorted(glob.glob(os.path.join(glob.escape(folder), pattern)))]
+    return [os.path.dirname(path) for path in paths]
+
+
+def command_of(rondo: str, case: str, outputs: str, flags: list[str]) -> list[str]:
+    return [rondo, "eval", "--graph", os.path.join(case, "graph.json"), "--inputs",
+            os.path.join(case, "inputs.safetensors"), "--outputs", outputs, *flags]
+
+
+def run_failure(command: list[str]) -> Optional[str]:
+    """Runs a command; why it failed, if it did."""
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=TIMEOUT_S, check=False)
+    except subprocess.TimeoutExpired:
+        return f"not done after {TIMEOUT_S} s"
+    if done.returncode == 0:
+        return None
+    lines = done.stderr.strip().splitlines() or ["nothing on stderr"]
+    messages = [line for line in lines if line.startswith("rondo: error:")] or lines
+    return f"exit status {done.returncode}: {messages[-1]}"
+
+
+def values_of(tensor: Tensor, graph_type: Optional[str], width: int) -> np.ndarray:
+    """What a file holds as numbers; graph_type is the type of the graph's input of this name, if there is one."""
+    if tensor.dtype == "U8" and graph_type == "q8_0":
+        return tensor_files.decode_rows("q8_0", tensor.array, width)
+    if tensor.dtype == "BF16":
+        return tensor_files.bf16_values(tensor.array)
+    return tensor.array
+
+
+def output_failure(description: dict, expected: oracle.Graph, outputs_path: str) -> Optional[str]:
+    """The first output that is not the oracle's, and how."""
+    try:
+        outputs = tensor_files.read_safetensors(outputs_path)
+    except (KeyError, OSError, ValueError) as error:
+        return f"outputs are not to be read: {error}"
+    bounds = oracle.bounds_by_name(description)
+    for name in description["outputs"]:
+        if name not in outputs:
+            return f"{name} is missing"
+        want = expected.value(name)
+        have = values_of(outputs[name], expected.input_type(name), want.shape[-1] if want.ndim else 1)
+        reason = oracle.difference(want, have, bounds.get(name, oracle.Bounds()))
+        if reason is not None:
+            return f"{name}: {reason}"
+    return None
+
+
+class Failure(NamedTuple):
+    """One line about a case that fails, and whether every run refused it in the same words."""
+    line: str
+    refused: bool = False
+
+
+def compare_case(rondo: str, case: str) -> Optional[Failure]:
+    """Runs a case in each way and compares; nothing if all is well."""
+    with open(os.path.join(case, "graph.json"), encoding="utf-8") as file:
+        description = json.load(file)
+    try:
+        expected = oracle.evaluate(description,
+                                   tensor_files.read_safetensors(os.path.join(case, "inputs.safetensors")))
+    except (KeyError, OSError, TypeError, ValueError) as error:
+        return Failure(f"{case}: the oracle refuses it: {error}")
+    reasons, repeat = {}, ""
+    with tempfile.TemporaryDirectory() as folder:
+        for run, flags in RUNS.items():
+            outputs = os.path.join(folder, run.replace(" ", "-") + ".safetensors")
+            reason = run_failure(command_of(rondo, case, outputs, flags))
+            if reason is None:
+                reason = output_failure(description, expected, outputs)
+            if reason is not None:
+                reasons[run] = reason
+                repeat = repeat or shlex.join(command_of(rondo, case, "out.safetensors", flags))
+    if not reasons:
+        return None
+    if len(reasons) == len(RUNS) and len(set(reasons.values())) == 1:
+        reason = next(iter(reasons.values()))
+        return Failure(f"{case}: every run: {reason} | {repeat}", reason.startswith(REFUSAL))
+    return Failure(f"{case}: {'; '.join(f'{run}: {reason}' for run, reason in reasons.items())} | {repeat}")
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description="compares rondo eval --graph with the oracle")
+    parser.add_argument("--refused", type=int, default=0, metavar="N", help="let N cases be refused")
+    parser.add_argument("rondo")
+    parser.add_argument("folders", nargs="+", metavar="folder")
+    arguments = parser.parse_args()
+    cases = find_cases(arguments.folders)
+    failures = []
+    for case in cases:
+        failure = compare_case(arguments.rondo, case)
+        if failure is not None:
+            failures.append(failure)
+            print(failure.line, flush=True)
+    n_refused = sum(failure.refused for failure in failures)
+    print(f"{len(cases) - len(failures)} of {len(cases)} cases passed, {n_refused} refused")
+    return 0 if cases and len(failures) == n_refused <= arguments.refused else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
