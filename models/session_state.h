@@ -48,6 +48,8 @@ class SessionState {
   const SessionOptions& options() const { return options_; }
   /// The Programs as recorded, for proofs.
   std::vector<const runtime::Program*> programs() const;
+  /// What the indices of the Programs' ranges mean; buffers that are not made yet are empty.
+  std::vector<const runtime::Buffer*> buffer_table() const;
 
  private:
   /// A step with a token to come: which timeline value announces it.
@@ -90,7 +92,6 @@ class SessionState {
   Result<RecordedStep> record_step(const StepKind& kind, runtime::Program program, std::span<const runtime::Buffer* const> buffers);
   Status record_logits_step();
   Status write_initial_state();
-  std::vector<const runtime::Buffer*> buffer_table() const;
 
   bool choose_next_step(CurrentStep& next);
   Status stage_chunk(const CurrentStep& step, VkCommandBuffer& commands);
