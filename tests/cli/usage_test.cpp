@@ -208,7 +208,6 @@ TEST_P(ToComeTest, SaysThatItIsNotThereYet) {
 INSTANTIATE_TEST_SUITE_P(
     All, ToComeTest,
     ::testing::Values(
-        Refused{"Check", {"check"}, {"check"}}, Refused{"CheckAnOperator", {"check", "--op", "linear"}, {"check"}},
         Refused{"Isa", {"isa", "--json"}, {"isa"}}, Refused{"Quantize", {"quantize", "a", "b", "q8_0"}, {"quantize"}},
         Refused{"Chat", {"chat", "-m", kModel}, {"chat"}},
         Refused{"KvTypeQ8", generate({"--kv-type", "q8_0"}), {"--kv-type q8_0"}},

@@ -1,5 +1,6 @@
 #include "tools/check/cases.h"
 
+#include <algorithm>
 #include <initializer_list>
 #include <string_view>
 
@@ -187,7 +188,7 @@ constexpr std::string_view kThoroughCases[] = {
     "sample logits (1, 262144), tokens (1, 41), state.position 5, valid [1], state.temperature 1",
 };
 
-/// Every occurrence of one mark becomes the same word.
+/// Every occurrence of one mark becomes the same word. A case that is there already is not added again.
 void write_out(std::string text, std::vector<std::string>& cases) {
   for (const Many& many : kMany) {
     if (text.find(many.mark) == std::string::npos) continue;
@@ -198,7 +199,7 @@ void write_out(std::string text, std::vector<std::string>& cases) {
     }
     return;
   }
-  cases.push_back(std::move(text));
+  if (std::find(cases.begin(), cases.end(), text) == cases.end()) cases.push_back(std::move(text));
 }
 
 }  // namespace

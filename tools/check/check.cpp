@@ -192,6 +192,7 @@ Result<std::vector<CheckRun>> list_runs(const CheckOptions& options) {
     std::stable_sort(own.begin(), own.end(), [](const CheckRun& a, const CheckRun& b) { return std::pair(a.values, a.special) < std::pair(b.values, b.special); });
     std::move(own.begin(), own.end(), std::back_inserter(runs));
   }
+  if (!options.text.empty()) RONDO_TRY(Status(build_case(cases.front(), Values::kRandom, options.seed).status()));
   if (runs.empty()) return Status(StatusCode::kInvalidArgument, fmt::format("no kernel of {} is called {}", options.ops.empty() ? "any operator" : fmt::format("{}", fmt::join(options.ops, ", ")), fmt::join(options.kernels, " or ")));
   return runs;
 }
