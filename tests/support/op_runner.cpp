@@ -129,7 +129,9 @@ Result<DeviceRun> run_on_device(const OpCase& op, const RunOptions& options) {
     if (storage.kind == graph::StorageKind::kActivation) continue;
     const std::vector<std::byte> before = op.before(id);
     const bool words = storage.kind == graph::StorageKind::kWeight;
-    const std::string difference = find_difference({words ? graph::Type::kI32 : storage.type, before, run->after[i], (*reference)[i]}, tolerance);
+    const Judged judged{words ? graph::Type::kI32 : storage.type, before, run->after[i], (*reference)[i]};
+    std::vector<std::byte> values[3];
+    const std::string difference = find_difference(tolerance.nmse == 0 ? judged : decoded(op.graph, id, judged, values), tolerance);
     if (!difference.empty()) complaints += fmt::format("{}: {}\n", storage.name, difference);
   }
   if (complaints.empty()) return ::testing::AssertionSuccess();
