@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "graph/cache_layout.h"
 #include "graph/operator.h"
 
 namespace rondo::graph {
@@ -49,7 +50,17 @@ std::optional<Strides> reshaped_strides(const Tensor& view, const Shape& shape) 
 }
 
 std::uint64_t dense_bytes(Type type, std::int64_t n) {
-  return static_cast<std::uint64_t>(n) * (type == Type::kF16 ? 2u : 4u);
+  return static_cast<std::uint64_t>(n) * (type == Type::kQ8_0 ? 1u : type == Type::kF16 ? 2u : 4u);
+}
+
+/// Extents are positive and their product fits 31 bits.
+bool has_elements(const Shape& shape) {
+  std::int64_t n = 1;
+  for (int i = 0; i < shape.rank; ++i) {
+    if (shape[i] <= 0 || shape[i] > std::numeric_limits<std::int32_t>::max() / n) return false;
+    n *= shape[i];
+  }
+  return true;
 }
 
 }  // namespace
@@ -64,24 +75,47 @@ StorageId Graph::add_storage(Storage storage) {
 }
 
 TensorId Graph::add_tensor(std::string tensor_name, StorageKind kind, Type type, const Shape& shape) {
-  std::int64_t n = 1;
-  for (int i = 0; i < shape.rank; ++i) {
-    if (shape[i] <= 0 || shape[i] > std::numeric_limits<std::int32_t>::max() / n) {
-      fail(fmt::format("tensor {}: shape {} is empty or has more than 2^31 elements", tensor_name, to_string(shape)));
-      return kNone;
-    }
-    n *= shape[i];
+  if (!has_elements(shape)) {
+    fail(fmt::format("tensor {}: shape {} is empty or has more than 2^31 elements", tensor_name, to_string(shape)));
+    return kNone;
+  }
+  if (type == Type::kQ8_0) {
+    fail(fmt::format("tensor {}: q8_0 is a type of caches and weights", tensor_name));
+    return kNone;
   }
   Storage storage;
   storage.name = tensor_name;
   storage.kind = kind;
   storage.type = type;
-  storage.size_bytes = (dense_bytes(type, n) + 3) / 4 * 4;
+  storage.size_bytes = (dense_bytes(type, shape.n_elements()) + 3) / 4 * 4;
   Tensor tensor;
   tensor.name = std::move(tensor_name);
   tensor.type = type;
   tensor.shape = shape;
   tensor.strides = contiguous_strides(shape);
+  tensor.storage = add_storage(std::move(storage));
+  return add_view(std::move(tensor));
+}
+
+TensorId Graph::add_cache(std::string tensor_name, StorageKind kind, Type type, const Shape& shape) {
+  if (shape.rank != 4 || !has_elements(shape) || !has_elements({shape[0], shape[1], shape[2], shape[3] + kCacheGroup})) {
+    fail(fmt::format("cache {}: shape {} is not (B, G, S, D), is empty or has more than 2^31 elements", tensor_name, to_string(shape)));
+    return kNone;
+  }
+  if (!is_cache_type(type)) {
+    fail(fmt::format("cache {} is {} but must be f32, f16 or q8_0", tensor_name, type_name(type)));
+    return kNone;
+  }
+  Storage storage;
+  storage.name = tensor_name;
+  storage.kind = kind;
+  storage.type = type;
+  storage.size_bytes = cache_layout(type, shape.n_rows(), shape[3]).size_bytes;
+  Tensor tensor;
+  tensor.name = std::move(tensor_name);
+  tensor.type = type;
+  tensor.shape = shape;
+  tensor.strides = cache_strides(type, shape);
   tensor.storage = add_storage(std::move(storage));
   return add_view(std::move(tensor));
 }

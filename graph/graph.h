@@ -166,8 +166,11 @@ class Graph {
   void fail(std::string message);
 
   StorageId add_storage(Storage storage);
-  /// A dense tensor with its own new storage. Shapes must be positive and fit 31 bits of elements (refused otherwise).
+  /// A dense tensor with its own new storage. Shapes must be positive and fit 31 bits of elements (refused otherwise). Not
+  /// of q8_0: see add_cache, and weights have storages that the model places.
   TensorId add_tensor(std::string name, StorageKind kind, Type type, const Shape& shape);
+  /// Keys or values (B, G, S, D) of a cache type, laid out as graph/cache_layout.h says, in a new storage.
+  TensorId add_cache(std::string name, StorageKind kind, Type type, const Shape& shape);
   TensorId add_view(Tensor tensor);
   /// A constant f32 tensor with this content.
   TensorId add_constant(std::string name, const Shape& shape, std::span<const float> values);

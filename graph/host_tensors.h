@@ -1,15 +1,20 @@
 // The tensors of a Graph on the host, for the operators' references.
 //
-// Owns one byte array per storage, made at first touch. Weights are dense f32 here, whatever their type on the device.
+// Owns one byte array per storage, made at first touch. Weights are dense f32 here, whatever their type on the device;
+// caches are what they are there, with a storage in pieces as if it were whole.
 // Slow and plain by intent. Not thread-safe.
 #pragma once
 
+#include <algorithm>
+#include <array>
 #include <cstring>
 #include <functional>
+#include <span>
 #include <vector>
 
 #include <rondo/status.h>
 
+#include "graph/cache_layout.h"
 #include "graph/float16.h"
 #include "graph/graph.h"
 
@@ -28,12 +33,28 @@ class HostView {
     const std::size_t index = index_of(i, j, k, l);
     if (type_ == Type::kF16) return half_to_float(read<std::uint16_t>(index));
     if (type_ == Type::kI32) return static_cast<float>(read<std::int32_t>(index));
+    if (type_ == Type::kQ8_0) return static_cast<float>(read<std::int8_t>(index)) * half_to_float(read<std::uint16_t>(scale_index(index)));
     return read<float>(index);
   }
+  /// Not for q8_0, whose elements share scales: see set_row.
   void set(float value, std::int64_t i, std::int64_t j = 0, std::int64_t k = 0, std::int64_t l = 0) {
     const std::size_t index = index_of(i, j, k, l);
     if (type_ == Type::kF16) write(index, float_to_half(value));
     else write(index, value);
+  }
+  /// Row (i, j, k) of a cache, with its padding where that is written too. Of f32, f16 or q8_0, and all of it.
+  void set_row(std::span<const float> values, std::int64_t i, std::int64_t j, std::int64_t k) {
+    if (type_ != Type::kQ8_0) {
+      for (std::size_t l = 0; l < values.size(); ++l) set(values[l], i, j, k, static_cast<std::int64_t>(l));
+      return;
+    }
+    constexpr std::size_t kGroup = kCacheGroup;
+    for (std::size_t first = 0; first < values.size(); first += kGroup) {
+      const std::size_t index = index_of(i, j, k, static_cast<std::int64_t>(first));
+      std::array<std::int8_t, kGroup> quants;
+      write(scale_index(index), quantize_group(values.subspan(first, std::min(kGroup, values.size() - first)), quants));
+      std::memcpy(data_ + index, quants.data(), kGroup);
+    }
   }
   std::int32_t int_at(std::int64_t i, std::int64_t j = 0) const { return read<std::int32_t>(index_of(i, j, 0, 0)); }
   void set_int(std::int32_t value, std::int64_t i, std::int64_t j = 0, std::int64_t k = 0, std::int64_t l = 0) { write(index_of(i, j, k, l), value); }
@@ -62,6 +83,12 @@ class HostView {
   std::size_t index_of(std::int64_t i, std::int64_t j, std::int64_t k, std::int64_t l) const {
     const Strides& s = tensor_.strides;
     return static_cast<std::size_t>(tensor_.offset_elements + i * s[0] + j * s[1] + k * s[2] + l * s[3]);
+  }
+  /// Of the scale of a q8_0 element, in halves.
+  std::size_t scale_index(std::size_t index) const {
+    const CacheLayout layout = cache_layout(Type::kQ8_0, tensor_.shape.n_rows(), tensor_.shape.last());
+    const auto row_elements = static_cast<std::size_t>(layout.row_elements);
+    return 2 * (layout.scales_offset_words + index / row_elements * layout.scale_row_words) + index % row_elements / kCacheGroup;
   }
   template <typename T>
   T read(std::size_t index) const {

@@ -48,7 +48,14 @@ StepKind logits_step_kind(const LlamaConfig& config, const runtime::DeviceCaps& 
   return {std::min(kLogitsRows, rows_in_range(caps, std::max<std::int64_t>(config.n_vocab, widest_row(config)))), StepHead::kLogits};
 }
 
-graph::Type kv_type_of(const ModelOptions& options) { return options.kv_type == KvType::kF32 ? graph::Type::kF32 : graph::Type::kF16; }
+graph::Type kv_type_of(const ModelOptions& options) {
+  switch (options.kv_type) {
+    case KvType::kF16: return graph::Type::kF16;
+    case KvType::kF32: return graph::Type::kF32;
+    case KvType::kQ8_0: return graph::Type::kQ8_0;
+  }
+  return graph::Type::kF16;
+}
 
 graph::LoweringOptions lowering_options_of(const ModelOptions& options) {
   graph::LoweringOptions lowering;

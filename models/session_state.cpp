@@ -316,8 +316,8 @@ Status SessionState::pretend_depth(std::uint32_t position) {
   RONDO_TRY(rewind(0));
   runtime::CommandList list(device_);
   RONDO_TRY(list.begin());
-  // All equal and small: 0.1 as f32, or twice as f16.
-  const std::uint32_t pattern = places_.kv_type == graph::Type::kF16 ? 0x2e662e66u : 0x3dcccccdu;
+  // All equal and small: 0.1 as f32, or twice as f16; of q8_0 quants of 28 and scales of 0.004.
+  const std::uint32_t pattern = places_.kv_type == graph::Type::kQ8_0 ? 0x1c1c1c1cu : places_.kv_type == graph::Type::kF16 ? 0x2e662e66u : 0x3dcccccdu;
   for (const runtime::Buffer& cache : caches_) list.fill(cache, pattern);
   list.fill(tokens_, 0);
   RONDO_ASSIGN(const VkCommandBuffer commands, list.end());

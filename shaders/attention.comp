@@ -3,7 +3,7 @@
 // of 64: scores and running maximum, then weights and their sum, then the values (a pair of elements per invocation).
 // Tiled (kSplit 0): grid (row tiles, B * G, 1), writes the output. Split keys (kSplit 1): grid z = n_splits, block b
 // belongs to split b mod n_splits, writes partials (sums, maximum, weight) that attention_combine joins.
-// f32 accumulation in fixed order; K and V f32 or f16 in pairs. The finite sentinel kLowest stands for minus infinity.
+// f32 accumulation in fixed order; K and V f32, f16 in pairs, or q8_0 in planes. The finite sentinel kLowest stands for minus infinity.
 // Masks, windows, biases and the rest are specialised away where absent (kFeatures). Small inputs come in one array of
 // tables: query offsets (B), lengths (B), then, where present, sinks (H), ALiBi slopes (H; Press et al. 2022), T5's bias
 // (buckets, H) and bucket by distance (Raffel et al. 2020), relative keys and values (2 R + 1, D or E; Shaw et al. 2018).
@@ -117,12 +117,27 @@ float finished_score(float product, Rows rows, uint r, int j) {
   return allowed ? score : kLowest;
 }
 
+// Of q8_0 caches: the scale of element `d` of key or value `j`, behind the quants of all rows, which are `stride` elements long.
+uint scale_at(uint j, uint stride, uint d) { return gl_NumWorkGroups.y * p.keys * (stride >> 2) + (gl_WorkGroupID.y * p.keys + j) * ((stride + 63u) >> 6) + (d >> 6); }
+float group_scale(uint word, uint d) { return unpackHalf2x16(word >> ((d >> 1) & 16u)).x; }
+float key_scale(uint j, uint d) { return kCacheType == 2u ? group_scale(key[scale_at(j, p.key_row, d)], d) : 1.0; }
+float value_scale(uint j, uint d) { return kCacheType == 2u ? group_scale(value[scale_at(j, p.value_row, d)], d) : 1.0; }
+
+// The two signed bytes of a word at `element`, which is even.
+vec2 byte_pair(uint word, uint element) {
+  const int bits = int(word >> ((element & 2u) << 3));
+  return vec2(float((bits << 24) >> 24), float((bits << 16) >> 24));
+}
+
+// Two elements, of q8_0 without their scale.
 vec2 load_key(uint element, bool both) {
+  if (kCacheType == 2u) return byte_pair(key[element >> 2], element);
   if (kCacheType == 1u) return unpackHalf2x16(key[element >> 1]);
   return vec2(uintBitsToFloat(key[element]), both ? uintBitsToFloat(key[element + 1u]) : 0.0);
 }
 
 vec2 load_value(uint element, bool both) {
+  if (kCacheType == 2u) return byte_pair(value[element >> 2], element);
   if (kCacheType == 1u) return unpackHalf2x16(value[element >> 1]);
   return vec2(uintBitsToFloat(value[element]), both ? uintBitsToFloat(value[element + 1u]) : 0.0);
 }
@@ -155,9 +170,10 @@ void score(Rows rows, uint first_key, uint n_keys) {
     float scores[kTile];
     for (uint r = 0u; r < kTile; ++r) scores[r] = 0.0;
     for (uint first = 0u; first < rows.query_width; first += 8u) {
+      const float scale = key_scale(first_key + j, first);
       for (uint i = 0u; i < 8u; i += 2u) {
         const uint d = min(first + i, (p.head_dim - 1u) & ~1u);  // the padded queries are zero
-        const vec2 k = load_key(at + d, d + 1u < p.head_dim);
+        const vec2 k = load_key(at + d, d + 1u < p.head_dim) * scale;
         for (uint r = 0u; r < kTile; ++r) {
           const uint q = r * rows.query_width + first + i;
           scores[r] += queries_tile[q] * k.x + queries_tile[q + 1u] * k.y;
@@ -208,7 +224,7 @@ void accumulate(Rows rows, uint first_key, uint n_keys) {
       for (uint k = 0u; k < 4u; ++k) {
         const uint j = min(first + k, n_keys - 1u);
         const float weight = first + k < n_keys ? weights[r * kBlock + j] : 0.0;
-        vec2 v = load_value(at + j * p.value_row + e, e + 1u < p.value_dim);
+        vec2 v = load_value(at + j * p.value_row + e, e + 1u < p.value_dim) * value_scale(first_key + j, e);
         if (has(RONDO_ATTENTION_RELATIVE_VALUE)) {
           const int distance = int(first_key + j) - position_of(rows, r);
           const uint relative = relative_values_at() + relative_row(distance, kRadii >> 16) * p.value_dim + e;

@@ -3,7 +3,7 @@
 // Keys come in blocks of 4 kWidth: a lane scores four of them, from queries that the lanes load together; then it adds up
 // 8 kUnits elements of the output, from values that the lanes load together. What they load they share by subgroupShuffle
 // from constant lanes: llvmpipe makes a broadcast of that, and a loop of any other shuffle.
-// Grid (row tiles, B * G, n_splits); split keys as in attention.comp. f32 accumulation in fixed order; K and V f32 or f16.
+// Grid (row tiles, B * G, n_splits); split keys as in attention.comp. f32 accumulation in fixed order; K and V f32, f16 or q8_0.
 // Needs: subgroups of exactly kWidth invocations, subgroupShuffle; head widths, strides and offsets multiples of 8.
 #version 450
 #extension GL_GOOGLE_include_directive : require
@@ -21,7 +21,11 @@ layout(constant_id = 4) const uint kPieces = 4u;  // of 8 columns, scored in one
 layout(constant_id = 5) const uint kUnits = 1u;   // ceil(E / (8 kWidth))
 layout(std430, set = 0, binding = 1) readonly buffer Query { vec4 query4[]; };
 layout(std430, set = 0, binding = 2) readonly buffer Key { uvec4 key4[]; };
+layout(std430, set = 0, binding = 2) readonly buffer KeyPairs { uvec2 key2[]; };
+layout(std430, set = 0, binding = 2) readonly buffer KeyWords { uint key1[]; };
 layout(std430, set = 0, binding = 3) readonly buffer Value { uvec4 value4[]; };
+layout(std430, set = 0, binding = 3) readonly buffer ValuePairs { uvec2 value2[]; };
+layout(std430, set = 0, binding = 3) readonly buffer ValueWords { uint value1[]; };
 layout(std430, set = 0, binding = 4) readonly buffer Offset { int query_offset[]; };
 layout(std430, set = 0, binding = 5) readonly buffer Lengths { int lengths[]; };
 layout(std430, set = 0, binding = 6) writeonly buffer Output { float values[]; };
@@ -32,9 +36,20 @@ const uint kKeys = 4u;  // of a lane in a block
 const uint kBlock = kKeys * kWidth;
 const uint kLoads = kWidth < 8u ? 8u / kWidth : 1u;  // vectors that a lane loads of 32 columns of a query
 
-// 8 elements from element `at`, a multiple of 8.
-void load_key(uint at, out vec4 low, out vec4 high) {
-  if (kCacheType == 1u) {
+// Of q8_0 caches: the word with the scale of element `d` of row `j` of this KV head, whose rows are `stride` elements long.
+uint scale_at(uint j, uint stride, uint d) { return gl_NumWorkGroups.y * p.keys * (stride >> 2) + (gl_WorkGroupID.y * p.keys + j) * ((stride + 63u) >> 6) + (d >> 6); }
+float group_scale(uint word, uint d) { return unpackHalf2x16(word >> ((d >> 1) & 16u)).x; }
+vec4 signed_bytes(uint word) { return vec4((ivec4(word) << ivec4(24, 16, 8, 0)) >> 24); }
+
+// 8 elements from element `d` of key `j`, a multiple of 8; the head begins at `base`.
+void load_key(uint base, uint j, uint d, out vec4 low, out vec4 high) {
+  const uint at = base + j * p.key_row + d;
+  if (kCacheType == 2u) {
+    const uvec2 words = key2[at >> 3];
+    const float scale = group_scale(key1[scale_at(j, p.key_row, d)], d);
+    low = signed_bytes(words.x) * scale;
+    high = signed_bytes(words.y) * scale;
+  } else if (kCacheType == 1u) {
     const uvec4 words = key4[at >> 3];
     low = vec4(unpackHalf2x16(words.x), unpackHalf2x16(words.y));
     high = vec4(unpackHalf2x16(words.z), unpackHalf2x16(words.w));
@@ -44,8 +59,14 @@ void load_key(uint at, out vec4 low, out vec4 high) {
   }
 }
 
-void load_value(uint at, out uvec4 low, out uvec4 high) {
-  if (kCacheType == 1u) {
+void load_value(uint base, uint j, uint e, out uvec4 low, out uvec4 high) {
+  const uint at = base + j * p.value_row + e;
+  if (kCacheType == 2u) {
+    const uvec2 words = value2[at >> 3];
+    const float scale = group_scale(value1[scale_at(j, p.value_row, e)], e);
+    low = floatBitsToUint(signed_bytes(words.x) * scale);
+    high = floatBitsToUint(signed_bytes(words.y) * scale);
+  } else if (kCacheType == 1u) {
     const uvec4 words = value4[at >> 3];
     low = floatBitsToUint(vec4(unpackHalf2x16(words.x), unpackHalf2x16(words.y)));
     high = floatBitsToUint(vec4(unpackHalf2x16(words.z), unpackHalf2x16(words.w)));
@@ -110,9 +131,9 @@ void score(uint block) {
   for (uint column = 0u; column < p.head_dim; column += 8u * kPieces) {
     vec4 k[kKeys * kPieces * 2u];
     [[unroll]] for (uint j = 0u; j < kKeys; ++j) {
-      const uint at = key_base + min(block * kBlock + j * kWidth + lane, reach - 1u) * p.key_row;
+      const uint own_key = min(block * kBlock + j * kWidth + lane, reach - 1u);
       [[unroll]] for (uint piece = 0u; piece < kPieces; ++piece) {
-        load_key(at + min(column + 8u * piece, p.head_dim - 8u), k[(j * kPieces + piece) * 2u], k[(j * kPieces + piece) * 2u + 1u]);
+        load_key(key_base, own_key, min(column + 8u * piece, p.head_dim - 8u), k[(j * kPieces + piece) * 2u], k[(j * kPieces + piece) * 2u + 1u]);
       }
     }
     [[unroll]] for (uint r = 0u; r < kTile; ++r) {
@@ -168,7 +189,7 @@ void add_values(uint block) {
       const uint key = min(block * kBlock + j * kWidth + l, reach - 1u);
       [[unroll]] for (uint unit = 0u; unit < kUnits; ++unit) {
         uvec4 low, high;
-        load_value(value_base + key * p.value_row + min((unit * kWidth + lane) * 8u, p.value_dim - 8u), low, high);
+        load_value(value_base, key, min((unit * kWidth + lane) * 8u, p.value_dim - 8u), low, high);
         [[unroll]] for (uint r = 0u; r < kTile; ++r) {
           const float weight = subgroupShuffle(weights[r], l);
           const uint mask = weight == 0.0 ? 0u : ~0u;  // a masked value never leaks, be it infinite

@@ -1,11 +1,12 @@
 // cache[b, g, start[b] + t, :] = update[b, g, t, :] for t < count[b], converted to the cache's type, to nearest even.
-// One invocation per pair of elements; grid (ceil(pairs / width), T, B * G).
+// One invocation per pair of elements, or four of q8_0; grid (ceil(row / (kElements kWidth)), T, B * G).
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #include "kv_write.params.h"
 #include "lib/step_state.glsl"
 
 layout(local_size_x_id = 0) in;
+layout(constant_id = 0) const uint kWidth = 64u;
 layout(constant_id = 1) const uint kCacheType = 1u;
 layout(std430, set = 0, binding = 1) buffer Cache { uint cache[]; };
 layout(std430, set = 0, binding = 2) readonly buffer Update { float update_values[]; };
@@ -14,16 +15,17 @@ layout(std430, set = 0, binding = 4) readonly buffer Count { int count[]; };
 #include "lib/cache_write.glsl"
 
 void main() {
-  const uint pair = gl_GlobalInvocationID.x;
+  const uint first = kElements * gl_GlobalInvocationID.x;
   const uint t = gl_WorkGroupID.y;
   const uint sequence = gl_WorkGroupID.z / p.kv_heads;
   const uint head = gl_WorkGroupID.z % p.kv_heads;
-  if (2u * pair >= p.head_dim || !row_valid(sequence * p.rows_per_sequence + t, p.rows_per_sequence)) return;
+  if (!row_valid(sequence * p.rows_per_sequence + t, p.rows_per_sequence)) return;
   const uint row = uint(start[sequence]) + t;
   if (row >= p.cache_rows || (p.has_count != 0u && int(t) >= count[sequence])) return;
-  const uint from = p.input_offset + sequence * p.stride_sequence + head * p.stride_head + t * p.stride_row + 2u * pair;
-  const float a = update_values[from];
-  const float b = 2u * pair + 1u < p.head_dim ? update_values[from + 1u] : 0.0;
-  const uint to = (gl_WorkGroupID.z * p.cache_rows + row) * p.cache_row_elements;
-  RONDO_CACHE_STORE(cache, to, pair, a, b)
+  const uint from = p.input_offset + sequence * p.stride_sequence + head * p.stride_head + t * p.stride_row + first;
+  vec4 elements = vec4(0.0);
+  for (uint i = 0u; i < kElements; ++i) {
+    if (first + i < p.head_dim) elements[i] = update_values[from + i];
+  }
+  RONDO_CACHE_STORE(cache, gl_WorkGroupID.z * p.cache_rows + row, first, elements)
 }

@@ -10,4 +10,5 @@ RONDO_PARAMS(KvWriteParams) {
   uint stride_head;
   uint stride_row;
   uint has_count;
+  uint cache_scales;        // q8_0: first word of the scales
 } RONDO_PARAMS_END

@@ -1,12 +1,13 @@
 // query = rope(q); key_cache[start + t] = rope(k); value_cache[start + t] = v: one dispatch for rope and kv_write of a
-// layer, from one storage that holds q, k and v. One invocation per pair of elements; grid (ceil(pairs / width), T,
-// B * (H + 2 G)). f32, caches rounded to nearest even.
+// layer, from one storage that holds q, k and v. One invocation per pair of elements, or four where the caches are
+// q8_0; grid (ceil(row / (kElements kWidth)), T, B * (H + 2 G)). f32, caches rounded to nearest.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #include "rope_kv_write.params.h"
 #include "lib/step_state.glsl"
 
 layout(local_size_x_id = 0) in;
+layout(constant_id = 0) const uint kWidth = 64u;
 layout(constant_id = 1) const uint kCacheType = 1u;
 layout(std430, set = 0, binding = 1) readonly buffer Input { float input_values[]; };
 layout(std430, set = 0, binding = 2) readonly buffer Positions { int positions[]; };
@@ -21,37 +22,31 @@ float head_element(uint at) { return input_values[at]; }
 #include "lib/rope.glsl"
 
 void main() {
-  const uint pair = gl_GlobalInvocationID.x;
+  const uint first = kElements * gl_GlobalInvocationID.x;
   const uint t = gl_WorkGroupID.y;
   const uint all_heads = p.heads + 2u * p.kv_heads;
   const uint sequence = gl_WorkGroupID.z / all_heads;
   const uint slot = gl_WorkGroupID.z % all_heads;
-  if (2u * pair >= p.head_dim || !row_valid(sequence * p.rows_per_sequence + t, p.rows_per_sequence)) return;
+  if (!row_valid(sequence * p.rows_per_sequence + t, p.rows_per_sequence)) return;
   const uint position = uint(positions[sequence * p.positions_stride + t]);
   const uint token = sequence * p.stride_sequence + t * p.stride_row;
-  const bool both = 2u * pair + 1u < p.head_dim;
 
   if (slot < p.heads) {
     const uint base = p.query_offset + token + slot * p.stride_head;
-    const uint to = ((sequence * p.heads + slot) * p.rows_per_sequence + t) * p.head_dim + 2u * pair;
-    query[to] = rotated(base, 2u * pair, position);
-    if (both) query[to + 1u] = rotated(base, 2u * pair + 1u, position);
+    const uint to = ((sequence * p.heads + slot) * p.rows_per_sequence + t) * p.head_dim;
+    for (uint i = first; i < min(first + kElements, p.head_dim); ++i) query[to + i] = rotated(base, i, position);
     return;
   }
   const uint row = uint(start[sequence]) + t;
   if (row >= p.cache_rows) return;
   const bool is_key = slot < p.heads + p.kv_heads;
   const uint head = slot - p.heads - (is_key ? 0u : p.kv_heads);
-  const uint to = ((sequence * p.kv_heads + head) * p.cache_rows + row) * p.cache_row_elements;
-  if (is_key) {
-    const uint base = p.key_offset + token + head * p.stride_head;
-    const float a = rotated(base, 2u * pair, position);
-    const float b = both ? rotated(base, 2u * pair + 1u, position) : 0.0;
-    RONDO_CACHE_STORE(key_cache, to, pair, a, b)
-  } else {
-    const uint from = p.value_offset + token + head * p.stride_head + 2u * pair;
-    const float a = head_element(from);
-    const float b = both ? head_element(from + 1u) : 0.0;
-    RONDO_CACHE_STORE(value_cache, to, pair, a, b)
+  const uint cache_row = (sequence * p.kv_heads + head) * p.cache_rows + row;
+  const uint base = (is_key ? p.key_offset : p.value_offset) + token + head * p.stride_head;
+  vec4 elements = vec4(0.0);
+  for (uint i = 0u; i < kElements; ++i) {
+    if (first + i < p.head_dim) elements[i] = is_key ? rotated(base, first + i, position) : head_element(base + first + i);
   }
+  if (is_key) RONDO_CACHE_STORE(key_cache, cache_row, first, elements)
+  else RONDO_CACHE_STORE(value_cache, cache_row, first, elements)
 }

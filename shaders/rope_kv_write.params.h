@@ -6,6 +6,7 @@ RONDO_PARAMS(RopeKvWriteParams) {
   uint head_dim;
   uint cache_rows;
   uint cache_row_elements;
+  uint cache_scales;        // q8_0: first word of the scales, in both caches
   uint query_offset;        // of q, k and v in their common storage; equal strides
   uint key_offset;
   uint value_offset;

@@ -24,11 +24,10 @@ constexpr std::int64_t kMaxHeadDim = 256;
 
 Status check_keys(const Graph& graph, TensorId id, const char* role) {
   const Tensor& tensor = graph.tensor(id);
-  if (tensor.type != Type::kF32 && tensor.type != Type::kF16) {
-    return refuse(fmt::format("{} is {} but must be f32 or f16", role, type_name(tensor.type)));
-  }
+  RONDO_TRY(check_cache_type(tensor, role));
   if (tensor.shape.rank != 4) return refuse(fmt::format("{} is {} but must be (B, G, S, D)", role, to_string(tensor.shape)));
   if (tensor.shape[3] > kMaxHeadDim) return refuse(fmt::format("{} has heads {} wide; at most {} is there yet", role, tensor.shape[3], kMaxHeadDim));
+  if (tensor.type == Type::kQ8_0) return check_cache(graph, id, role);
   const bool halves = tensor.type == Type::kF16;
   for (int axis = 0; axis < 3; ++axis) {
     if (halves && stride_of(tensor, axis) % 2 != 0) return refuse(fmt::format("{} is f16 with rows that are not whole words", role));
@@ -182,7 +181,7 @@ Status lower(const Node& node, Lowering& lowering) {
     push.first_head = u32(pieces[i].first) * push.group;
     push.query_offset = u32(query.offset_elements + push.first_head * query.strides[1]);
     // Typical rather than largest cost: half the context. Cuts need an order of magnitude only.
-    const double keys_read = 0.5 * push.keys * push.kv_heads * (push.head_dim + push.value_dim) * (key.type == Type::kF16 ? 2 : 4);
+    const double keys_read = 0.5 * push.keys * push.kv_heads * (push.head_dim * cache_element_bytes(key) + push.value_dim * cache_element_bytes(value));
     const double flops = 0.5 * 2.0 * push.queries * push.kv_heads * push.group * push.keys * (push.head_dim + push.value_dim);
     const runtime::Cost cost{sequences * keys_read, sequences * flops};
     const std::initializer_list<Lowering::Argument> arguments = {{query.storage, runtime::Access::kRead},

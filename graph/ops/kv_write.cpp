@@ -1,5 +1,6 @@
 // kv_write: cache (B, G, S, D), update (B, G, T, D), start i32 (B), count? i32 (B): rows start .. start + count - 1 of the
-// cache become the update's, converted to the cache's type, rounded to nearest even. In place, no output.
+// cache become the update's, converted to the cache's type as graph/cache_layout.h says, to nearest even. In place, no
+// output.
 #include "graph/host_tensors.h"
 #include "graph/lowering.h"
 #include "graph/operator.h"
@@ -37,17 +38,18 @@ Status lower(const Node& node, Lowering& lowering) {
   push.stride_head = stride_of(update, 1);
   push.stride_row = stride_of(update, 2);
   push.has_count = node.inputs[kCount] != kNone;
-  constexpr std::uint32_t kWidth = 64;
+  const CacheLanes lanes = cache_lanes(cache);
   RONDO_ASSIGN(const std::vector<StoragePiece> pieces, lowering.cache_pieces(node.inputs[kCache]));
   for (std::size_t i = 0; i < pieces.size(); ++i) {
     push.kv_heads = u32(pieces[i].count);
+    push.cache_scales = scales_offset(cache, pieces[i]);
     push.input_offset = u32(update.offset_elements + pieces[i].first * update.strides[1]);
-    lowering.dispatch("kv_write", runtime::Shader::kv_write, {kWidth, cache_type_constant(cache)},
+    lowering.dispatch("kv_write", runtime::Shader::kv_write, {lanes.width, cache_type_constant(cache)},
                       {{cache.storage, runtime::Access::kReadWrite, i},
                        {update.storage, runtime::Access::kRead},
                        {lowering.read_only(node.inputs[kStart]), runtime::Access::kRead},
                        {lowering.read_only(node.inputs[kCount]), runtime::Access::kRead}},
-                      push, {ceil_div(push.head_dim, 2 * kWidth), push.rows_per_sequence, u32(cache.shape[0]) * push.kv_heads},
+                      push, {lanes.groups, push.rows_per_sequence, u32(cache.shape[0]) * push.kv_heads},
                       {2 * tensor_bytes(update), 0});
   }
   return {};
@@ -56,13 +58,15 @@ Status lower(const Node& node, Lowering& lowering) {
 Status reference(const Node& node, HostTensors& tensors) {
   HostView cache = tensors.view(node.inputs[kCache]);
   const HostView update = tensors.view(node.inputs[kUpdate]), start = tensors.view(node.inputs[kStart]);
+  std::vector<float> elements(static_cast<std::size_t>(cache.dim(3)));
   for (std::int64_t b = 0; b < cache.dim(0); ++b) {
     const std::int64_t count = node.inputs[kCount] == kNone ? update.dim(2) : tensors.view(node.inputs[kCount]).int_at(b);
     for (std::int64_t t = 0; t < count && t < update.dim(2); ++t) {
       const std::int64_t row = start.int_at(b) + t;
       if (row < 0 || row >= cache.dim(2)) continue;
       for (std::int64_t g = 0; g < cache.dim(1); ++g) {
-        for (std::int64_t d = 0; d < cache.dim(3); ++d) cache.set(update.at(b, g, t, d), b, g, row, d);
+        for (std::int64_t d = 0; d < cache.dim(3); ++d) elements[static_cast<std::size_t>(d)] = update.at(b, g, t, d);
+        cache.set_row(elements, b, g, row);
       }
     }
   }

@@ -63,8 +63,7 @@ Status lower(const Node& node, Lowering& lowering) {
   push.high_lines = table.high_lines;
   push.interleaved = attributes.style == RopeStyle::kInterleaved;
   push.attention_factor = static_cast<float>(attributes.attention_factor);
-  const std::uint32_t pairs = ceil_div(push.head_dim, 2);
-  const std::uint32_t width = pairs <= 8 ? 8 : pairs <= 16 ? 16 : pairs <= 32 ? 32 : 64;
+  const CacheLanes lanes = cache_lanes(cache);
   const Tensor &key = lowering.tensor(node.inputs[kKey]), &value = lowering.tensor(node.inputs[kValue]);
   const Tensor& value_cache = lowering.tensor(node.inputs[kValueCache]);
   RONDO_ASSIGN(const std::vector<StoragePiece> pieces, lowering.cache_pieces(node.inputs[kKeyCache]));
@@ -73,9 +72,10 @@ Status lower(const Node& node, Lowering& lowering) {
   for (std::size_t i = 0; i < pieces.size(); ++i) {
     push.heads = i == 0 ? u32(query.shape[1]) : 0;  // the query once
     push.kv_heads = u32(pieces[i].count);
+    push.cache_scales = scales_offset(cache, pieces[i]);
     push.key_offset = u32(key.offset_elements + pieces[i].first * key.strides[1]);
     push.value_offset = u32(value.offset_elements + pieces[i].first * value.strides[1]);
-    lowering.dispatch("rope_kv_write", runtime::Shader::rope_kv_write, {width, cache_type_constant(cache)},
+    lowering.dispatch("rope_kv_write", runtime::Shader::rope_kv_write, {lanes.width, cache_type_constant(cache)},
                       {{query.storage, runtime::Access::kRead},
                        {positions.storage, runtime::Access::kRead},
                        {lowering.read_only(node.inputs[kStart]), runtime::Access::kRead},
@@ -83,7 +83,7 @@ Status lower(const Node& node, Lowering& lowering) {
                        {lowering.tensor(node.outputs[0]).storage, runtime::Access::kWrite},
                        {cache.storage, runtime::Access::kWrite, i},
                        {value_cache.storage, runtime::Access::kWrite, i}},
-                      push, {ceil_div(pairs, width), push.rows_per_sequence, u32(query.shape[0]) * (push.heads + 2 * push.kv_heads)},
+                      push, {lanes.groups, push.rows_per_sequence, u32(query.shape[0]) * (push.heads + 2 * push.kv_heads)},
                       {4 * tensor_bytes(query), 16 * tensor_bytes(query)});
   }
   return {};

@@ -23,8 +23,9 @@ namespace models {
 struct LoadedModel;
 }
 
-/// Type of the keys and values kept for attention.
-enum class KvType : std::uint8_t { kF16, kF32 };
+/// Type of the keys and values kept for attention. kQ8_0: signed bytes in groups of 32, each with a scale in f16; heads whose
+/// width is a multiple of 64 take 17 bytes for 16 elements, others are padded to whole groups and words. It costs accuracy.
+enum class KvType : std::uint8_t { kF16, kF32, kQ8_0 };
 
 /// What is decided when a model is created and holds for all its sessions.
 struct ModelOptions {

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "graph/block_format.h"
+#include "graph/cache_layout.h"
 #include "models/printable.h"
 #include "models/utf8.h"
 #include "shaders/lib/step_state.h"
@@ -232,8 +233,7 @@ Status find_llama_weights(const GgufFile& file, const LlamaConfig& config, const
 }
 
 std::uint64_t cache_head_bytes(const LlamaConfig& config, graph::Type kv_type, std::int64_t n_ctx) {
-  const std::uint64_t row_words = kv_type == graph::Type::kF16 ? (config.head_dim + 1) / 2 : config.head_dim;
-  return std::uint64_t{4} * row_words * static_cast<std::uint64_t>(n_ctx);
+  return graph::cache_layout(kv_type, n_ctx, config.head_dim).size_bytes;
 }
 
 std::int64_t widest_row(const LlamaConfig& config) {
@@ -321,10 +321,8 @@ TensorId LlamaStep::cache(const std::string& name, const std::vector<graph::Stor
   graph::Tensor tensor;
   tensor.name = name;
   tensor.type = places_.kv_type;
-  const std::int64_t heads = config_.n_kv_heads, dim = config_.head_dim;
-  const std::int64_t padded = places_.kv_type == graph::Type::kF16 ? (dim + 1) / 2 * 2 : dim;
-  tensor.shape = {graph_.n_sequences, heads, places_.n_ctx, dim};
-  tensor.strides = {heads * places_.n_ctx * padded, places_.n_ctx * padded, padded, 1};
+  tensor.shape = {graph_.n_sequences, config_.n_kv_heads, places_.n_ctx, config_.head_dim};
+  tensor.strides = graph::cache_strides(places_.kv_type, tensor.shape);
   tensor.storage = graph_.add_storage(std::move(storage));
   return graph_.add_view(std::move(tensor));
 }

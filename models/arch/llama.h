@@ -85,7 +85,7 @@ struct StepPlaces {
 graph::Graph build_llama_step(const LlamaConfig& config, const LlamaWeights& weights, const std::vector<WeightBlock>& blocks,
                               const StepPlaces& places, std::int64_t rows, StepHead head);
 
-/// Bytes of one KV head's keys, or values, in one layer: context x head width, rows padded to whole words.
+/// Bytes of one KV head's keys, or values, in one layer: context x head width, with padding and scales.
 std::uint64_t cache_head_bytes(const LlamaConfig& config, graph::Type kv_type, std::int64_t n_ctx);
 
 /// Floats of the widest row that a step of this model computes, its logits aside.

@@ -17,3 +17,6 @@ uint half_bits(float value) {
 }
 
 uint pack_halves(float low, float high) { return half_bits(low) | (half_bits(high) << 16); }
+
+// A finite half that is not negative, exactly: by integers, as a driver's unpackHalf2x16 may flush subnormals.
+float half_value(uint bits) { return bits < 0x400u ? float(bits) * 5.9604644775390625e-8 : uintBitsToFloat((bits << 13) + (112u << 23)); }

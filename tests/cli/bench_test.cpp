@@ -66,6 +66,14 @@ TEST(BenchTest, RandomModelsOfEveryType) {
   }
 }
 
+TEST(BenchTest, DepthsOfAQuantisedCache) {
+  const CommandResult result = testing::run_device_command({"bench", "--random", "15m", "--kv-type", "q8_0", "-p", "3", "-n", "2", "-d", "700", "-r", "1", "-o", "json"});
+  testing::expect_done(result);
+  const json document = testing::parse_output(result);
+  EXPECT_EQ(test_names(document), (std::vector<std::string>{"pp3 @ d700", "tg2 @ d700"}));
+  for (const json& row : document.at("results")) EXPECT_GT(row.at("tps_mean").get<double>(), 0);
+}
+
 /// The K types need columns in multiples of 256.
 TEST(BenchTest, RandomModelsOfTheKTypes) {
   for (const auto& [type, n_bytes] : {std::pair("q4_k", 61'676'544u), std::pair("q6_k", 90'765'312u)}) {

@@ -131,6 +131,8 @@ INSTANTIATE_TEST_SUITE_P(
     ::testing::Values(
         Accuracy{"TinyF32", "tiny-Q4_0.gguf", "", "f32", false, 1e-4},
         Accuracy{"TinyF16", "tiny-Q4_0.gguf", "", "f16", false, 1e-3},
+        Accuracy{"TinyQ8", "tiny-Q4_0.gguf", "", "q8_0", false, 2e-2},
+        Accuracy{"TinyReferenceQ8", "tiny-Q4_0.gguf", "", "q8_0", true, 2e-2},
         Accuracy{"TinyReferenceF32", "tiny-Q4_0.gguf", "", "f32", true, 1e-4},
         Accuracy{"TinyReferenceF16", "tiny-Q4_0.gguf", "", "f16", true, 1e-3},
         Accuracy{"StoriesF32", "stories260K/stories260K.gguf", "stories260K/expected.safetensors", "f32", false, 1e-4},

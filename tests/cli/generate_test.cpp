@@ -224,7 +224,7 @@ INSTANTIATE_TEST_SUITE_P(
     All, SameTokensTest,
     ::testing::Values(Way{"Burst1", {"--burst", "1"}}, Way{"Burst7", {"--burst", "7"}},
                       Way{"Burst64", {"--burst", "64"}}, Way{"KvF32", {"--kv-type", "f32"}},
-                      Way{"KvF16", {"--kv-type", "f16"}}, Way{"KvAuto", {"--kv-type", "auto"}},
+                      Way{"KvF16", {"--kv-type", "f16"}}, Way{"KvAuto", {"--kv-type", "auto"}}, Way{"KvQ8", {"--kv-type", "q8_0"}},
                       Way{"NoFusion", {"--no-fusion"}}, Way{"LinearVector", {"--kernel", "linear=vector"}},
                       Way{"LinearWide", {"--kernel", "linear=wide"}}, Way{"LinearTiled", {"--kernel", "linear=tiled"}},
                       Way{"AttentionSplit", {"--kernel", "attention=split"}},

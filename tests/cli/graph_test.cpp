@@ -105,6 +105,7 @@ TEST(GraphTest, FlagsChangeTheProgram) {
   EXPECT_GT(graph_json({"--as", "baseline", "--no-fusion"}).at("dispatches").size(), decode.at("dispatches").size());
   EXPECT_GT(graph_json({"--as", "baseline", "--segment-us", "20"}).at("segments").size(), decode.at("segments").size());
   EXPECT_EQ(graph_json({"--as", "baseline", "--kv-type", "f32"}).at("kv_type"), "f32");
+  EXPECT_EQ(graph_json({"--as", "baseline", "--kv-type", "q8_0"}).at("kv_type"), "q8_0");
 }
 
 TEST(GraphTest, TextSaysTheSame) {

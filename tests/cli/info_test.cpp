@@ -74,6 +74,10 @@ TEST(InfoTest, ThePlanAddsUp) {
   EXPECT_EQ(plan.at("host_bytes"), host);
   EXPECT_LT(plan.at("activation_bytes"), plan.at("unaliased_activation_bytes"));
   EXPECT_EQ(info_json({"--ctx", "100", "--kv-type", "f32"}).at("plan").at("kv_bytes"), 204800);
+  const json quantised = info_json({"--ctx", "100", "--kv-type", "q8_0"}).at("plan");
+  EXPECT_EQ(quantised.at("kv_type"), "q8_0");
+  EXPECT_EQ(quantised.at("kv_bytes"), 2 * 2 * 2 * 100 * (64 + 4));
+  EXPECT_EQ(quantised.at("kv_formula"), "2 x 2 layers x 2 KV heads x 100 tokens x (64 bytes of quants + 4 of scales) = 54400");
   EXPECT_EQ(info_json({"--as", "baseline-small"}).at("plan").at("device"), "baseline-small");
 }
 

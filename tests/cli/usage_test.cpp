@@ -181,7 +181,7 @@ INSTANTIATE_TEST_SUITE_P(
 
 INSTANTIATE_TEST_SUITE_P(
     Names, WrongUsageTest,
-    ::testing::Values(Refused{"KvType", generate({"--kv-type", "x"}), {"--kv-type", "f16"}},
+    ::testing::Values(Refused{"KvType", generate({"--kv-type", "x"}), {"--kv-type", "f16", "q8_0"}},
                       Refused{"EmptyKvType", generate({"--kv-type", ""}), {"--kv-type"}},
                       Refused{"KernelWithoutName", generate({"--kernel", "linear"}), {"--kernel", "OP=NAME"}},
                       Refused{"Profile", generate({"--as", "x"}), {"--as", "'x'", "baseline", "baseline-small"}},
@@ -210,8 +210,6 @@ INSTANTIATE_TEST_SUITE_P(
     ::testing::Values(
         Refused{"Isa", {"isa", "--json"}, {"isa"}}, Refused{"Quantize", {"quantize", "a", "b", "q8_0"}, {"quantize"}},
         Refused{"Chat", {"chat", "-m", kModel}, {"chat"}},
-        Refused{"KvTypeQ8", generate({"--kv-type", "q8_0"}), {"--kv-type q8_0"}},
-        Refused{"KvTypeQ8Joined", generate({"--kv-type=q8_0"}), {"--kv-type q8_0"}},
         Refused{"Quarantine", generate({"--quarantine", "q"}), {"--quarantine"}},
         Refused{"EvalGraph", {"eval", "--graph", "g.json", "--inputs", "a", "--outputs", "b"}, {"--graph"}}),
     name_of);

@@ -66,7 +66,7 @@ TEST_P(MemoryPlanTest, IsWhatASessionAllocates) {
 
 INSTANTIATE_TEST_SUITE_P(All, MemoryPlanTest,
                          ::testing::Values(PlanCase{"OneToken", 1, KvType::kF16, true}, PlanCase{"Prime", 113, KvType::kF16, true},
-                                           PlanCase{"Wide", 113, KvType::kF32, true}, PlanCase{"WithoutFusion", 89, KvType::kF16, false}),
+                                           PlanCase{"Wide", 113, KvType::kF32, true}, PlanCase{"Quantised", 113, KvType::kQ8_0, true}, PlanCase{"WithoutFusion", 89, KvType::kF16, false}),
                          [](const ::testing::TestParamInfo<PlanCase>& tested) { return tested.param.name; });
 
 TEST(BufferBytesTest, CountsEachBufferOnce) {

@@ -125,9 +125,10 @@ Inputs made_up(std::uint32_t seed) {
 class AttentionFeaturesTest : public ::testing::TestWithParam<const char*> {};
 
 TEST_P(AttentionFeaturesTest, TogetherAgreeWithTheReference) {
-  for (std::uint32_t seed = 0; seed < 60; ++seed) {
+  for (std::uint32_t seed = 0; seed < 90; ++seed) {
     const Inputs inputs = made_up(seed);
-    EXPECT_TRUE(agrees(inputs.build(seed % 2 ? Type::kF16 : Type::kF32), kBound, with_kernel(GetParam())))
+    constexpr Type kTypes[] = {Type::kF32, Type::kF16, Type::kQ8_0};
+    EXPECT_TRUE(agrees(inputs.build(kTypes[seed % 3]), kBound, with_kernel(GetParam())))
         << "seed " << seed << ":" << inputs.features << ", B " << inputs.sequences << " H " << inputs.heads << " G " << inputs.kv_heads << " Q " << inputs.queries << " S "
         << inputs.keys << " D " << inputs.width << " E " << inputs.value_width;
   }
@@ -135,13 +136,13 @@ TEST_P(AttentionFeaturesTest, TogetherAgreeWithTheReference) {
 
 /// Blocks of keys before the window are skipped, those inside are not.
 TEST_P(AttentionFeaturesTest, WindowsBeginInLaterBlocks) {
-  for (const std::int64_t queries : {1, 20}) {
+  for (const auto& [queries, type] : {std::pair{1, Type::kF16}, std::pair{20, Type::kF16}, std::pair{1, Type::kQ8_0}, std::pair{20, Type::kQ8_0}}) {
     Inputs inputs;
     inputs.queries = queries, inputs.keys = 600;
     inputs.attributes.causal = true, inputs.attributes.window_back = 100;
-    EXPECT_TRUE(agrees(inputs.build(Type::kF16), kBound, with_kernel(GetParam()))) << queries;
+    EXPECT_TRUE(agrees(inputs.build(type), kBound, with_kernel(GetParam()))) << queries;
     inputs.attributes.window_back = -1, inputs.attributes.chunk = 150;
-    EXPECT_TRUE(agrees(inputs.build(Type::kF16), kBound, with_kernel(GetParam()))) << queries;
+    EXPECT_TRUE(agrees(inputs.build(type), kBound, with_kernel(GetParam()))) << queries;
   }
 }
 

@@ -18,7 +18,7 @@ using graph::Op;
 using graph::TensorId;
 using graph::Type;
 
-/// Against the double reference over the same cache, rounded to f16 or not.
+/// Against the double reference over the same cache, rounded to f16 or q8_0, or not.
 constexpr Tolerance kBound{1e-10};
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 
@@ -46,12 +46,12 @@ struct Inputs {
     value = random_values(n(s.kv_heads, s.keys, s.value_width ? s.value_width : s.width), 3, magnitude);
   }
 
-  OpCase build(Type type) const {
+  OpCase build(Type type, graph::StorageKind kind = graph::StorageKind::kCache) const {
     const Sizes& s = sizes;
     OpCase c(s.sequences);
     const TensorId q = c.f32("query", {s.sequences, s.heads, s.queries, s.width}, query);
-    const TensorId k = c.cache("key", type, {s.sequences, s.kv_heads, s.keys, s.width}, key);
-    const TensorId v = c.cache("value", type, {s.sequences, s.kv_heads, s.keys, s.value_width ? s.value_width : s.width}, value);
+    const TensorId k = c.cache("key", type, {s.sequences, s.kv_heads, s.keys, s.width}, key, kind);
+    const TensorId v = c.cache("value", type, {s.sequences, s.kv_heads, s.keys, s.value_width ? s.value_width : s.width}, value, kind);
     const auto optional = [&](const char* name, const std::vector<std::int32_t>& values) { return values.empty() ? graph::kNone : c.i32(name, {s.sequences}, values); };
     const TensorId first = optional("offset", offset);
     c.output(c.graph.add(Op::attention, {q, k, v, first, optional("lengths", lengths)}, AttentionAttributes{scale, causal}), 2);
@@ -81,7 +81,7 @@ class AttentionTest : public ::testing::TestWithParam<std::tuple<Type, const cha
 };
 
 TEST_P(AttentionTest, HeadWidths) {
-  for (std::int64_t width : {1, 2, 3, 8, 16, 37, 40, 64, 80, 127, 128, 256}) {
+  for (std::int64_t width : {1, 2, 3, 8, 16, 37, 40, 64, 72, 80, 127, 128, 256}) {
     for (std::int64_t queries : {1, 5}) EXPECT_TRUE(right(Inputs({1, 2, 1, queries, 71, width})));
   }
 }
@@ -181,6 +181,7 @@ TEST_P(AttentionTest, EqualKeysAverageExactly) {
     inputs.causal = false;
     std::fill(inputs.key.begin(), inputs.key.end(), 0.0f);
     inputs.value = integer_values(inputs.value.size(), 4, 100);
+    for (std::size_t i = 0; i < inputs.value.size(); i += 8) inputs.value[i] = 127;  // makes a scale of 1 of q8_0
     EXPECT_TRUE(agrees(inputs.build(type()), kExact, options())) << keys;
   }
 }
@@ -232,10 +233,34 @@ TEST_P(AttentionTest, SplitsOfOtherDevices) {
 }
 
 INSTANTIATE_TEST_SUITE_P(TypesAndKernels, AttentionTest,
-                         ::testing::Combine(::testing::Values(Type::kF32, Type::kF16), ::testing::Values("tiled", "split", "wide", "wide_split")),
+                         ::testing::Combine(::testing::Values(Type::kF32, Type::kF16, Type::kQ8_0), ::testing::Values("tiled", "split", "wide", "wide_split")),
                          [](const ::testing::TestParamInfo<std::tuple<Type, const char*>>& tested) {
                            return fmt::format("{}_{}", graph::type_name(std::get<0>(tested.param)), std::get<1>(tested.param));
                          });
+
+/// Rounding to q8_0 costs what it may and no more, whatever the kernel; the same of what no cache holds.
+TEST_P(AttentionTest, RoundedKeysAndValues) {
+  if (type() != Type::kQ8_0) return;
+  for (const std::int64_t width : {40, 64, 72, 128}) {
+    for (const std::int64_t queries : {1, 9}) {
+      const Inputs inputs({1, 4, 2, queries, 200, width});
+      const OpCase rounded = inputs.build(Type::kQ8_0, graph::StorageKind::kInput);
+      EXPECT_TRUE(agrees(rounded, kBound, options()));
+      const Result<DeviceRun> run = run_on_device(rounded, options());
+      ASSERT_TRUE(run.ok()) << run.status().message();
+      const auto exact = inputs.build(Type::kF32).run_reference();
+      ASSERT_TRUE(exact.ok());
+      const auto floats = [](const std::vector<std::byte>& bytes) {
+        std::vector<float> values(bytes.size() / 4);
+        std::memcpy(values.data(), bytes.data(), bytes.size());
+        return values;
+      };
+      const double error = normalised_error(floats(run->after.back()), floats(exact->back()));
+      EXPECT_LE(error, 2e-4) << width;
+      EXPECT_GE(error, 1e-6) << width << ": that was not rounded";
+    }
+  }
+}
 
 /// Query, key and value inside one tensor, as a merged linear leaves them, read without a cache.
 TEST(AttentionOfActivationsTest, ViewsOfOneTensor) {

@@ -130,11 +130,13 @@ Result<std::vector<std::vector<std::byte>>> MadeUpLlama::interpret(graph::Graph 
     const auto id = static_cast<graph::StorageId>(i);
     if (step.storage(id).kind != graph::StorageKind::kCache) continue;
     std::vector<std::byte>& cache = host.bytes(id);
-    const std::vector<float> past = random_values(cache.size() / 4, static_cast<std::uint32_t>(i), 1.0f);
+    // Of q8_0 whatever quants these words make, and scales that keep their elements near 1.
+    const graph::Type type = step.storage(id).type;
+    const std::vector<float> past = random_values(cache.size() / 4, static_cast<std::uint32_t>(i), type == graph::Type::kQ8_0 ? 0x1p-7f : 1.0f);
     for (std::size_t k = 0; k < past.size(); ++k) {
       const auto half = graph::float_to_half(past[k]);
       const std::uint32_t pair = half | static_cast<std::uint32_t>(half) << 16;
-      std::memcpy(cache.data() + 4 * k, step.storage(id).type == graph::Type::kF16 ? static_cast<const void*>(&pair) : &past[k], 4);
+      std::memcpy(cache.data() + 4 * k, type == graph::Type::kF32 ? static_cast<const void*>(&past[k]) : &pair, 4);
     }
   }
   const std::size_t n_storages = step.n_storages();

@@ -86,7 +86,7 @@ TEST_P(StepBarriersTest, TheEntryBarrierIsNeeded) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(CachesAndFusion, StepBarriersTest, ::testing::Combine(::testing::Values(Type::kF32, Type::kF16), ::testing::Bool()),
+INSTANTIATE_TEST_SUITE_P(CachesAndFusion, StepBarriersTest, ::testing::Combine(::testing::Values(Type::kF32, Type::kF16, Type::kQ8_0), ::testing::Bool()),
                          [](const ::testing::TestParamInfo<std::tuple<Type, bool>>& tested) {
                            return fmt::format("{}_{}", type_name(std::get<0>(tested.param)), std::get<1>(tested.param) ? "fused" : "simple");
                          });

@@ -58,6 +58,13 @@ TEST_F(PlanTest, TheCacheFollowsContextAndType) {
   ASSERT_TRUE(narrow.ok() && doubled.ok() && longer.ok());
   EXPECT_EQ(doubled->kv_bytes, 2 * narrow->kv_bytes);
   EXPECT_EQ(longer->kv_bytes, 2 * narrow->kv_bytes);
+  ModelOptions bytes;
+  bytes.kv_type = KvType::kQ8_0;
+  const Result<MemoryPlan> quantised = plan_memory_of(*checkpoint, caps, bytes, 64);
+  ASSERT_TRUE(quantised.ok());
+  // Two layers of two heads of 64 quants and two scales.
+  EXPECT_EQ(quantised->kv_bytes, 2u * 2 * 2 * 64 * (64 + 4));
+  EXPECT_EQ(quantised->kv_bytes, 64 * kv_bytes_per_token(checkpoint->config, graph::Type::kQ8_0));
   EXPECT_EQ(longer->weight_bytes, narrow->weight_bytes);
 }
 

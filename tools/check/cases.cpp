@@ -18,7 +18,7 @@ const Many kMany[] = {
     {"{size}", {"1", "2", "3", "7", "37", "41", "89", "113", "257"}},
     {"{weight}", {"f32", "f16", "bf16", "q8_0", "q4_0", "q4_1", "q5_0", "q5_1", "q2_K", "q3_K", "q4_K", "q5_K", "q6_K", "iq4_nl", "mxfp4"}},
     {"{dense}", {"f32", "f16", "bf16"}},
-    {"{cache}", {"f32", "f16"}},
+    {"{cache}", {"f32", "f16", "q8_0"}},
     {"{unary}", {"relu", "gelu", "gelu_tanh", "quick_gelu", "silu", "tanh", "sigmoid", "exp", "neg"}},
     {"{binary}", {"add", "sub", "mul", "div"}},
     {"{softmax}", {"softmax", "log_softmax"}},

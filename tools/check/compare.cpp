@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "graph/cache_layout.h"
 #include "graph/float16.h"
 
 namespace rondo::check {
@@ -69,6 +70,30 @@ double normalised_error(std::span<const float> found, std::span<const float> exp
     norm += e * e;
   }
   return error == 0 ? 0 : error / norm;
+}
+
+std::vector<std::byte> decoded_cache(std::span<const std::byte> bytes, std::int64_t n_rows, std::int64_t width) {
+  const graph::CacheLayout layout = graph::cache_layout(graph::Type::kQ8_0, n_rows, width);
+  std::vector<std::byte> values(static_cast<std::size_t>(n_rows * layout.row_elements) * 4);
+  for (std::size_t i = 0; i < values.size() / 4; ++i) {
+    const std::size_t row = i / static_cast<std::size_t>(layout.row_elements), column = i % static_cast<std::size_t>(layout.row_elements);
+    const std::size_t scale = 2 * (layout.scales_offset_words + row * layout.scale_row_words) + column / graph::kCacheGroup;
+    const float value = static_cast<float>(element<std::int8_t>(bytes, i)) * graph::half_to_float(element<std::uint16_t>(bytes, scale));
+    std::memcpy(values.data() + 4 * i, &value, 4);
+  }
+  return values;
+}
+
+Judged decoded(const graph::Graph& graph, graph::StorageId id, const Judged& judged, std::vector<std::byte> (&kept)[3]) {
+  if (judged.type != graph::Type::kQ8_0) return judged;
+  for (std::size_t i = 0; i < graph.n_tensors(); ++i) {
+    const graph::Tensor& tensor = graph.tensor(static_cast<graph::TensorId>(i));
+    if (tensor.storage != id) continue;
+    const std::span<const std::byte> planes[] = {judged.before, judged.found, judged.expected};
+    for (std::size_t k = 0; k < 3; ++k) kept[k] = decoded_cache(planes[k], tensor.shape.n_rows(), tensor.shape.last());
+    return {graph::Type::kF32, kept[0], kept[1], kept[2]};
+  }
+  return judged;
 }
 
 std::string find_difference(const Judged& judged, Tolerance tolerance, double* nmse) {

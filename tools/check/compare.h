@@ -1,4 +1,4 @@
-// How the bytes that a run left behind are judged. Pure: no device, no graph.
+// How the bytes that a run left behind are judged. Pure: no device.
 #pragma once
 
 #include <cstddef>
@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "graph/tensor.h"
+#include "graph/graph.h"
 
 namespace rondo::check {
 
@@ -25,7 +25,7 @@ constexpr Tolerance kExact{0};
 
 /// A storage before and after. All spans have the size of the storage.
 struct Judged {
-  graph::Type type = graph::Type::kF32;  ///< f32, f16 or i32
+  graph::Type type = graph::Type::kF32;  ///< f32, f16, or words that must be equal
   std::span<const std::byte> before;
   std::span<const std::byte> found;
   std::span<const std::byte> expected;  ///< elements equal to `before` must be left untouched, bit for bit
@@ -35,6 +35,12 @@ struct Judged {
 /// error of the other elements that change stays within the tolerance. Integers must be equal. The error goes to `nmse`, if it
 /// is given: infinity where something must be equal and isn't.
 std::string find_difference(const Judged& judged, Tolerance tolerance, double* nmse = nullptr);
+
+/// What the planes of q8_0 rows mean, as f32 with the padding. `bytes` is a whole cache of `n_rows` rows of `width` elements.
+std::vector<std::byte> decoded_cache(std::span<const std::byte> bytes, std::int64_t n_rows, std::int64_t width);
+
+/// The same for a storage of `graph`, as Judged takes it with a tolerance; other storages' bytes as they are.
+Judged decoded(const graph::Graph& graph, graph::StorageId id, const Judged& judged, std::vector<std::byte> (&kept)[3]);
 
 /// sum((found - expected)^2) / sum(expected^2); 0 / 0 is 0.
 double normalised_error(std::span<const float> found, std::span<const float> expected);

@@ -188,7 +188,9 @@ std::string judge(const OpCase& op, const DeviceRun& run, const std::vector<std:
     const std::vector<std::byte> before = op.before(id);
     const bool words = storage.kind == graph::StorageKind::kWeight;
     double error = 0;
-    const std::string difference = find_difference({words ? graph::Type::kI32 : storage.type, before, run.after[i], expected[i]}, tolerance, &error);
+    const Judged judged{words ? graph::Type::kI32 : storage.type, before, run.after[i], expected[i]};
+    std::vector<std::byte> values[3];
+    const std::string difference = find_difference(tolerance.nmse == 0 ? judged : decoded(op.graph, id, judged, values), tolerance, &error);
     if (nmse) *nmse = std::max(*nmse, error);
     if (!difference.empty()) complaints += fmt::format("{}: {}\n", storage.name, difference);
   }

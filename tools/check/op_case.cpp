@@ -235,28 +235,19 @@ TensorId OpCase::weight(const std::string& name, Type type, std::int64_t rows, s
   return graph.add_view(std::move(tensor));
 }
 
-TensorId OpCase::cache(const std::string& name, Type type, const graph::Shape& shape, std::span<const float> values) {
-  const std::int64_t width = shape[3], padded = type == Type::kF16 ? (width + 1) / 2 * 2 : width;
-  const std::size_t element_bytes = type == Type::kF16 ? 2 : 4;
-  std::vector<std::byte> bytes(static_cast<std::size_t>(shape.n_rows() * padded) * element_bytes);
-  for (std::size_t i = 0; i < values.size(); ++i) {
-    const std::size_t at = (i / static_cast<std::size_t>(width) * static_cast<std::size_t>(padded) + i % static_cast<std::size_t>(width)) * element_bytes;
-    const std::uint16_t half = graph::float_to_half(values[i]);
-    std::memcpy(bytes.data() + at, type == Type::kF16 ? static_cast<const void*>(&half) : &values[i], element_bytes);
+TensorId OpCase::cache(const std::string& name, Type type, const graph::Shape& shape, std::span<const float> values, StorageKind kind) {
+  const TensorId id = graph.add_cache(name, kind, type, shape);
+  if (id == graph::kNone) return id;
+  const graph::Tensor& tensor = graph.tensor(id);
+  std::vector<std::byte>& bytes = contents_[tensor.storage];
+  bytes.resize(graph.storage(tensor.storage).size_bytes);
+  graph::HostView view(tensor, type, bytes.data());
+  const auto width = static_cast<std::size_t>(shape[3]);
+  for (std::size_t row = 0; row < values.size() / width; ++row) {
+    const auto index = view.row_index(static_cast<std::int64_t>(row));
+    view.set_row(values.subspan(row * width, width), index[0], index[1], index[2]);
   }
-  graph::Storage storage;
-  storage.name = name;
-  storage.kind = StorageKind::kCache;
-  storage.type = type;
-  storage.size_bytes = bytes.size();
-  graph::Tensor tensor;
-  tensor.name = name;
-  tensor.type = type;
-  tensor.shape = shape;
-  tensor.strides = {shape[1] * shape[2] * padded, shape[2] * padded, padded, 1};
-  tensor.storage = graph.add_storage(std::move(storage));
-  contents_[tensor.storage] = std::move(bytes);
-  return graph.add_view(std::move(tensor));
+  return id;
 }
 
 void OpCase::write(TensorId id, std::span<const float> values) {

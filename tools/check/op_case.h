@@ -50,8 +50,10 @@ class OpCase {
   graph::TensorId f32(const std::string& name, const graph::Shape& shape, std::span<const float> values);
   graph::TensorId i32(const std::string& name, const graph::Shape& shape, std::span<const std::int32_t> values);
   graph::TensorId weight(const std::string& name, graph::Type type, std::int64_t rows, std::int64_t columns, std::vector<std::byte> file_rows);
-  /// A cache (B, G, S, D) with rows padded to words; `values` in the order of its elements. The padding is zero.
-  graph::TensorId cache(const std::string& name, graph::Type type, const graph::Shape& shape, std::span<const float> values);
+  /// A cache (B, G, S, D), or keys or values of another kind, laid out as graph/cache_layout.h says; `values` in the order of
+  /// its elements, converted. The padding is zero.
+  graph::TensorId cache(const std::string& name, graph::Type type, const graph::Shape& shape, std::span<const float> values,
+                        graph::StorageKind kind = graph::StorageKind::kCache);
   /// An i32 tensor of kind kStep: tokens and the like, changed in place.
   graph::TensorId step_i32(const std::string& name, const graph::Shape& shape, std::span<const std::int32_t> values);
 

@@ -20,7 +20,7 @@ namespace rondo::tools {
 
 ModelOptions GlobalFlags::model_options() const {
   ModelOptions options;
-  options.kv_type = kv_type == "f32" ? KvType::kF32 : KvType::kF16;
+  options.kv_type = kv_type == "f32" ? KvType::kF32 : kv_type == "q8_0" ? KvType::kQ8_0 : KvType::kF16;
   options.fusion = !no_fusion;
   for (const std::string& kernel : kernels) {
     const std::size_t equals = kernel.find('=');
@@ -48,7 +48,7 @@ void add_device_flags(CLI::App& app, GlobalFlags& flags) {
 
 void add_global_flags(CLI::App& app, GlobalFlags& flags) {
   add_device_flags(app, flags);
-  app.add_option("--kv-type", flags.kv_type, "type of the KV cache")->check(CLI::IsMember({"auto", "f32", "f16"}))->type_name("auto|f32|f16")->group("Global");
+  app.add_option("--kv-type", flags.kv_type, "type of the KV cache")->check(CLI::IsMember({"auto", "f32", "f16", "q8_0"}))->type_name("auto|f32|f16|q8_0")->group("Global");
   app.add_option("--kernel", flags.kernels, "force a kernel: OP=NAME, may be repeated")
       ->check([](const std::string& text) { return text.find('=') == std::string::npos ? "--kernel takes OP=NAME" : ""; })
       ->type_name("OP=NAME")

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include "models/formats/safetensors.h"
+#include "models/memory_plan.h"
 #include "models/reference.h"
 #include "tools/rondo/command.h"
 #include "tools/rondo/profile.h"
@@ -51,7 +52,7 @@ Status evaluate(const GlobalFlags& flags, const EvalFlags& own, int& closed) {
     RONDO_ASSIGN(ByteSource source, open_file(own.model));
     RONDO_ASSIGN(const auto checkpoint, models::open_checkpoint(std::move(source)));
     RONDO_TRY(check_input(checkpoint->config.n_vocab));
-    const graph::Type kv_type = flags.kv_type == "f32" ? graph::Type::kF32 : graph::Type::kF16;
+    const graph::Type kv_type = models::kv_type_of(flags.model_options());
     for (std::uint64_t b = 0; b < input.batch; ++b) {
       RONDO_ASSIGN(const std::vector<float> one, models::reference_logits(*checkpoint, row(b), kv_type));
       logits.insert(logits.end(), one.begin(), one.end());

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "graph/cache_layout.h"
 #include "models/memory_plan.h"
 #include "models/printable.h"
 #include "tools/rondo/command.h"
@@ -102,10 +103,14 @@ Result<PlanReport> make_plan(const GlobalFlags& flags, const InfoFlags& own, con
   plan.weight_bytes = models::weight_bytes(checkpoint);
   plan.kv_bytes_per_token = models::kv_bytes_per_token(config, plan.kv_type);
   plan.kv_bytes = plan.kv_bytes_per_token * plan.n_ctx;
-  const std::uint32_t element_bytes = plan.kv_type == graph::Type::kF16 ? 2 : 4;
-  const std::uint32_t head_dim = plan.kv_type == graph::Type::kF16 ? (config.head_dim + 1) / 2 * 2 : config.head_dim;
-  plan.kv_formula = fmt::format("2 x {} layers x {} KV heads x {} head width x {} tokens x {} bytes = {}", config.n_layers, config.n_kv_heads, head_dim, plan.n_ctx,
-                                element_bytes, plan.kv_bytes);
+  const graph::CacheLayout row = graph::cache_layout(plan.kv_type, 1, config.head_dim);
+  if (plan.kv_type == graph::Type::kQ8_0) {
+    plan.kv_formula = fmt::format("2 x {} layers x {} KV heads x {} tokens x ({} bytes of quants + {} of scales) = {}", config.n_layers, config.n_kv_heads, plan.n_ctx,
+                                  row.row_elements, 4 * row.scale_row_words, plan.kv_bytes);
+  } else {
+    plan.kv_formula = fmt::format("2 x {} layers x {} KV heads x {} head width x {} tokens x {} bytes = {}", config.n_layers, config.n_kv_heads, row.row_elements, plan.n_ctx,
+                                  plan.kv_type == graph::Type::kF16 ? 2 : 4, plan.kv_bytes);
+  }
   Result<models::MemoryPlan> memory = models::plan_memory_of(checkpoint, profile->internal(), options, plan.n_ctx);
   if (memory.ok()) {
     plan.memory = std::move(memory).value();

@@ -33,9 +33,6 @@ int refuse_what_is_to_come(int argc, char** argv) {
   }
   for (int i = 1; i < argc; ++i) {
     const std::string_view argument = argv[i];
-    const std::string_view next = i + 1 < argc ? argv[i + 1] : "";
-    if (argument == "--kv-type" && next == "q8_0") return report("--kv-type q8_0 is not there yet", kUsage);
-    if (argument == "--kv-type=q8_0") return report("--kv-type q8_0 is not there yet", kUsage);
     for (const char* flag : kFlagsToCome) {
       if (starts_with_flag(argument, flag)) return report(fmt::format("{} is not there yet", flag), kUsage);
     }
