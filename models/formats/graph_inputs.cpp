@@ -184,7 +184,8 @@ Result<TensorId> GraphInputs::add_constant(const DescribedInput& input) {
 
 Status GraphInputs::load(StorageBytes& contents, bool integers) const {
   for (const auto& [storage, stored] : stored_) {
-    if ((stored.form == Form::kIntegers) != integers) continue;
+    // Booleans grow fourfold, and nothing about them needs a check.
+    if ((stored.form == Form::kIntegers && stored.input->type.kind == Kind::kInteger) != integers) continue;
     const auto read = stored.form == Form::kIntegers   ? &GraphInputs::read_integers
                       : stored.form == Form::kWeight   ? &GraphInputs::read_bytes
                       : stored.form == Form::kHalfRows ? &GraphInputs::read_half_rows

@@ -31,7 +31,7 @@ class GraphInputs {
   /// The tensor that kv_write changes, kNone if no node has asked for one.
   graph::TensorId find_changed(const std::string& name) const;
 
-  /// Reads integers, which may be checked before anything else is read. Errors: kInvalidArgument (beyond 31 bits).
+  /// Reads i32 and i64, which are to be checked before anything else is read. Errors: kInvalidArgument (beyond 31 bits).
   Status load_integers(StorageBytes& contents) const { return load(contents, true); }
   /// Reads all the others but constants, which have been. Errors: the source's.
   Status load_rest(StorageBytes& contents) const { return load(contents, false); }
