@@ -116,6 +116,21 @@ Status merge_linears(Graph& graph) {
   return {};
 }
 
+/// A node strictly between the two may change, in place, what the first one reads: it can't be moved to the second's place.
+bool reads_what_changes(const Graph& graph, std::size_t first, std::size_t second) {
+  const auto kept = [&](TensorId id) { return id == kNone || (graph.storage_of(id).kind != StorageKind::kCache && graph.storage_of(id).kind != StorageKind::kStep); };
+  for (TensorId read : graph.nodes()[first].inputs) {
+    if (kept(read)) continue;
+    for (std::size_t i = first + 1; i < second; ++i) {
+      const Node& node = graph.nodes()[i];
+      if (node.op != Op::kv_write && node.op != Op::rope_kv_write && node.op != Op::step_begin && node.op != Op::step_end) continue;
+      const auto same = [&](TensorId id) { return id != kNone && graph.tensor(id).storage == graph.tensor(read).storage; };
+      if (std::any_of(node.inputs.begin(), node.inputs.end(), same)) return true;
+    }
+  }
+  return false;
+}
+
 /// add(linear(x, w), residual), either way round -> linear(x, w, residual), whatever the linear does with its sums before.
 void fuse_residual(Graph& graph) {
   std::vector<Node>& nodes = graph.nodes();
@@ -124,7 +139,7 @@ void fuse_residual(Graph& graph) {
     for (std::size_t side : {0u, 1u}) {
       const TensorId linear_output = nodes[i].inputs[side], residual = nodes[i].inputs[1 - side];
       const std::optional<std::size_t> producer = find_producer(graph, linear_output);
-      if (!producer || !takes_residual(graph, nodes[*producer]) || count_readers(graph, linear_output) != 1) continue;
+      if (!producer || !takes_residual(graph, nodes[*producer]) || count_readers(graph, linear_output) != 1 || reads_what_changes(graph, *producer, i)) continue;
       if (!(graph.tensor(residual).shape == graph.tensor(linear_output).shape) || row_stride(graph.tensor(residual)) < 0) continue;
       Node fused = nodes[*producer];
       fused.inputs[2] = residual;

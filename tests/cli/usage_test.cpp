@@ -30,7 +30,7 @@ TEST(HelpTest, EachSubcommandExplainsItsFlags) {
        {"--model", "--prompt", "--file", "--tokens", "--ctx", "--temp", "--top-k", "--top-p", "--min-p", "--repeat-penalty", "--repeat-last-n", "--stop", "--seed", "--ignore-eos", "--burst",
         "--parse-special", "--json"}},
       {"tokenize", {"--model", "--prompt", "--file", "--decode", "--no-bos", "--parse-special", "--json"}},
-      {"eval", {"--model", "--inputs", "--outputs", "--reference"}},
+      {"eval", {"--model", "--graph", "--inputs", "--outputs", "--reference"}},
       {"bench", {"--model", "-p", "-n", "-d", "-r", "--burst", "md|csv|json"}},
       {"info", {"--model", "--ctx", "--json"}},
       {"graph", {"--model", "--step", "prefill|decode", "--rows", "--ctx", "text|dot|json"}},
@@ -100,7 +100,10 @@ INSTANTIATE_TEST_SUITE_P(
         Refused{"TooMuch", generate({"surplus"}), {"surplus"}},
         Refused{"NoModelToGenerateFrom", {"generate", "-p", "x"}, {"--model"}},
         Refused{"NoModelToTokenize", {"tokenize", "-p", "x"}, {"--model"}},
-        Refused{"NoModelToEvaluate", {"eval", "--inputs", "a", "--outputs", "b"}, {"--model"}},
+        Refused{"NoModelToEvaluate", {"eval", "--inputs", "a", "--outputs", "b"}, {"--model", "--graph"}},
+        Refused{"ModelAndGraph", {"eval", "-m", kModel, "--graph", "g.json", "--inputs", "a", "--outputs", "b"}, {"--model", "--graph"}},
+        Refused{"KvTypeOfGraph", {"eval", "--graph", "g.json", "--kv-type", "f32", "--inputs", "a", "--outputs", "b"}, {"--kv-type", "--graph"}},
+        Refused{"TimingsOfGraphReference", {"eval", "--graph", "g.json", "--inputs", "a", "--outputs", "b", "--reference", "--timings"}, {"--timings", "--reference"}},
         Refused{"NoModelToMeasure", {"bench"}, {"-m", "--random"}},
         Refused{"NoInputs", {"eval", "-m", kModel, "--outputs", "b"}, {"--inputs"}},
         Refused{"NoOutputs", {"eval", "-m", kModel, "--inputs", "a"}, {"--outputs"}},
@@ -210,8 +213,7 @@ INSTANTIATE_TEST_SUITE_P(
     ::testing::Values(
         Refused{"Isa", {"isa", "--json"}, {"isa"}}, Refused{"Quantize", {"quantize", "a", "b", "q8_0"}, {"quantize"}},
         Refused{"Chat", {"chat", "-m", kModel}, {"chat"}},
-        Refused{"Quarantine", generate({"--quarantine", "q"}), {"--quarantine"}},
-        Refused{"EvalGraph", {"eval", "--graph", "g.json", "--inputs", "a", "--outputs", "b"}, {"--graph"}}),
+        Refused{"Quarantine", generate({"--quarantine", "q"}), {"--quarantine"}}),
     name_of);
 
 }  // namespace

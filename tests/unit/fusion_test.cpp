@@ -190,6 +190,19 @@ TEST(FusionTest, ABroadcastOrTwiceReadAdditionStaysApart) {
 }
 
 /// What a linear does with its sums comes before the residual, and keeps it from being merged with its neighbour.
+TEST(FusionTest, ALinearStaysBeforeAWriteToWhatItReads) {
+  for (bool written : {false, true}) {
+    OpCase op;
+    const TensorId cache = op.cache("cache", Type::kF32, {1, 1, 4, 8}, random_values(32, 1)), update = op.f32("update", {1, 1, 2, 8}, random_values(16, 2));
+    const TensorId start = op.i32("start", {1}, std::vector<std::int32_t>{1}), residual = op.f32("residual", {1, 1, 4, 3}, random_values(12, 3));
+    const TensorId linear = op.graph.add(Op::linear, {cache, op.weight("w", Type::kF32, 3, 8, weight_rows(Type::kF32, 3, 8, 4, WeightValues::kRandom))});
+    if (written) op.graph.add(Op::kv_write, {cache, update, start});
+    op.output(op.graph.add(Op::add, {linear, residual}));
+    ASSERT_TRUE(fuse(op.graph).ok());
+    EXPECT_EQ(count_nodes(op.graph, Op::add), written ? 1u : 0u);
+  }
+}
+
 TEST(FusionTest, ABiasAndAnActivationStayWithTheirLinear) {
   OpCase c;
   const TensorId input = c.f32("input", {3, 32}, random_values(3 * 32, 1)), bias = c.f32("bias", {7}, random_values(7, 2));

@@ -44,6 +44,9 @@ class OpCase {
   /// A graph with a step state of `n_sequences` in which every row is valid.
   explicit OpCase(std::int64_t n_sequences = 1);
 
+  /// A graph that is whole, with what its storages hold: weights as rows in file order, and a step state.
+  OpCase(graph::Graph whole, std::map<graph::StorageId, std::vector<std::byte>> contents) : graph(std::move(whole)), contents_(std::move(contents)) {}
+
   graph::Graph graph;
   graph::TensorId state = graph::kNone;  ///< i32 (sequences, RONDO_STATE_WORDS)
 

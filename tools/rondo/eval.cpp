@@ -1,10 +1,11 @@
-// rondo eval -m: one forward pass, all positions, from and to safetensors files.
+// rondo eval: one forward pass of a model, all positions, or an operator graph; from and to safetensors files.
 #include <fmt/format.h>
 
 #include "models/formats/safetensors.h"
 #include "models/memory_plan.h"
 #include "models/reference.h"
 #include "tools/rondo/command.h"
+#include "tools/rondo/eval_graph.h"
 #include "tools/rondo/profile.h"
 
 namespace rondo::tools {
@@ -13,7 +14,7 @@ namespace {
 
 struct EvalFlags {
   ProfileFlags profile;
-  std::string model, inputs, outputs;
+  std::string model, graph, inputs, outputs;
   bool reference = false;
 };
 
@@ -85,11 +86,12 @@ Status evaluate(const GlobalFlags& flags, const EvalFlags& own, int& closed) {
 }  // namespace
 
 void add_eval(CLI::App& app, GlobalFlags& flags, int& status) {
-  CLI::App* command = app.add_subcommand("eval", "One forward pass: logits of all positions");
+  CLI::App* command = app.add_subcommand("eval", "One forward pass of a model: logits of all positions; or an operator graph");
   auto own = std::make_shared<EvalFlags>();
-  command->add_option("-m,--model", own->model, "GGUF file")->required();
-  command->add_option("--inputs", own->inputs, "safetensors file with input_ids (batch, tokens)")->required();
-  command->add_option("--outputs", own->outputs, "safetensors file to write: logits (batch, tokens, vocabulary)")->required();
+  CLI::Option* model = command->add_option("-m,--model", own->model, "GGUF file");
+  command->add_option("--graph", own->graph, "JSON file of operators")->type_name("FILE")->excludes(model);
+  command->add_option("--inputs", own->inputs, "safetensors file with input_ids (batch, tokens), or the graph's inputs by name")->required();
+  command->add_option("--outputs", own->outputs, "safetensors file to write: logits (batch, tokens, vocabulary), or the graph's outputs by name")->required();
   command->add_flag("--reference", own->reference, "compute on the CPU, with the operators' references; needs no Vulkan");
   add_profile_flags(*command, own->profile);
   add_global_flags(*command, flags);
@@ -98,8 +100,17 @@ void add_eval(CLI::App& app, GlobalFlags& flags, int& status) {
       status = report("--timings and --trace are about a device, and --reference uses none", kUsage);
       return;
     }
+    if (own->model.empty() == own->graph.empty()) {
+      status = report("eval takes a model or a graph: one of --model and --graph is required; see rondo eval --help", kUsage);
+      return;
+    }
+    if (!own->graph.empty() && flags.kv_type != "auto") {
+      status = report("--kv-type is about models: a file of --graph says what types its caches have", kUsage);
+      return;
+    }
     int closed = kDone;
-    const Status done = evaluate(flags, *own, closed);
+    const Status done = own->graph.empty() ? evaluate(flags, *own, closed)
+                                           : evaluate_graph(flags, {own->graph, own->inputs, own->outputs, own->reference, own->profile}, closed);
     status = !done.ok() ? report(done) : interrupted() ? static_cast<int>(kInterrupted) : closed;
   });
 }

@@ -59,7 +59,7 @@ Status GraphRun::place(const graph::LoweringOptions& options) {
   RONDO_ASSIGN(graph::Lowered lowered, graph::lower(graph_, device_->caps(), options));
   program_ = std::move(lowered.program);
   buffers_.resize(kFirstStorage + n_storages);
-  RONDO_ASSIGN(buffers_[kActivations], runtime::Buffer::create(*device_, lowered.activation_bytes, runtime::MemoryIntent::kDevice, "activations"));
+  RONDO_ASSIGN(buffers_[kActivations], runtime::Buffer::create(*device_, std::max<std::uint64_t>(lowered.activation_bytes, 4), runtime::MemoryIntent::kDevice, "activations"));
   for (std::size_t i = 0; i < n_storages; ++i) {
     const auto id = static_cast<graph::StorageId>(i);
     const graph::Storage& storage = graph_.storage(id);
@@ -94,10 +94,18 @@ Result<runtime::Recording> GraphRun::record(std::uint32_t runs) const {
       if (run > 0 && first) program.dispatches.back().barrier_before = true;
     }
   }
-  std::vector<const runtime::Buffer*> buffers;
-  for (const runtime::Buffer& buffer : buffers_) buffers.push_back(&buffer);
   const runtime::Segment segment{0, static_cast<std::uint32_t>(program.dispatches.size()), 0};
-  return runtime::Recording::create(*device_, program, {&segment, 1}, buffers);
+  return runtime::Recording::create(*device_, program, {&segment, 1}, buffers());
+}
+
+Result<runtime::Recording> GraphRun::record_cut(double bound_ns, const runtime::TimestampPool* timestamps) const {
+  return runtime::Recording::create(*device_, program_, graph::cut_segments(program_, device_->caps(), bound_ns), buffers(), timestamps);
+}
+
+std::vector<const runtime::Buffer*> GraphRun::buffers() const {
+  std::vector<const runtime::Buffer*> pointers;
+  for (const runtime::Buffer& buffer : buffers_) pointers.push_back(&buffer);
+  return pointers;
 }
 
 Status GraphRun::restore() {

@@ -1,4 +1,4 @@
-// A small graph on the device, ready to run: what measuring or checking one operator's kernel takes.
+// A graph on the device, ready to run: what measuring one operator's kernel takes, and evaluating a graph file.
 //
 // Owns a buffer for each storage and one for all activations, and the lowered Program; borrows the device. Not thread-safe.
 #pragma once
@@ -29,14 +29,18 @@ class GraphRun {
   const graph::Graph& graph() const { return graph_; }
   const runtime::Program& program() const { return program_; }
 
-  /// The Program, `runs` times one after the other, as one command buffer; this outlives it.
+  /// The Program, `runs` times one after the other, as one command buffer; this outlives it. There must be a dispatch.
   Result<runtime::Recording> record(std::uint32_t runs = 1) const;
+  /// The Program once, cut into command buffers of at most `bound_ns` of predicted time each, as a model's steps are. With
+  /// `timestamps`, the profiling recording (runtime/recording.h). There must be a dispatch.
+  Result<runtime::Recording> record_cut(double bound_ns, const runtime::TimestampPool* timestamps = nullptr) const;
   /// Puts the contents given to create() back, waiting until they are there: for kernels that change what they read.
   Status restore();
   /// What a storage that is no activation holds now.
   Result<std::vector<std::byte>> read(graph::StorageId id) const;
 
  private:
+  std::vector<const runtime::Buffer*> buffers() const;
   explicit GraphRun(runtime::Device& device) : device_(&device) {}
   Status place(const graph::LoweringOptions& options);
   Status make(graph::StorageId id, const runtime::Buffer& buffer);

@@ -18,7 +18,7 @@ namespace {
 
 /// Commands and flags of the contract that are not built yet.
 constexpr std::array kCommandsToCome = {"isa", "quantize", "chat"};
-constexpr std::array kFlagsToCome = {"--quarantine", "--graph"};
+constexpr std::array kFlagsToCome = {"--quarantine"};
 
 bool starts_with_flag(std::string_view argument, std::string_view flag) {
   return argument == flag || (argument.size() > flag.size() && argument.substr(0, flag.size()) == flag && argument[flag.size()] == '=');

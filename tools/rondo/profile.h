@@ -34,6 +34,8 @@ class Profile {
   bool wanted() const { return flags_.wanted(); }
   /// Takes what the session has profiled since. Cheap when profiling is off.
   void collect(Session& session);
+  /// Takes one that was profiled without a session.
+  void add(ProfiledStep step) { steps_.push_back(std::move(step)); }
   /// Prints GPU time by kernel on stderr, and writes the trace: Chrome's JSON, which Perfetto reads too. Errors: kIo.
   Status finish();
 

@@ -1,0 +1,245 @@
+#include "models/formats/graph_description.h"
+
+#include <algorithm>
+#include <cctype>
+#include <iterator>
+#include <limits>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "graph/block_format.h"
+#include "models/json.h"
+#include "models/printable.h"
+
+namespace rondo::models {
+
+namespace {
+
+using nlohmann::json;
+using Kind = GraphInputType::Kind;
+
+// Far above any network; passes over a graph look at each node's neighbours, some at all nodes.
+constexpr std::size_t kMaxNodes = 16'384;
+
+/// Operators of a Graph that a file can't have, and where they come from.
+constexpr struct {
+  const char* op;
+  const char* reason;
+} kNotInFiles[] = {{"step_begin", "belongs to sessions"},      {"sample", "belongs to sessions"}, {"step_end", "belongs to sessions"}, {"linear_glu", "is made by fusion of linear and glu"},
+                   {"rope_kv_write", "is made by fusion of rope and kv_write"}, {"copy", "is made where reshape needs it"}};
+
+std::string lower_case(std::string text) {
+  std::transform(text.begin(), text.end(), text.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return text;
+}
+
+/// The type called `name`; those with blocks in either case, as "q4_K" and "q4_k".
+std::optional<GraphInputType> find_input_type(const std::string& name) {
+  const GraphInputType plain[] = {{Kind::kFloat, graph::Type::kF32, SafetensorsDtype::kF32, "f32"},   {Kind::kFloat, graph::Type::kF16, SafetensorsDtype::kF16, "f16"},
+                                  {Kind::kFloat, graph::Type::kBF16, SafetensorsDtype::kBF16, "bf16"}, {Kind::kInteger, graph::Type::kI32, SafetensorsDtype::kI32, "i32"},
+                                  {Kind::kInteger, graph::Type::kI32, SafetensorsDtype::kI64, "i64"},  {Kind::kBool, graph::Type::kI32, SafetensorsDtype::kBool, "bool"}};
+  for (const GraphInputType& type : plain) {
+    if (name == type.name) return type;
+  }
+  for (int value = 0; value < static_cast<int>(graph::Type::kI32); ++value) {
+    const auto type = static_cast<graph::Type>(value);
+    const graph::BlockFormat* format = graph::find_block_format(type);
+    if (!format || format->block_elements == 1 || lower_case(name) != lower_case(graph::type_name(type))) continue;
+    return GraphInputType{Kind::kBlocks, type, SafetensorsDtype::kU8, graph::type_name(type)};
+  }
+  return std::nullopt;
+}
+
+Status invalid(std::string message) { return Status(StatusCode::kInvalidArgument, std::move(message)); }
+
+Status check_fields(const json& object, std::initializer_list<std::string_view> known, const std::string& what) {
+  for (const auto& field : *object.get_ptr<const json::object_t*>()) {
+    if (std::find(known.begin(), known.end(), field.first) != known.end()) continue;
+    return Status(StatusCode::kCorruptData, fmt::format("{}: field '{}' is unknown, expected {}", what, printable(field.first), fmt::join(known, ", ")));
+  }
+  return {};
+}
+
+/// A value as messages show it, cut short.
+std::string shown(const json& value) { return value.is_structured() ? std::string(value.type_name()) : printable(value.dump(-1, ' ', true)); }
+
+Result<std::vector<std::string>> read_names(const json& object, const char* field, const std::string& what) {
+  RONDO_ASSIGN(const json* array, find_array(object, field, what));
+  std::vector<std::string> names;
+  for (const json& value : *array->get_ptr<const json::array_t*>()) {
+    const auto* name = value.get_ptr<const json::string_t*>();
+    if (!name) return Status(StatusCode::kCorruptData, fmt::format("{}: '{}' holds {}, expected names", what, field, shown(value)));
+    names.push_back(*name);
+  }
+  return names;
+}
+
+Result<graph::Shape> read_shape(const json& object, const std::string& what) {
+  RONDO_ASSIGN(const json* array, find_array(object, "shape", what));
+  const auto& extents = *array->get_ptr<const json::array_t*>();
+  if (extents.empty() || extents.size() > static_cast<std::size_t>(graph::kMaxRank)) {
+    return invalid(fmt::format("{}: 'shape' has {} dimensions, expected 1 to {}", what, extents.size(), graph::kMaxRank));
+  }
+  graph::Shape shape;
+  constexpr std::uint64_t kMost = std::numeric_limits<std::int32_t>::max();
+  std::uint64_t n = 1;
+  for (const json& value : extents) {
+    const auto* extent = value.get_ptr<const json::number_unsigned_t*>();
+    if (!extent || *extent == 0) return invalid(fmt::format("{}: 'shape' holds {}, expected whole numbers of at least 1", what, shown(value)));
+    if (*extent > kMost / n) return invalid(fmt::format("{}: 'shape' has more than 2^31 - 1 elements", what));
+    n *= *extent;
+    shape[shape.rank++] = static_cast<std::int64_t>(*extent);
+  }
+  return shape;
+}
+
+Result<DescribedInput> read_input(const std::string& name, const json& value, std::string_view file) {
+  const std::string what = fmt::format("{}: input '{}'", file, printable(name));
+  RONDO_ASSIGN(const std::string type_name, find_string(value, "type", what));
+  RONDO_TRY(check_fields(value, {"type", "shape"}, what));
+  const std::optional<GraphInputType> type = find_input_type(type_name);
+  if (!type) return invalid(fmt::format("{}: type '{}' is unknown, expected f32, f16, bf16, i32, i64, bool or a weight type like q8_0", what, printable(type_name)));
+  RONDO_ASSIGN(const graph::Shape shape, read_shape(value, what));
+  if (type->kind == Kind::kBlocks) {
+    const std::uint32_t block = graph::find_block_format(type->type)->block_elements;
+    if (shape.last() % block != 0) return invalid(fmt::format("{}: 'shape' is {}, but rows of {} come in blocks of {}", what, to_string(shape), type->name, block));
+  }
+  return DescribedInput{name, *type, shape};
+}
+
+Result<graph::AttributeValue> read_attribute(const std::string& name, const json& value, const std::string& what) {
+  using graph::AttributeValue;
+  if (const auto* boolean = value.get_ptr<const json::boolean_t*>()) return AttributeValue(bool{*boolean});
+  if (const auto* text = value.get_ptr<const json::string_t*>()) return AttributeValue(std::string(*text));
+  if (const auto* real = value.get_ptr<const json::number_float_t*>()) return AttributeValue(double{*real});
+  const auto integer = [](const json& number) -> std::optional<std::int64_t> {
+    constexpr auto kMost = static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
+    if (const auto* natural = number.get_ptr<const json::number_unsigned_t*>()) return static_cast<std::int64_t>(std::min<std::uint64_t>(*natural, kMost));
+    if (const auto* negative = number.get_ptr<const json::number_integer_t*>()) return std::int64_t{*negative};
+    return std::nullopt;
+  };
+  if (const auto number = integer(value)) return AttributeValue(*number);
+  const auto* array = value.get_ptr<const json::array_t*>();
+  if (!array) return Status(StatusCode::kCorruptData, fmt::format("{}: attribute '{}' is {}, which no attribute is", what, printable(name), shown(value)));
+  std::vector<std::int64_t> list;
+  for (const json& element : *array) {
+    const auto number = integer(element);
+    if (!number) return Status(StatusCode::kCorruptData, fmt::format("{}: attribute '{}' holds {}, but lists are of integers", what, printable(name), shown(element)));
+    list.push_back(*number);
+  }
+  return AttributeValue(std::move(list));
+}
+
+Status check_operator(const std::string& op, const std::string& what) {
+  for (const auto& [name, reason] : kNotInFiles) {
+    if (op == name) return invalid(fmt::format("{}: operator '{}' {} and can't be in a file", what, op, reason));
+  }
+  return graph::named_inputs(op).empty() ? invalid(fmt::format("{}: there is no operator '{}'", what, printable(op))) : Status();
+}
+
+Result<DescribedNode> read_node(const json& value, std::size_t index, std::string_view file) {
+  std::string what = fmt::format("{}: node {}", file, index);
+  DescribedNode node;
+  RONDO_ASSIGN(node.op, find_string(value, "op", what));
+  RONDO_TRY(check_operator(node.op, what));
+  what += fmt::format(" ({})", node.op);
+  RONDO_TRY(check_fields(value, {"op", "inputs", "attributes", "outputs"}, what));
+  RONDO_ASSIGN(const json* inputs, find_object(value, "inputs", what));
+  for (const auto& input : *inputs->get_ptr<const json::object_t*>()) {
+    const auto* name = input.second.get_ptr<const json::string_t*>();
+    if (!name) return Status(StatusCode::kCorruptData, fmt::format("{}: input '{}' is {}, expected the name of a tensor", what, printable(input.first), shown(input.second)));
+    node.inputs.emplace_back(input.first, *name);
+  }
+  if (value.contains("attributes")) {
+    RONDO_ASSIGN(const json* attributes, find_object(value, "attributes", what));
+    for (const auto& attribute : *attributes->get_ptr<const json::object_t*>()) {
+      RONDO_ASSIGN(graph::AttributeValue read, read_attribute(attribute.first, attribute.second, what));
+      node.attributes.emplace_back(attribute.first, std::move(read));
+    }
+  }
+  RONDO_ASSIGN(node.outputs, read_names(value, "outputs", what));
+  return node;
+}
+
+/// Where each name comes from, and that it is there when it is read.
+class Names {
+ public:
+  Names(const GraphDescription& graph, std::string_view file) : graph_(graph), file_(file) {}
+
+  Status check() {
+    for (const DescribedInput& input : graph_.inputs) makers_.emplace(input.name, kInput);
+    for (std::size_t i = 0; i < graph_.nodes.size(); ++i) RONDO_TRY(add_outputs(i));
+    for (std::size_t i = 0; i < graph_.nodes.size(); ++i) RONDO_TRY(check_inputs(i));
+    return check_outputs();
+  }
+
+ private:
+  static constexpr std::ptrdiff_t kInput = -1;
+
+  Status refuse(std::size_t node, const std::string& message) const { return invalid(fmt::format("{}: node {} ({}): {}", file_, node, graph_.nodes[node].op, message)); }
+
+  Status add_outputs(std::size_t node) {
+    for (const std::string& name : graph_.nodes[node].outputs) {
+      const auto [made, is_new] = makers_.emplace(name, static_cast<std::ptrdiff_t>(node));
+      if (is_new) continue;
+      return refuse(node, made->second == kInput ? fmt::format("output '{}' has the name of an input", printable(name))
+                                                 : fmt::format("output '{}' is already made by node {}", printable(name), made->second));
+    }
+    return {};
+  }
+  Status check_inputs(std::size_t node) const {
+    for (const auto& [role, name] : graph_.nodes[node].inputs) {
+      const auto made = makers_.find(name);
+      if (made == makers_.end()) return refuse(node, fmt::format("input '{}' is '{}', which is neither an input of the graph nor made by a node", printable(role), printable(name)));
+      if (made->second < static_cast<std::ptrdiff_t>(node)) continue;
+      return refuse(node, fmt::format("input '{}' is '{}', which {}: a cycle, or nodes out of order", printable(role), printable(name),
+                                      made->second == static_cast<std::ptrdiff_t>(node) ? std::string("is its own output") : fmt::format("node {} makes later", made->second)));
+    }
+    return {};
+  }
+  Status check_outputs() const {
+    if (graph_.outputs.empty()) return invalid(fmt::format("{}: 'outputs' is empty, so there is nothing to compute", file_));
+    std::set<std::string_view> seen;
+    for (const std::string& name : graph_.outputs) {
+      if (!seen.insert(name).second) return invalid(fmt::format("{}: 'outputs' has '{}' twice", file_, printable(name)));
+      if (!makers_.contains(name)) return invalid(fmt::format("{}: output '{}' is made by no node", file_, printable(name)));
+    }
+    return {};
+  }
+
+  const GraphDescription& graph_;
+  std::string_view file_;
+  std::map<std::string_view, std::ptrdiff_t> makers_;  ///< a node's index, or kInput
+};
+
+}  // namespace
+
+Result<GraphDescription> parse_graph_description(std::string_view text, std::string_view file) {
+  RONDO_ASSIGN(const json document, parse_json(text, file));
+  const std::string what(file);
+  GraphDescription graph;
+  RONDO_ASSIGN(const json* inputs, find_object(document, "inputs", what));
+  RONDO_TRY(check_fields(document, {"inputs", "nodes", "outputs", "note"}, what));
+  if (has_field(document, "note")) RONDO_TRY(Status(find_string(document, "note", what).status()));
+  for (const auto& input : *inputs->get_ptr<const json::object_t*>()) {
+    RONDO_ASSIGN(DescribedInput read, read_input(input.first, input.second, file));
+    graph.inputs.push_back(std::move(read));
+  }
+  RONDO_ASSIGN(const json* nodes, find_array(document, "nodes", what));
+  const auto& list = *nodes->get_ptr<const json::array_t*>();
+  if (list.size() > kMaxNodes) return invalid(fmt::format("{}: 'nodes' has {} nodes, at most {} are there", file, list.size(), kMaxNodes));
+  for (const json& node : list) {
+    RONDO_ASSIGN(DescribedNode read, read_node(node, graph.nodes.size(), file));
+    graph.nodes.push_back(std::move(read));
+  }
+  RONDO_ASSIGN(graph.outputs, read_names(document, "outputs", what));
+  RONDO_TRY(Names(graph, file).check());
+  return graph;
+}
+
+}  // namespace rondo::models

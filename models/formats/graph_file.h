@@ -1,0 +1,53 @@
+// Operator graphs from files: graph.json says what is computed, a safetensors file holds the inputs.
+//
+// Owns the graph and what its storages hold before a run, on the host; knows no device. Reading trusts nothing: a file is
+// refused before more than the size of both files plus 64 MB is allocated. Pure but for the ByteSources; not thread-safe.
+#pragma once
+
+#include <cstddef>
+#include <map>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <rondo/byte_source.h>
+#include <rondo/status.h>
+
+#include "graph/graph.h"
+
+namespace rondo::models {
+
+/// Bytes of storages, as kernels read them; but weights as rows in the order of a GGUF file where it says so.
+using StorageBytes = std::map<graph::StorageId, std::vector<std::byte>>;
+
+/// A graph from a file, ready to be lowered or interpreted.
+struct GraphFile {
+  /// A tensor that the file asks for: what a node makes, a view, or an input that is changed in place.
+  struct Output {
+    std::string name;
+    graph::TensorId tensor = graph::kNone;
+  };
+  /// Storages of outputs are kOutput, unless they are inputs'. Its step state has active = 1 and all rows valid.
+  graph::Graph graph;
+  StorageBytes contents;  ///< of inputs and of the step state; weights as rows in file order
+  std::vector<Output> outputs;
+};
+
+/// Reads `description` (JSON) and its inputs out of `inputs` (safetensors). An input is stored as the nodes that read it take
+/// it, twice where they differ: floats as f32, weights as they are, caches padded to words, i64 and bool as i32.
+/// Errors, in one line that names file, node and field: those of parse_graph_description, what `infer` refuses, kNotFound
+/// (a tensor is missing), kInvalidArgument (another shape or dtype than the graph says, ids, positions, lengths and rows
+/// outside of what they count), kCorruptData (the safetensors file), kUnsupported (q8_0 caches), or the sources' own.
+Result<GraphFile> read_graph_file(const ByteSource& description, const ByteSource& inputs);
+
+/// The contents with weights packed into planes (graph/block_format.h), which leaves `file` without any.
+StorageBytes take_kernel_contents(GraphFile& file);
+
+/// Runs the graph on the CPU with the operators' references and returns what the outputs' storages hold then. Errors:
+/// those of graph::interpret.
+Result<StorageBytes> interpret_graph_file(GraphFile file);
+
+/// The elements of `tensor` in row-major order without gaps, out of the bytes of its storage. Not for weights.
+std::vector<std::byte> dense_elements(const graph::Tensor& tensor, std::span<const std::byte> storage);
+
+}  // namespace rondo::models

@@ -1,0 +1,282 @@
+// rondo eval --graph: what comes out of every kind of output, on the device, without fusion and by reference; and what is
+// refused, in one line, quickly, in little memory and without touching what is there.
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "graph/float16.h"
+#include "models/formats/safetensors.h"
+#include "tests/support/command_runner.h"
+#include "tests/support/safetensors_bytes.h"
+#include "tests/support/test_data.h"
+
+namespace rondo {
+namespace {
+
+using models::SafetensorsDtype;
+using testing::Arguments;
+using testing::bytes_of_values;
+using testing::CommandInput;
+using testing::CommandResult;
+using testing::expect_error;
+using testing::FileTensor;
+using testing::TemporaryFolder;
+
+std::vector<float> wave(std::size_t n, float step) {
+  std::vector<float> values(n);
+  for (std::size_t i = 0; i < n; ++i) values[i] = std::sin(step * static_cast<float>(i) + 0.3f);
+  return values;
+}
+
+std::string halves(const std::vector<float>& values) {
+  std::vector<std::uint16_t> bits;
+  for (float value : values) bits.push_back(graph::float_to_half(value));
+  return bytes_of_values(bits);
+}
+
+CommandResult evaluate(const TemporaryFolder& folder, const Arguments& more = {}) {
+  Arguments all = {"eval", "--graph", folder.path("g.json"), "--inputs", folder.path("in.safetensors"), "--outputs", folder.path("out.safetensors")};
+  all.insert(all.end(), more.begin(), more.end());
+  return testing::run_device_command(all);
+}
+
+/// On the CPU, where Vulkan finds no driver.
+CommandResult evaluate_reference(const TemporaryFolder& folder) {
+  CommandInput input;
+  input.arguments = {"eval", "--graph", folder.path("g.json"), "--inputs", folder.path("in.safetensors"), "--outputs", folder.path("out.safetensors"), "--reference"};
+  input.environment = {{"VK_ICD_FILENAMES", "/nonexistent"}, {"VK_DRIVER_FILES", "/nonexistent"}};
+  return testing::run_command(input);
+}
+
+struct Output {
+  SafetensorsDtype dtype;
+  std::vector<std::uint64_t> shape;
+  std::vector<float> values;
+};
+
+std::map<std::string, Output> read_outputs(const TemporaryFolder& folder) {
+  const auto source = open_file(folder.path("out.safetensors"));
+  if (!source.ok()) {
+    ADD_FAILURE() << source.status().message();
+    return {};
+  }
+  const auto file = models::SafetensorsFile::parse(*source);
+  if (!file.ok()) {
+    ADD_FAILURE() << file.status().message();
+    return {};
+  }
+  std::map<std::string, Output> outputs;
+  for (const models::SafetensorsEntry& entry : file->entries()) {
+    Output& output = outputs[entry.name];
+    output = {entry.dtype, entry.shape, {}};
+    if (entry.dtype == SafetensorsDtype::kI32) {
+      const std::vector<std::int64_t> values = file->read_i64(*source, entry.name).value();
+      output.values.assign(values.begin(), values.end());
+    } else {
+      output.values = file->read_f32(*source, entry.name).value();
+    }
+  }
+  return outputs;
+}
+
+/// Normalised mean squared error.
+double error_of(const std::vector<float>& found, const std::vector<float>& expected) {
+  if (found.size() != expected.size()) return INFINITY;
+  double difference = 0, power = 0;
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    const double e = expected[i], d = found[i] - e;
+    difference += d * d;
+    power += e * e;
+  }
+  return power > 0 ? difference / power : difference;
+}
+
+/// A step of attention: q, k and v in one tensor, RoPE, both caches written in place (f16, rows of 6), attention, a linear of
+/// q8_0 with the input as residual, GLU of bf16 and f32 weights, the best output and views.
+void write_layer(const TemporaryFolder& folder) {
+  std::string q8;
+  for (int block = 0; block < 12; ++block) {
+    q8 += halves({0.01f * static_cast<float>(block + 1)});
+    for (int i = 0; i < 32; ++i) q8 += static_cast<char>(i * 7 % 23 - 11);
+  }
+  std::vector<std::uint16_t> upper;
+  for (float value : wave(8 * 12, 0.7f)) upper.push_back(static_cast<std::uint16_t>(std::bit_cast<std::uint32_t>(value) >> 16));
+  folder.write("in.safetensors",
+               testing::safetensors_bytes({{"x", "F16", {1, 3, 32}, halves(wave(96, 0.37f))},
+                                           {"wqkv", "F32", {24, 32}, bytes_of_values(wave(24 * 32, 0.11f))},
+                                           {"wo", "U8", {12, 34}, q8},
+                                           {"wa", "BF16", {8, 12}, bytes_of_values(upper)},
+                                           {"wb", "F32", {8, 12}, bytes_of_values(wave(8 * 12, 0.9f))},
+                                           {"residual", "F32", {1, 3, 12}, bytes_of_values(wave(36, 0.5f))},
+                                           {"positions", "I64", {3}, bytes_of_values<std::int64_t>({4, 5, 6})},
+                                           {"start", "I32", {1}, bytes_of_values<std::int32_t>({4})},
+                                           {"lengths", "I32", {1}, bytes_of_values<std::int32_t>({7})},
+                                           {"kc", "F16", {1, 2, 9, 5}, halves(wave(90, 0.21f))},
+                                           {"vc", "F16", {1, 2, 9, 5}, halves(wave(90, 0.23f))}}));
+  const auto heads = [](const std::string& name, int first, int width) {
+    return R"({"op":"slice","inputs":{"input":"qkv"},"attributes":{"starts":[0,0,)" + std::to_string(first) + R"(],"ends":[1,3,)" + std::to_string(first + 2 * width) +
+           R"(]},"outputs":[")" + name + R"(0"]},{"op":"reshape","inputs":{"input":")" + name + R"(0"},"attributes":{"shape":[1,3,2,)" + std::to_string(width) + R"(]},"outputs":[")" + name +
+           R"(1"]},{"op":"transpose","inputs":{"input":")" + name + R"(1"},"attributes":{"permutation":[0,2,1,3]},"outputs":[")" + name + R"(2"]},)";
+  };
+  // Heads of 4 in q and k, of 5 in the caches: padded, so that the values' rows are odd.
+  folder.write(
+      "g.json",
+      std::string(R"({"note":"a layer","inputs":{"x":{"type":"f16","shape":[1,3,32]},"wqkv":{"type":"f32","shape":[24,32]},"wo":{"type":"q8_0","shape":[12,32]},)"
+                  R"("wa":{"type":"bf16","shape":[8,12]},"wb":{"type":"f32","shape":[8,12]},"residual":{"type":"f32","shape":[1,3,12]},"positions":{"type":"i64","shape":[3]},)"
+                  R"("start":{"type":"i32","shape":[1]},"lengths":{"type":"i32","shape":[1]},"kc":{"type":"f16","shape":[1,2,9,5]},"vc":{"type":"f16","shape":[1,2,9,5]}},"nodes":[)"
+                  R"({"op":"linear","inputs":{"input":"x","weight":"wqkv"},"outputs":["qkv"]},)") +
+          heads("q", 0, 4) + heads("k", 8, 4) + heads("v", 16, 4) +
+          R"({"op":"rope","inputs":{"input":"q2","positions":"positions"},"outputs":["q3"]},{"op":"rope","inputs":{"input":"k2","positions":"positions"},"outputs":["k3"]},)"
+          R"({"op":"pad","inputs":{"input":"q3"},"attributes":{"after":[0,0,0,1]},"outputs":["q4"]},{"op":"pad","inputs":{"input":"k3"},"attributes":{"after":[0,0,0,1]},"outputs":["k4"]},)"
+          R"({"op":"pad","inputs":{"input":"v2"},"attributes":{"after":[0,0,0,1],"value":0.5},"outputs":["v4"]},)"
+          R"({"op":"kv_write","inputs":{"cache":"kc","update":"k4","start":"start"},"outputs":["kc1"]},{"op":"kv_write","inputs":{"cache":"vc","update":"v4","start":"start"},"outputs":[]},)"
+          R"({"op":"attention","inputs":{"query":"q4","key":"kc1","value":"vc","query_offset":"start","lengths":"lengths"},"attributes":{"causal":true},"outputs":["a"]},)"
+          R"({"op":"linear","inputs":{"input":"x","weight":"wo"},"outputs":["o"]},{"op":"add","inputs":{"a":"residual","b":"o"},"outputs":["r"]},)"
+          R"({"op":"linear","inputs":{"input":"r","weight":"wa"},"attributes":{"activation":"gelu"},"outputs":["ga"]},{"op":"linear","inputs":{"input":"r","weight":"wb"},"outputs":["gb"]},)"
+          R"({"op":"glu","inputs":{"gate":"ga","up":"gb"},"outputs":["g"]},{"op":"argmax","inputs":{"input":"g"},"outputs":["best"]},)"
+          R"({"op":"transpose","inputs":{"input":"g"},"attributes":{"permutation":[2,0,1]},"outputs":["gt"]},)"
+          R"({"op":"slice","inputs":{"input":"positions"},"attributes":{"starts":[1],"ends":[3]},"outputs":["later"]}],)"
+          R"("outputs":["g","gt","best","later","a","kc","vc","kc1"]})");
+}
+
+TEST(EvalGraphTest, DeviceFusedOrNotAgreesWithTheReference) {
+  const TemporaryFolder folder;
+  write_layer(folder);
+  testing::expect_done(evaluate_reference(folder));
+  const std::map<std::string, Output> expected = read_outputs(folder);
+  ASSERT_EQ(expected.size(), 8U);
+  EXPECT_EQ(expected.at("g").shape, (std::vector<std::uint64_t>{1, 3, 8}));
+  EXPECT_EQ(expected.at("gt").shape, (std::vector<std::uint64_t>{8, 1, 3}));
+  EXPECT_EQ(expected.at("gt").values[1], expected.at("g").values[8]);
+  EXPECT_EQ(expected.at("best").dtype, SafetensorsDtype::kI32);
+  EXPECT_EQ(expected.at("later").values, (std::vector<float>{5, 6}));
+  EXPECT_EQ(expected.at("kc").dtype, SafetensorsDtype::kF16);
+  EXPECT_EQ(expected.at("kc").shape, (std::vector<std::uint64_t>{1, 2, 9, 5}));
+  EXPECT_EQ(expected.at("kc").values, expected.at("kc1").values);
+  EXPECT_EQ(expected.at("vc").values[4 * 5 + 4], 0.5f);  // the first row written, its padding
+  EXPECT_EQ(expected.at("vc").values[3 * 5], graph::half_to_float(graph::float_to_half(wave(90, 0.23f)[15])));
+  for (const Arguments& flags : {Arguments{}, {"--no-fusion"}, {"--segment-us", "0.001"}, {"--kernel", "linear=vector"}, {"--kernel", "attention=tiled"}, {"--as", "baseline"}}) {
+    const CommandResult result = evaluate(folder, flags);
+    testing::expect_done(result);
+    EXPECT_EQ(result.out, "");
+    const std::map<std::string, Output> found = read_outputs(folder);
+    ASSERT_EQ(found.size(), expected.size());
+    for (const auto& [name, output] : expected) {
+      EXPECT_EQ(found.at(name).dtype, output.dtype) << name;
+      EXPECT_EQ(found.at(name).shape, output.shape) << name;
+      // f16 keys of the device may round the other way: 1e-6 as for all f16 values.
+      EXPECT_LT(error_of(found.at(name).values, output.values), name == "g" || name == "gt" ? 1e-11 : 1e-6) << name << (flags.empty() ? "" : " " + flags[0]);
+    }
+  }
+}
+
+TEST(EvalGraphTest, ABoundRejectsWhatAnotherWeightGives) {
+  const TemporaryFolder folder;
+  write_layer(folder);
+  testing::expect_done(evaluate_reference(folder));
+  const std::vector<float> expected = read_outputs(folder).at("g").values;
+  std::string graph = testing::read_whole_file(folder.path("g.json"));
+  graph.replace(graph.find(R"("weight":"wb")"), 13, R"("weight":"wa")");
+  folder.write("g.json", graph);
+  testing::expect_done(evaluate_reference(folder));
+  EXPECT_GT(error_of(read_outputs(folder).at("g").values, expected), 1e-4);
+}
+
+TEST(EvalGraphTest, TimingsAndTrace) {
+  const TemporaryFolder folder;
+  write_layer(folder);
+  const CommandResult result = evaluate(folder, {"--timings", "--trace", folder.path("t.json")});
+  testing::expect_done(result);
+  for (const char* part : {"1 profiled steps", "| graph", "attention", "kv_write", "argmax"}) EXPECT_NE(result.err.find(part), std::string::npos) << part << "\n" << result.err;
+  const std::vector<std::string> names = folder.names();
+  EXPECT_EQ(std::count(names.begin(), names.end(), "t.json"), 1);
+}
+
+const std::string kRelu = R"({"inputs":{"x":{"type":"f32","shape":[2,3]}},"nodes":[{"op":"relu","inputs":{"input":"x"},"outputs":["y"]}],"outputs":["y"]})";
+
+void write_relu(const TemporaryFolder& folder) {
+  folder.write("g.json", kRelu);
+  folder.write("in.safetensors", testing::safetensors_bytes({{"x", "F32", {2, 3}, bytes_of_values<float>({-1, 2, -3, 4, -5, 6})}}));
+}
+
+TEST(EvalGraphTest, OnlyViewsTakeNoDispatch) {
+  const TemporaryFolder folder;
+  write_relu(folder);
+  folder.write("g.json", R"({"inputs":{"x":{"type":"f32","shape":[2,3]}},"nodes":[{"op":"transpose","inputs":{"input":"x"},"attributes":{"permutation":[1,0]},"outputs":["y"]}],"outputs":["y"]})");
+  for (const Arguments& flags : {Arguments{}, {"--timings"}}) {
+    testing::expect_done(evaluate(folder, flags));
+    EXPECT_EQ(read_outputs(folder).at("y").values, (std::vector<float>{-1, 4, 2, -5, -3, 6}));
+  }
+}
+
+/// The device and the reference must refuse it in the same words, quickly and in little memory, and leave all files alone.
+void expect_refused(const TemporaryFolder& folder, const std::vector<std::string>& parts) {
+  folder.write("out.safetensors", "old");
+  const std::vector<std::string> before = folder.names();
+  const CommandResult device = evaluate(folder), reference = evaluate_reference(folder);
+  for (const CommandResult& result : {device, reference}) {
+    expect_error(result, 1, parts);
+    const std::uint64_t files = testing::read_whole_file(folder.path("g.json")).size() + testing::read_whole_file(folder.path("in.safetensors")).size();
+    EXPECT_LT(result.peak_bytes, files + (std::uint64_t{64} << 20));
+  }
+  EXPECT_EQ(device.err, reference.err);
+  EXPECT_EQ(testing::read_whole_file(folder.path("out.safetensors")), "old");
+  EXPECT_EQ(folder.names(), before);
+}
+
+TEST(EvalGraphErrorTest, RefusedBeforeAnyWork) {
+  const TemporaryFolder folder;
+  write_relu(folder);
+  testing::expect_done(evaluate(folder));
+  EXPECT_EQ(read_outputs(folder).at("y").values, (std::vector<float>{0, 2, 0, 4, 0, 6}));
+  const auto graph = [&](const std::string& from, const std::string& to) {
+    std::string text = kRelu;
+    folder.write("g.json", text.replace(text.find(from), from.size(), to));
+  };
+  graph("relu", "relux");
+  expect_refused(folder, {"g.json", "node 0", "'relux'"});
+  graph("[2,3]", "[3,2]");
+  expect_refused(folder, {"in.safetensors", "'x'", "(2, 3)", "(3, 2)"});
+  graph("[2,3]", "[2147483647,2147483647,2147483647]");
+  expect_refused(folder, {"g.json", "'x'", "'shape'"});
+  graph("[2,3]", "[1e300]");
+  expect_refused(folder, {"g.json", "'x'", "'shape'"});
+  graph(R"("input":"x")", R"("input":"y")");
+  expect_refused(folder, {"g.json", "node 0 (relu)", "cycle"});
+  graph("[2,3]", std::string(100000, '['));
+  expect_refused(folder, {"g.json", "nested"});
+  graph("[2,3]", "[" + std::string(15 << 20, ' ') + "2,3");
+  expect_refused(folder, {"g.json"});
+  folder.write("g.json", "");
+  expect_refused(folder, {"g.json", "not valid JSON"});
+  folder.write("g.json", kRelu);
+  folder.write("in.safetensors", testing::safetensors_bytes({{"x", "F16", {2, 3}, std::string(12, '\0')}}));
+  expect_refused(folder, {"in.safetensors", "'x'", "F16", "F32"});
+  folder.write("in.safetensors", std::string("\xff\xff\xff\xff\xff\xff\xff\x7f{}", 10));
+  expect_refused(folder, {"in.safetensors", "header"});
+}
+
+TEST(EvalGraphErrorTest, FilesThatAreNotThereAndKernelsThatAreNot) {
+  const TemporaryFolder folder;
+  write_relu(folder);
+  expect_error(evaluate(folder, {"--kernel", "relu=wide"}), 1, {"kernel relu=wide", "relu has the kernels"});
+  expect_error(evaluate(folder, {"--trace", folder.path("no/such.json")}), 1, {"--trace"});
+  Arguments arguments = {"eval", "--graph", folder.path("absent.json"), "--inputs", folder.path("in.safetensors"), "--outputs", folder.path("o")};
+  expect_error(testing::run_command(arguments), 1, {"absent.json"});
+  arguments[2] = folder.path("g.json");
+  arguments[4] = folder.path("absent.safetensors");
+  expect_error(testing::run_command(arguments), 1, {"absent.safetensors"});
+  arguments[4] = folder.path("in.safetensors");
+  arguments[6] = folder.path("no/such/folder");
+  expect_error(testing::run_device_command(arguments), 1, {"no/such/folder"});
+  EXPECT_EQ(folder.names(), (std::vector<std::string>{"g.json", "in.safetensors"}));
+}
+
+}  // namespace
+}  // namespace rondo
