@@ -30,8 +30,9 @@ layout(std430, set = 0, binding = 5) readonly buffer Lengths { int lengths[]; };
 layout(std430, set = 0, binding = 5) readonly buffer Mask { uint mask[]; };
 layout(std430, set = 0, binding = 6) writeonly buffer Output { float values[]; };
 
-const float kLowest = -3.2e38;        // of a key that is not allowed
-const float kLowestAllowed = -3e38;  // whatever a mask adds
+const float kLowest = -3.3e38;         // of a key that is not allowed
+const float kMinusInfinity = -3.1e38;  // of a key that is, where query or key hold an infinity
+const float kLowestAllowed = -3e38;    // whatever a mask adds
 const uint kBlock = 64u;
 // kTile times the width of a head is at most 1024: the host chooses kTile so.
 shared float queries_tile[1024];
@@ -113,7 +114,7 @@ float finished_score(float product, Rows rows, uint r, int j) {
       score += uintBitsToFloat(word);
     }
   }
-  if (score < kLowestAllowed) score = kLowestAllowed;  // NaN stays one
+  if (score < kLowestAllowed) score = isinf(product) ? kMinusInfinity : kLowestAllowed;  // NaN stays one
   return allowed ? score : kLowest;
 }
 
@@ -197,7 +198,7 @@ void weigh(uint n_keys) {
     for (uint r = 0u; r < kTile; ++r) {
       const float value = weights[r * kBlock + j];
       // A masked key weighs nothing; a NaN stays one.
-      const float weight = value > kLowest ? exp(value - row_max[r]) : (isnan(value) ? value : 0.0);
+      const float weight = value >= kLowestAllowed ? exp(value - row_max[r]) : (isnan(value) ? value : 0.0);
       weights[r * kBlock + j] = weight;
       total[r] += weight;
     }
@@ -246,7 +247,8 @@ void write_rows(Rows rows) {
     const uint out_row = (rows.sequence * p.queries + row / p.group) * p.heads + p.first_head + rows.kv_head * p.group + row % p.group;
     const float sum = sums[r * rows.value_width + e];
     if (kSplit == 0u) {
-      values[out_row * p.value_dim + e] = row_sum[r] == 0.0 ? 0.0 : sum / row_sum[r];
+      // Zeros where no key is allowed; 0 / 0 where all scores are minus infinity.
+      values[out_row * p.value_dim + e] = row_sum[r] == 0.0 && row_max[r] == kLowest ? 0.0 : sum / row_sum[r];
     } else {
       const uint to = (out_row * p.n_splits + gl_WorkGroupID.z) * (p.value_dim + 2u);
       values[to + e] = sum;

@@ -9,7 +9,7 @@ layout(local_size_x_id = 0) in;
 layout(std430, set = 0, binding = 1) readonly buffer Partials { float partials[]; };
 layout(std430, set = 0, binding = 2) writeonly buffer Output { float values[]; };
 
-const float kLowest = -3.2e38;
+const float kLowest = -3.3e38;  // attention.comp
 
 void main() {
   const uint out_row = gl_WorkGroupID.y;
@@ -29,5 +29,5 @@ void main() {
     sum += scale * partials[at + s * stride + e];
     weight += scale * l;
   }
-  values[out_row * p.value_dim + e] = weight == 0.0 ? 0.0 : sum / weight;
+  values[out_row * p.value_dim + e] = weight == 0.0 && highest == kLowest ? 0.0 : sum / weight;
 }

@@ -31,7 +31,7 @@ layout(std430, set = 0, binding = 5) readonly buffer Lengths { int lengths[]; };
 layout(std430, set = 0, binding = 6) writeonly buffer Output { float values[]; };
 layout(std430, set = 0, binding = 6) writeonly buffer Output4 { vec4 values4[]; };
 
-const float kLowest = -3.2e38;
+const float kLowest = -3.3e38, kMinusInfinity = -3.1e38, kLowestAllowed = -3e38;  // as in attention.comp
 const uint kKeys = 4u;  // of a lane in a block
 const uint kBlock = kKeys * kWidth;
 const uint kLoads = kWidth < 8u ? 8u / kWidth : 1u;  // vectors that a lane loads of 32 columns of a query
@@ -158,7 +158,9 @@ void weigh(uint block) {
     float highest = kLowest;
     [[unroll]] for (uint j = 0u; j < kKeys; ++j) {
       const bool allowed = block * kBlock + j * kWidth + lane < row_reach[r];
-      const float score = allowed ? scores[r * kKeys + j] * p.scale : kLowest;
+      float score = scores[r * kKeys + j] * p.scale;
+      if (score < kLowestAllowed) score = isinf(score) ? kMinusInfinity : kLowestAllowed;  // NaN stays one
+      if (!allowed) score = kLowest;
       scores[r * kKeys + j] = score;
       highest = max(highest, score);
     }
@@ -170,7 +172,7 @@ void weigh(uint block) {
     [[unroll]] for (uint j = 0u; j < kKeys; ++j) {
       const float score = scores[r * kKeys + j];
       // A masked key weighs nothing; a NaN stays one.
-      const float weight = score > kLowest ? exp(score - highest) : (isnan(score) ? score : 0.0);
+      const float weight = score >= kLowestAllowed ? exp(score - highest) : (isnan(score) ? score : 0.0);
       scores[r * kKeys + j] = weight;
       row_sum[r] += weight;
     }
@@ -214,8 +216,9 @@ void write_rows() {
       const vec4 low = sums[(r * kUnits + unit) * 2u], high = sums[(r * kUnits + unit) * 2u + 1u];
       if (kSplit == 0u) {
         const uint to = (out_row * p.value_dim + e) >> 2;
-        values4[to] = total == 0.0 ? vec4(0.0) : low / total;
-        values4[to + 1u] = total == 0.0 ? vec4(0.0) : high / total;
+        const bool nothing = total == 0.0 && row_max[r] == kLowest;
+        values4[to] = nothing ? vec4(0.0) : low / total;
+        values4[to + 1u] = nothing ? vec4(0.0) : high / total;
       } else {
         const uint to = (out_row * p.n_splits + gl_WorkGroupID.z) * (p.value_dim + 2u) + e;
         [[unroll]] for (uint c = 0u; c < 4u; ++c) {

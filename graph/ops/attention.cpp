@@ -41,11 +41,15 @@ Status infer(Graph& graph, Node& node) {
   RONDO_TRY(check_input_count(node, kAttentionFileInputs));
   RONDO_TRY(check_tensor(graph, node.inputs[kQuery], "query", Type::kF32, 4, 4));
   if (node.inputs[kKey] == kNone || node.inputs[kValue] == kNone) return refuse("key or value is missing");
+  make_columns_dense(graph, node.inputs[kQuery]);
+  for (const AttentionInput input : {kKey, kValue}) {
+    const Tensor& tensor = graph.tensor(node.inputs[input]);
+    if (tensor.type == Type::kF32 && tensor.shape.rank == 4) make_columns_dense(graph, node.inputs[input]);
+  }
   RONDO_TRY(check_keys(graph, node.inputs[kKey], "key"));
   RONDO_TRY(check_keys(graph, node.inputs[kValue], "value"));
   const Tensor& query = graph.tensor(node.inputs[kQuery]);
   const Shape q = query.shape, k = graph.tensor(node.inputs[kKey]).shape, v = graph.tensor(node.inputs[kValue]).shape;
-  if (query.strides[3] != 1) return refuse("query must be dense in its last dimension");
   if (graph.tensor(node.inputs[kKey]).type != graph.tensor(node.inputs[kValue]).type) return refuse("key and value differ in type");
   RONDO_TRY(check_shape(graph, node.inputs[kKey], "key", {q[0], k[1], k[2], q[3]}));
   RONDO_TRY(check_shape(graph, node.inputs[kValue], "value", {q[0], k[1], k[2], v[3]}));

@@ -25,15 +25,20 @@ class Attention {
     const std::int64_t g = h / (query_.dim(1) / key_.dim(1));
     const std::int64_t position = (has(kOffset) ? view(kOffset).int_at(b) : key_.dim(2) - query_.dim(2)) + i;
     const std::int64_t length = has(kLengths) ? std::min<std::int64_t>(view(kLengths).int_at(b), key_.dim(2)) : key_.dim(2);
-    constexpr double kNotAllowed = -std::numeric_limits<double>::infinity();
     std::vector<double> scores;
-    double highest = has(kSinks) ? view(kSinks).at(h) : kNotAllowed;
+    std::vector<bool> seen;
+    double highest = has(kSinks) ? view(kSinks).at(h) : -std::numeric_limits<double>::infinity();
     for (std::int64_t j = 0; j < length; ++j) {
-      scores.push_back(allowed(j, position) ? score(b, h, g, i, j, position) : kNotAllowed);
-      highest = std::max(highest, scores.back());
+      seen.push_back(allowed(j, position) && !hidden(b, h, i, j));
+      scores.push_back(seen.back() ? score(b, h, g, i, j, position) : 0);
+      if (seen.back()) highest = std::max(highest, scores.back());
     }
     double total = has(kSinks) ? std::exp(static_cast<double>(view(kSinks).at(h)) - highest) : 0;
-    for (double& weight : scores) total += weight = weight == kNotAllowed ? 0 : std::exp(weight - highest);
+    bool any = has(kSinks);
+    for (std::size_t j = 0; j < scores.size(); ++j) {
+      total += scores[j] = seen[j] ? std::exp(scores[j] - highest) : 0;
+      any = any || seen[j];
+    }
     for (std::int64_t e = 0; e < value_.dim(3); ++e) {
       double sum = 0;
       for (std::size_t j = 0; j < scores.size(); ++j) {
@@ -43,7 +48,7 @@ class Attention {
         if (has(kRelativeValue)) element += view(kRelativeValue).at(relative_row(kRelativeValue, key - position), e);
         sum += scores[j] * element;
       }
-      output.set(total == 0 ? 0.0f : static_cast<float>(sum / total), b, h, i, e);
+      output.set(any ? static_cast<float>(sum / total) : 0.0f, b, h, i, e);
     }
   }
 
@@ -82,16 +87,24 @@ class Attention {
       s += view(kBias).at(relative_bucket(steps, n, attributes_.max_distance) + (ahead ? n : 0), h);
     }
     if (has(kSlopes)) s += static_cast<double>(view(kSlopes).at(h)) * static_cast<double>(j - position);
-    return has(kMask) ? masked(s, {b, h, i, j}) : s;
+    return has(kMask) && !mask_is_boolean() ? s + mask_at(b, h, i, j) : s;
   }
 
-  double masked(double s, const std::array<std::int64_t, 4>& at) {
+  bool mask_is_boolean() const { return tensors_.graph().tensor(node_.inputs[kMask]).type == Type::kI32; }
+
+  /// By a false, or by minus infinity.
+  bool hidden(std::int64_t b, std::int64_t h, std::int64_t i, std::int64_t j) {
+    if (!has(kMask)) return false;
+    return mask_at(b, h, i, j) == (mask_is_boolean() ? 0 : -std::numeric_limits<double>::infinity());
+  }
+
+  double mask_at(std::int64_t b, std::int64_t h, std::int64_t i, std::int64_t j) {
     const HostView mask = view(kMask);
+    const std::array<std::int64_t, 4> at = {b, h, i, j};
     std::array<std::int64_t, 4> index{};
     const int rank = mask.shape().rank;
     for (int axis = 0; axis < rank; ++axis) index[static_cast<std::size_t>(axis)] = mask.dim(axis) == 1 ? 0 : at[static_cast<std::size_t>(4 - rank + axis)];
-    if (tensors_.graph().tensor(node_.inputs[kMask]).type != Type::kI32) return s + static_cast<double>(mask.at(index[0], index[1], index[2], index[3]));
-    return mask.at(index[0], index[1], index[2], index[3]) != 0 ? s : -std::numeric_limits<double>::infinity();
+    return mask.at(index[0], index[1], index[2], index[3]);
   }
 
   const Node& node_;

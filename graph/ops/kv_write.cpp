@@ -18,10 +18,10 @@ Status infer(Graph& graph, Node& node) {
   RONDO_TRY(check_input_count(node, kInputs));
   RONDO_TRY(check_cache(graph, node.inputs[kCache], "cache"));
   RONDO_TRY(check_tensor(graph, node.inputs[kUpdate], "update", Type::kF32, 4, 4));
+  make_columns_dense(graph, node.inputs[kUpdate]);
   const Shape& cache = graph.tensor(node.inputs[kCache]).shape;
   const Tensor& update = graph.tensor(node.inputs[kUpdate]);
   RONDO_TRY(check_shape(graph, node.inputs[kUpdate], "update", {cache[0], cache[1], update.shape[2], cache[3]}));
-  if (update.strides[3] != 1) return refuse("update must be dense in its last dimension");
   RONDO_TRY(check_per_sequence(graph, node.inputs[kStart], "start", cache[0]));
   return node.inputs[kCount] == kNone ? Status() : check_per_sequence(graph, node.inputs[kCount], "count", cache[0]);
 }

@@ -8,7 +8,7 @@
 
 #include "graph/cache_layout.h"
 #include "graph/float16.h"
-#include "tests/support/op_case.h"
+#include "tools/check/op_case.h"
 
 namespace rondo::graph {
 namespace {
@@ -35,7 +35,7 @@ TEST(CacheLayoutTest, RowsArePaddedAndScalesFollow) {
 /// Of all halves the scale is the nearest to the largest magnitude over 127, ties to even: products of halves and 127 are exact.
 TEST(QuantizeGroupTest, TheScaleIsTheNearestHalf) {
   std::vector<float> magnitudes = {0x1p-19f, 0x1.fcp-19f, 127 * 0x1p-25f, 0x1.fc0002p-19f, 127 * 0x1p-24f, 127 * 65504.0f, std::nextafter(127 * 65520.0f, 0.0f)};
-  for (const float value : tests::random_values(20000, 3)) magnitudes.push_back(std::abs(value) * std::ldexp(1.0f, static_cast<int>(magnitudes.size() % 43) - 20));
+  for (const float value : check::random_values(20000, 3)) magnitudes.push_back(std::abs(value) * std::ldexp(1.0f, static_cast<int>(magnitudes.size() % 43) - 20));
   for (std::uint32_t half = 1; half < 0x7bffu; half += 3) {  // ties, which have 19 bits
     magnitudes.push_back(127 * (half_to_float(static_cast<std::uint16_t>(half)) + half_to_float(static_cast<std::uint16_t>(half + 1))) / 2);
   }

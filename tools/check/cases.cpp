@@ -134,7 +134,7 @@ constexpr std::string_view kCases[] = {
     "attention query (1, 3, 2, 32), key f32 (1, 1, {size}, 32), value f32 (1, 1, {size}, 32)",
     "attention query (2, 6, 7, 40), key f16 (2, 3, 41, 40), value f16 (2, 3, 41, 24), query_offset [34, 3], lengths [41, 10], causal",
     "attention query (2, 2, 3, 72), key f32 (2, 2, 41, 72), value f32 (2, 2, 41, 72), lengths [41, 0]",
-    "attention query (1, 2, 3, 80) sliced, key f32 (1, 2, 41, 80) sliced, value f32 (1, 2, 41, 80) sliced",
+    "attention query (1, 2, 3, 80) transposed, key f32 (1, 2, 41, 80) sliced, value f32 (1, 2, 41, 80) sliced",
     "attention query (1, 1, 3, 128), key f16 (1, 1, 89, 128), value f16 (1, 1, 89, 128), scale 1",
     "attention query (1, 1, 2, 256), key f16 (1, 1, 41, 256), value f16 (1, 1, 41, 256)",
     "attention query (2, 4, 7, 16), key f16 (2, 2, 41, 16), value f16 (2, 2, 41, 24), mask bool (7, 41)",
