@@ -92,7 +92,7 @@ float finished_score(float product, Rows rows, uint r, int j) {
     const uint at = relative_keys_at() + relative_row(distance, kRadii & 0xffffu) * p.head_dim;
     for (uint d = 0u; d < p.head_dim; ++d) score += queries_tile[r * rows.query_width + d] * tables[at + d];
   }
-  if (has(RONDO_ATTENTION_SOFTCAP)) score = p.softcap * tanh(clamp(score / p.softcap, -15.0, 15.0));
+  if (has(RONDO_ATTENTION_SOFTCAP)) score = isnan(score) ? score : p.softcap * tanh(clamp(score / p.softcap, -15.0, 15.0));
   if (has(RONDO_ATTENTION_BIAS)) {
     const bool both_ways = has(RONDO_ATTENTION_BIAS_BOTH_WAYS);
     const uint steps = uint(both_ways ? abs(distance) : max(-distance, 0));
@@ -197,8 +197,9 @@ void weigh(uint n_keys) {
   for (uint j = gl_LocalInvocationID.x; j < n_keys; j += kWidth) {
     for (uint r = 0u; r < kTile; ++r) {
       const float value = weights[r * kBlock + j];
-      // A masked key weighs nothing; a NaN stays one.
-      const float weight = value >= kLowestAllowed ? exp(value - row_max[r]) : (isnan(value) ? value : 0.0);
+      const float below = value - row_max[r];
+      // A masked key weighs nothing; a NaN, also of two infinities, stays one, which exp may lose.
+      const float weight = isnan(below) ? below : value >= kLowestAllowed ? exp(below) : 0.0;
       weights[r * kBlock + j] = weight;
       total[r] += weight;
     }

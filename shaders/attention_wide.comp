@@ -171,8 +171,9 @@ void weigh(uint block) {
     [[unroll]] for (uint i = 0u; i < kUnits * 2u; ++i) sums[r * kUnits * 2u + i] *= scale;
     [[unroll]] for (uint j = 0u; j < kKeys; ++j) {
       const float score = scores[r * kKeys + j];
-      // A masked key weighs nothing; a NaN stays one.
-      const float weight = score >= kLowestAllowed ? exp(score - highest) : (isnan(score) ? score : 0.0);
+      const float below = score - highest;
+      // A masked key weighs nothing; a NaN, also of two infinities, stays one, which exp may lose.
+      const float weight = isnan(below) ? below : score >= kLowestAllowed ? exp(below) : 0.0;
       scores[r * kKeys + j] = weight;
       row_sum[r] += weight;
     }

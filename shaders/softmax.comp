@@ -43,7 +43,10 @@ void main() {
     top = workgroup_max(largest);
   }
   float sum = 0.0;
-  for (uint i = self; i < p.columns; i += kWidth) sum += exp(score(i) - top);
+  for (uint i = self; i < p.columns; i += kWidth) {
+    const float value = score(i) - top;
+    sum += isnan(value) ? value : exp(value);  // exp may lose NaN, as SwiftShader's does
+  }
   const float total = workgroup_sum(sum);
   const uint to = i0 * p.output_stride0 + i1 * p.output_stride1 + inner * p.output_stride2;
   for (uint i = self; i < p.columns; i += kWidth) {

@@ -45,7 +45,7 @@ TEST(CheckCasesTest, EveryKernelAndTypeIsThere) {
       for (const char* values : {" random", " large"}) EXPECT_TRUE(found.contains(std::string(table.name) + "/" + kernel + values)) << table.name << "/" << kernel << values;
     }
   }
-  for (const char* op : {"linear", "embedding", "linear_glu"}) {
+  for (const char* op : {"linear", "embedding"}) {
     for (const graph::Type type : kWeightTypes) {
       const std::string words = std::string("weight ") + graph::type_name(type) + " ";
       EXPECT_TRUE(std::any_of(runs->begin(), runs->end(), [&](const CheckRun& run) { return run.op == op && run.text.find(words) != std::string::npos; })) << op << " " << words;

@@ -17,6 +17,7 @@ struct Many {
 const Many kMany[] = {
     {"{size}", {"1", "2", "3", "7", "37", "41", "89", "113", "257"}},
     {"{weight}", {"f32", "f16", "bf16", "q8_0", "q4_0", "q4_1", "q5_0", "q5_1", "q2_K", "q3_K", "q4_K", "q5_K", "q6_K", "iq4_nl", "mxfp4"}},
+    {"{some}", {"f16", "q8_0", "q6_K"}},  // one of each block size, where the type is decoded by what {weight} covers
     {"{dense}", {"f32", "f16", "bf16"}},
     {"{cache}", {"f32", "f16", "q8_0"}},
     {"{unary}", {"relu", "gelu", "gelu_tanh", "quick_gelu", "silu", "tanh", "sigmoid", "exp", "neg"}},
@@ -90,20 +91,21 @@ constexpr std::string_view kCases[] = {
     "sinusoidal_positions positions (41) [0, 1, 2, 3, 5, 8, 13, 21, 34, 55, 89, 144, 233, 377, 610, 987, 1597, 2584, 4181, 6765, 9, 10, 11, 12, 14, 15, 16, 17, 18, 19, 20, 22, 23, 24, 25, 26, 27, "
     "28, 29, 30, 31], width 6, theta 500, layout split",
 
-    // Matrices. Every weight type with one row, with the tiles of many, and whole blocks beside the tile.
-    "linear input (1, 256), weight {weight} (37, 256)",
-    "linear input (37, 256), weight {weight} (41, 256)",
+    // Matrices. Every weight type, one row and the tiles of many, outputs beside the tile.
+    "linear input (1, 256), weight {some} (41, 256)",
+    "linear input (9, 256), weight {weight} (13, 256)",
     "linear input (3, {size}), weight f32 (7, {size})",
     "linear input (1, 41), weight f32 ({size}, 41)",
-    "linear input (41, 89), weight f32 ({size}, 89)",
-    "linear input (3, 1120), weight q8_0 (89, 1120) sliced, bias (89)",
-    "linear input (9, 64) sliced, weight q8_0 (113, 64), residual (9, 113) sliced",
+    "linear input (3, 89), weight f32 ({size}, 89)",
+    "linear input (41, 37), weight f32 (89, 37)",
+    "linear input (2, 1120), weight q8_0 (13, 1120) sliced, bias (13)",
+    "linear input (3, 64) sliced, weight q8_0 (113, 64), residual (3, 113) sliced",
     "linear input (1, 64), weight q8_0 (41, 64), bias (41), activation {act}, residual (1, 41)",
-    "linear input (37, 64), weight q4_0 (41, 64), bias (41), activation gelu, residual (37, 41)",
+    "linear input (17, 64), weight q4_0 (41, 64), bias (41), activation gelu, residual (17, 41)",
     "linear input (10, 64), weight q8_0 (41, 64), valid [2, 5]",
-    "linear input (2, 3, 7, 37), weight f16 (89, 37)",
-    "linear_glu input (1, 256), weight {weight} (74, 256)",
-    "linear_glu input (37, 64), weight q8_0 (82, 64), activation gelu_tanh",
+    "linear input (2, 3, 2, 37), weight f16 (89, 37)",
+    "linear_glu input (1, 256), weight {some} (26, 256)",
+    "linear_glu input (17, 64), weight q8_0 (82, 64), activation gelu_tanh",
     "linear_glu input (10, 96), weight q4_0 (226, 96), valid [2, 5]",
     "matmul a (7, {size}), b ({size}, 3)",
     "matmul a ({size}, 5), b (5, 41)",
@@ -129,8 +131,8 @@ constexpr std::string_view kCases[] = {
 
     // Attention: heads shared in every way, widths of models and odd ones, one query and many, a block of keys and more.
     "attention query (1, 4, 1, 64), key {cache} (1, 2, 257, 64), value {cache} (1, 2, 257, 64), causal",
-    "attention query (1, 4, 37, 64), key {cache} (1, 2, 113, 64), value {cache} (1, 2, 113, 64), causal",
-    "attention query (1, 2, {size}, 16), key f32 (1, 2, {size}, 16), value f32 (1, 2, {size}, 16), causal",
+    "attention query (1, 4, 9, 64), key {cache} (1, 2, 89, 64), value {cache} (1, 2, 89, 64), causal",
+    "attention query (1, 1, {size}, 8), key f32 (1, 1, {size}, 8), value f32 (1, 1, {size}, 8), causal",
     "attention query (1, 3, 2, 32), key f32 (1, 1, {size}, 32), value f32 (1, 1, {size}, 32)",
     "attention query (2, 6, 7, 40), key f16 (2, 3, 41, 40), value f16 (2, 3, 41, 24), query_offset [34, 3], lengths [41, 10], causal",
     "attention query (2, 2, 3, 72), key f32 (2, 2, 41, 72), value f32 (2, 2, 41, 72), lengths [41, 0]",
