@@ -49,15 +49,20 @@ void clear_scratch(Session& session) {
 std::map<std::string, std::uint64_t> hashes(Session& session) {
   std::map<std::string, std::uint64_t> all;
   const std::vector<const runtime::Buffer*> buffers = session.internal().buffer_table();
+  std::vector<std::vector<std::byte>> contents(buffers.size());
   for (const runtime::Program* program : session.internal().programs()) {
     for (std::size_t i = 0; i < program->dispatches.size(); ++i) {
       const runtime::Dispatch& dispatch = program->dispatches[i];
       for (std::size_t b = 0; b < dispatch.bindings.size(); ++b) {
         const runtime::Binding& binding = dispatch.bindings[b];
         if (!is_computed(binding, buffers)) continue;
-        std::vector<std::byte> bytes(binding.range.size_bytes);
-        EXPECT_TRUE(runtime::read_back(test_runtime_device(), *buffers[binding.range.buffer], binding.range.offset_bytes, bytes).ok());
-        all[program->name + " " + std::to_string(i) + " " + dispatch.label + " binding " + std::to_string(b)] = runtime::fnv1a(bytes);
+        std::vector<std::byte>& bytes = contents[binding.range.buffer];
+        if (bytes.empty()) {
+          bytes.resize(buffers[binding.range.buffer]->size_bytes());
+          EXPECT_TRUE(runtime::read_back(test_runtime_device(), *buffers[binding.range.buffer], 0, bytes).ok());
+        }
+        const auto range = std::span<const std::byte>(bytes).subspan(binding.range.offset_bytes, binding.range.size_bytes);
+        all[program->name + " " + std::to_string(i) + " " + dispatch.label + " binding " + std::to_string(b)] = runtime::fnv1a(range);
       }
     }
   }
@@ -106,7 +111,7 @@ TEST_F(DeterminismTest, ReplaysFromTheSamePositionAgree) {
   clear_scratch(session);
   const Tokens input = prompt(8);
   std::map<std::string, std::uint64_t> first;
-  for (std::uint32_t replay = 0; replay < kReplays; ++replay) {
+  for (int replay = 0; replay < 10; ++replay) {
     RONDO_ASSERT_OK(session.rewind(0));
     (void)continue_with(session, input, 2);
     const std::map<std::string, std::uint64_t> found = hashes(session);

@@ -1,7 +1,8 @@
 #!/usr/bin/python3
 """Compares `rondo eval --graph` with the oracle, on the device with and without fusion and on the CPU.
 
-usage: compare_graphs.py [--refused N] RONDO FOLDER [FOLDER ...]
+usage: compare_graphs.py RONDO FOLDER [FOLDER ...]
+       compare_graphs.py --random SEED N RONDO
 
 FOLDER holds cases as random_graphs.py writes them (a folder each with graph.json and inputs.safetensors), or is one.
 Every output has to be there in its shape, NaN and infinities where the oracle has them, integers exactly, and finite
@@ -10,29 +11,29 @@ wider only for what depends on computed values written into an f16 or q8_0 cache
 inputs of these types are exact for both sides. A q8_0 cache may come back as blocks (U8) or as values.
 
 Prints one line for each failing case, with what differs in which run and a command that repeats the first such run,
-and a count; exit status 1 if a case failed or there is none. A case that every run refuses in the same words fails
-as well, but for up to N of them (0): what the library does not do yet has a reason and a bound, and is no mistake. The environment (VK_DRIVER_FILES, RONDO_DEVICE) chooses
-the device.
+and a count; exit status 1 if a case failed or there is none. With --random the cases are made up and kept if they fail.
+The environment (VK_DRIVER_FILES, RONDO_DEVICE) chooses the device.
 """
 import argparse
 import glob
 import json
 import os
 import shlex
+import shutil
 import subprocess
 import sys
 import tempfile
-from typing import NamedTuple, Optional
+from typing import Optional
 
 import numpy as np
 
 import oracle
+import random_graphs
 import tensor_files
 from tensor_files import Tensor
 
 RUNS = {"device": [], "no fusion": ["--no-fusion"], "reference": ["--reference"]}
 TIMEOUT_S = 600
-REFUSAL = "exit status 1: rondo: error:"
 
 
 def find_cases(folders: list[str]) -> list[str]:
@@ -87,21 +88,15 @@ def output_failure(description: dict, expected: oracle.Graph, outputs_path: str)
     return None
 
 
-class Failure(NamedTuple):
-    """One line about a case that fails, and whether every run refused it in the same words."""
-    line: str
-    refused: bool = False
-
-
-def compare_case(rondo: str, case: str) -> Optional[Failure]:
-    """Runs a case in each way and compares; nothing if all is well."""
+def compare_case(rondo: str, case: str) -> Optional[str]:
+    """Runs a case in each way and compares; a line about what is wrong, if something is."""
     with open(os.path.join(case, "graph.json"), encoding="utf-8") as file:
         description = json.load(file)
     try:
         expected = oracle.evaluate(description,
                                    tensor_files.read_safetensors(os.path.join(case, "inputs.safetensors")))
     except (KeyError, OSError, TypeError, ValueError) as error:
-        return Failure(f"{case}: the oracle refuses it: {error}")
+        return f"{case}: the oracle refuses it: {error}"
     reasons, repeat = {}, ""
     with tempfile.TemporaryDirectory() as folder:
         for run, flags in RUNS.items():
@@ -115,27 +110,32 @@ def compare_case(rondo: str, case: str) -> Optional[Failure]:
     if not reasons:
         return None
     if len(reasons) == len(RUNS) and len(set(reasons.values())) == 1:
-        reason = next(iter(reasons.values()))
-        return Failure(f"{case}: every run: {reason} | {repeat}", reason.startswith(REFUSAL))
-    return Failure(f"{case}: {'; '.join(f'{run}: {reason}' for run, reason in reasons.items())} | {repeat}")
+        return f"{case}: every run: {next(iter(reasons.values()))} | {repeat}"
+    return f"{case}: {'; '.join(f'{run}: {reason}' for run, reason in reasons.items())} | {repeat}"
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description="compares rondo eval --graph with the oracle")
-    parser.add_argument("--refused", type=int, default=0, metavar="N", help="let N cases be refused")
+    parser.add_argument("--random", nargs=2, type=int, metavar=("SEED", "N"), help="N cases that are made up")
     parser.add_argument("rondo")
-    parser.add_argument("folders", nargs="+", metavar="folder")
+    parser.add_argument("folders", nargs="*", metavar="folder")
     arguments = parser.parse_args()
-    cases = find_cases(arguments.folders)
-    failures = []
+    made = tempfile.mkdtemp(prefix="rondo-graphs-") if arguments.random else None
+    if made is not None:
+        random_graphs.write_cases(*arguments.random, made)
+    cases = find_cases(arguments.folders + ([made] if made else []))
+    n_failed = 0
     for case in cases:
         failure = compare_case(arguments.rondo, case)
         if failure is not None:
-            failures.append(failure)
-            print(failure.line, flush=True)
-    n_refused = sum(failure.refused for failure in failures)
-    print(f"{len(cases) - len(failures)} of {len(cases)} cases passed, {n_refused} refused")
-    return 0 if cases and len(failures) == n_refused <= arguments.refused else 1
+            n_failed += 1
+            print(failure, flush=True)
+        elif made is not None:
+            shutil.rmtree(case)
+    if made is not None and n_failed == 0:
+        shutil.rmtree(made)
+    print(f"{len(cases) - n_failed} of {len(cases)} cases passed")
+    return 0 if cases and n_failed == 0 else 1
 
 
 if __name__ == "__main__":

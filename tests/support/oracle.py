@@ -527,7 +527,7 @@ def self_test(folder: str) -> int:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description="computes a graph file in float64")
-    parser.add_argument("--self-test", metavar="FOLDER")
+    parser.add_argument("--self-test", metavar="FOLDER", help="whose cases have expected.safetensors")
     parser.add_argument("files", nargs="*", metavar="GRAPH INPUTS OUTPUTS")
     arguments = parser.parse_args()
     if arguments.self_test is not None:

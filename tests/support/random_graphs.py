@@ -92,11 +92,7 @@ def build_case(seed: int, number: int) -> GraphBuilder:
             attempt += 1
 
 
-def main() -> int:
-    if len(sys.argv) != 4 or not (sys.argv[1].isdigit() and sys.argv[2].isdigit()):
-        print("usage: random_graphs.py SEED N FOLDER", file=sys.stderr)
-        return 2
-    seed, n_cases, folder = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3]
+def write_cases(seed: int, n_cases: int, folder: str) -> None:
     for number in range(n_cases):
         builder = build_case(seed, number)
         case = os.path.join(folder, f"{seed}-{number:04}")
@@ -104,6 +100,13 @@ def main() -> int:
         with open(os.path.join(case, "graph.json"), "w", encoding="utf-8") as file:
             json.dump(builder.description, file, indent=1)
         tensor_files.write_safetensors(os.path.join(case, "inputs.safetensors"), builder.tensors)
+
+
+def main() -> int:
+    if len(sys.argv) != 4 or not (sys.argv[1].isdigit() and sys.argv[2].isdigit()):
+        print("usage: random_graphs.py SEED N FOLDER", file=sys.stderr)
+        return 2
+    write_cases(int(sys.argv[1]), int(sys.argv[2]), sys.argv[3])
     return 0
 
 
