@@ -52,7 +52,7 @@ void main() {
   for (uint i = self; i < p.columns; i += kWidth) {
     const float value = score(i) - top;
     float result;
-    if (kLogarithm == 1u) result = total == 0.0 ? uintBitsToFloat(0xff800000u) : value - log(total);
+    if (kLogarithm == 1u) result = total == 0.0 ? uintBitsToFloat(0xff800000u) : isnan(total) ? total : value - log(total);
     else result = total == 0.0 ? 0.0 : exp(value) / total;
     values[to + i * p.output_axis_stride] = result;
   }
