@@ -4,6 +4,8 @@
 #include <cassert>
 #include <cstring>
 #include <optional>
+#include <set>
+#include <tuple>
 #include <utility>
 
 #include <fmt/format.h>
@@ -170,17 +172,23 @@ class GraphReader {
     return invalid(fmt::format("needs tables of {} bytes with the nodes before it, at most {} are there", total_bytes, kMaxTableBytes));
   }
 
-  /// Of a node with many positions, before its table is made; 0 of others and of what `infer` refuses.
-  std::uint64_t rope_table_bytes(const graph::NamedNode& node) const {
-    std::uint64_t positions = 0, width = 0;
+  /// What a rope node's table will take, before it is made; 0 where a node before it has the same, and of what `infer` refuses.
+  std::uint64_t rope_table_bytes(const graph::NamedNode& node) {
+    std::int64_t positions = graph::RopeAttributes{}.max_position, rotated = 0, width = 0;
     for (const auto& [name, value] : node.attributes) {
       const auto* number = std::get_if<std::int64_t>(&value);
-      if (name == "max_position" && number && *number > 1 << 20 && *number <= 1 << 24) positions = static_cast<std::uint64_t>(*number);
+      if (number && name == "max_position") positions = *number;
+      if (number && name == "dimensions") rotated = *number;
     }
     for (const auto& [name, id] : node.inputs) {
-      if (name == "input" && id != graph::kNone && file_.graph.tensor(id).shape.rank == 4) width = static_cast<std::uint64_t>(file_.graph.tensor(id).shape[3]);
+    TensorId factors = graph::kNone;
+      if (name == "frequency_factors") factors = id;
+      if (name == "input" && id != graph::kNone && file_.graph.tensor(id).shape.rank == 4) width = file_.graph.tensor(id).shape[3];
     }
-    return positions / 64 * width * 4;
+    if (rotated != 0) width = rotated > width ? 0 : rotated;
+    if (positions < 1 || positions > 1 << 24 || width < 2) return 0;
+    if (!rope_tables_.emplace(node.attributes, width, factors).second) return 0;
+    return static_cast<std::uint64_t>((positions + 63) / 64 + 64) * static_cast<std::uint64_t>(width) * 4;
   }
 
   Status add_output(const std::string& name) {
@@ -284,6 +292,7 @@ class GraphReader {
   std::vector<std::size_t> node_of_;  ///< by node of the graph, the node of the file that it is for
   std::uint64_t table_bytes_ = 0;
 };
+  std::set<std::tuple<std::vector<std::pair<std::string, graph::AttributeValue>>, std::int64_t, TensorId>> rope_tables_;
 
 }  // namespace
 

@@ -333,7 +333,39 @@ TEST(GraphFileTest, BoundsTheTablesOfAllNodesTogether) {
   };
   EXPECT_EQ(refused(131072, 2), "");
   EXPECT_EQ(refused(131072, 30), "g.json: node 19 (rope): needs tables of 43253760 bytes with the nodes before it, at most 41943040 are there");
-  EXPECT_EQ(refused(1 << 24, 1), "g.json: node 0 (rope): needs tables of 268435456 bytes with the nodes before it, at most 41943040 are there");
+  EXPECT_EQ(refused(1 << 24, 1), "g.json: node 0 (rope): needs tables of 268500992 bytes with the nodes before it, at most 41943040 are there");
+}
+
+TEST(GraphFileTest, ATableOfAWideHeadIsRefusedBeforeItIsMade) {
+  // The width is a padded one: no input is large.
+  const std::string inputs = R"("x":{"type":"f32","shape":[1,1,1,2]},"p":{"type":"i32","shape":[1]})";
+  const std::string file = safetensors_bytes({{"x", "F32", {1, 1, 1, 2}, std::string(8, '\0')}, {"p", "I32", {1}, std::string(4, '\0')}});
+  const auto padded = [&](std::int64_t width, const std::string& attributes) {
+    const std::string nodes = node("pad", R"("input":"x")", R"("w")", fmt::format(R"("after":[0,0,0,{}])", width - 2)) + "," + node("rope", R"("input":"w","positions":"p")", R"("y")", attributes);
+    const Result<GraphFile> read_file = read(fmt::format(R"({{"inputs":{{{}}},"nodes":[{}],"outputs":["y"]}})", inputs, nodes), file);
+    return read_file.ok() ? "" : read_file.status().message();
+  };
+  EXPECT_EQ(padded(1 << 30, ""), "g.json: node 1 (rope): needs tables of 9070970929152 bytes with the nodes before it, at most 41943040 are there");
+  EXPECT_EQ(padded(1 << 16, R"("max_position":1048576)"), "g.json: node 1 (rope): needs tables of 4311744512 bytes with the nodes before it, at most 41943040 are there");
+  EXPECT_EQ(padded(1 << 20, R"("dimensions":64)"), "");
+}
+
+TEST(GraphFileTest, ATableThatNodesShareCountsOnce) {
+  const std::string file = safetensors_bytes({{"x", "F32", {1, 1, 1, 4096}, std::string(16384, '\0')}, {"p", "I32", {1}, std::string(4, '\0')}});
+  std::string nodes;
+  for (int i = 0; i < 4; ++i) nodes += std::string(i == 0 ? "" : ",") + node("rope", R"("input":"x","positions":"p")", fmt::format("\"y{}\"", i), "");
+  const Result<GraphFile> read_file = read(fmt::format(R"({{"inputs":{{"x":{{"type":"f32","shape":[1,1,1,4096]}},"p":{{"type":"i32","shape":[1]}}}},"nodes":[{}],"outputs":["y3"]}})", nodes), file);
+  EXPECT_TRUE(read_file.ok()) << read_file.status().message();
+}
+
+TEST(GraphFileTest, NoInputIsTakenForATable) {
+  const char* name = "rope table n=4 theta=10000 factors=-1 positions=131072";
+  const std::string file = safetensors_bytes({{name, "F32", {1, 1, 1, 4}, bytes_of_values<float>({1, 2, 3, 4})}, {"p", "I32", {1}, std::string(4, '\0')}});
+  const std::string rope = node("rope", fmt::format(R"("input":"{}","positions":"p")", name));
+  Result<GraphFile> read_file = read(fmt::format(R"({{"inputs":{{"{}":{{"type":"f32","shape":[1,1,1,4]}},"p":{{"type":"i32","shape":[1]}}}},"nodes":[{}],"outputs":["y"]}})", name, rope), file);
+  ASSERT_TRUE(read_file.ok()) << read_file.status().message();
+  const graph::TensorId table = read_file->graph.nodes().front().inputs.back();
+  EXPECT_EQ(read_file->graph.storage_of(table).kind, graph::StorageKind::kConstant);
 }
 
 TEST(GraphFileTest, TheStateBlockHasARowForEachSequenceOfAnyNode) {
