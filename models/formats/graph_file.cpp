@@ -13,6 +13,7 @@
 #include "graph/block_format.h"
 #include "graph/interpreter.h"
 #include "graph/operator.h"
+#include "models/formats/cache_blocks.h"
 #include "models/formats/graph_description.h"
 #include "models/formats/graph_inputs.h"
 #include "models/json.h"
@@ -180,8 +181,8 @@ class GraphReader {
       if (number && name == "max_position") positions = *number;
       if (number && name == "dimensions") rotated = *number;
     }
-    for (const auto& [name, id] : node.inputs) {
     TensorId factors = graph::kNone;
+    for (const auto& [name, id] : node.inputs) {
       if (name == "frequency_factors") factors = id;
       if (name == "input" && id != graph::kNone && file_.graph.tensor(id).shape.rank == 4) width = file_.graph.tensor(id).shape[3];
     }
@@ -291,8 +292,8 @@ class GraphReader {
   std::map<std::string, TensorId> made_;
   std::vector<std::size_t> node_of_;  ///< by node of the graph, the node of the file that it is for
   std::uint64_t table_bytes_ = 0;
-};
   std::set<std::tuple<std::vector<std::pair<std::string, graph::AttributeValue>>, std::int64_t, TensorId>> rope_tables_;
+};
 
 }  // namespace
 
@@ -353,6 +354,7 @@ Result<StorageBytes> interpret_graph_file(GraphFile file) {
 }
 
 std::vector<std::byte> dense_elements(const graph::Tensor& tensor, std::span<const std::byte> storage) {
+  if (tensor.type == graph::Type::kQ8_0) return blocks_of_planes(storage, tensor.shape.n_rows(), tensor.shape.last());
   const std::size_t size = tensor.type == graph::Type::kF16 ? 2 : 4;
   std::vector<std::byte> dense(static_cast<std::size_t>(tensor.shape.n_elements()) * size);
   if (tensor.is_contiguous()) {
@@ -368,6 +370,13 @@ std::vector<std::byte> dense_elements(const graph::Tensor& tensor, std::span<con
   assert(done.ok());
   (void)done;
   return dense;
+}
+
+std::vector<std::uint64_t> dense_shape(const graph::Tensor& tensor) {
+  std::vector<std::uint64_t> shape;
+  for (int axis = 0; axis < tensor.shape.rank; ++axis) shape.push_back(static_cast<std::uint64_t>(tensor.shape[axis]));
+  if (tensor.type == graph::Type::kQ8_0) shape.back() = cache_row_file_bytes(tensor.shape.last());
+  return shape;
 }
 
 }  // namespace rondo::models
