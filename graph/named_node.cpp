@@ -315,7 +315,7 @@ Result<Attributes> read_attributes_of(Op op, const NamedNode& node) {
 Result<std::vector<TensorId>> order_inputs(const NamedNode& node, std::span<const NamedInput> expected) {
   std::vector<TensorId> ordered(expected.size(), kNone);
   for (const auto& [name, tensor] : node.inputs) {
-    const auto found = std::find_if(expected.begin(), expected.end(), [&](const NamedInput& input) { return name == input.name; });
+    const auto found = std::find_if(expected.begin(), expected.end(), [&wanted = name](const NamedInput& input) { return wanted == input.name; });
     if (found == expected.end()) {
       std::vector<const char*> names;
       for (const NamedInput& input : expected) names.push_back(input.name);

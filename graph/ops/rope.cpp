@@ -56,8 +56,11 @@ TensorId find_or_add_rope_table(Graph& graph, const RopeAttributes& attributes, 
   const RopeTable table = rope_table_of(attributes, head_dim);
   const std::string name = fmt::format("rope table n={} theta={} factors={} positions={}", 2 * table.frequencies, attributes.theta, factors,
                                        64 * table.high_lines);
+  const Shape shape = {table.high_lines + 64, table.frequencies, 2};
   for (std::size_t i = 0; i < graph.n_tensors(); ++i) {
-    if (graph.tensor(static_cast<TensorId>(i)).name == name) return static_cast<TensorId>(i);
+    const auto id = static_cast<TensorId>(i);
+    // Files name their inputs as they like, so a name alone proves nothing; their constants have one dimension.
+    if (graph.tensor(id).name == name && graph.tensor(id).shape == shape && graph.storage_of(id).kind == StorageKind::kConstant) return id;
   }
   std::vector<float> values;
   values.reserve(std::size_t{2} * table.frequencies * (table.high_lines + 64));
@@ -72,7 +75,7 @@ TensorId find_or_add_rope_table(Graph& graph, const RopeAttributes& attributes, 
   };
   for (std::uint32_t line = 0; line < table.high_lines; ++line) add_line(64.0 * line);
   for (std::uint32_t line = 0; line < 64; ++line) add_line(line);
-  return graph.add_constant(name, {table.high_lines + 64, table.frequencies, 2}, values);
+  return graph.add_constant(name, shape, values);
 }
 
 namespace {

@@ -105,11 +105,11 @@ Result<DescribedInput> read_input(const std::string& name, const json& value, st
   const std::optional<GraphInputType> type = find_input_type(type_name);
   if (!type) return invalid(fmt::format("{}: type '{}' is unknown, expected f32, f16, bf16, i32, i64, bool or a weight type like q8_0", what, printable(type_name)));
   RONDO_ASSIGN(const graph::Shape shape, read_shape(value, what));
-  if (type->kind == Kind::kBlocks) {
-    const std::uint32_t block = graph::find_block_format(type->type)->block_elements;
-    if (shape.last() % block != 0) return invalid(fmt::format("{}: 'shape' is {}, but rows of {} come in blocks of {}", what, to_string(shape), type->name, block));
-  }
-  return DescribedInput{name, *type, shape};
+  DescribedInput input{name, *type, shape};
+  // A cache has heads of any width; what else reads it must check the rows again.
+  if (type->type == graph::Type::kQ8_0 && shape.rank == 4) return input;
+  if (Status whole = check_whole_blocks(input); !whole.ok()) return whole.with_prefix(what);
+  return input;
 }
 
 Result<graph::AttributeValue> read_attribute(const std::string& name, const json& value, const std::string& what) {
@@ -218,6 +218,12 @@ class Names {
 };
 
 }  // namespace
+
+Status check_whole_blocks(const DescribedInput& input) {
+  if (input.type.kind != Kind::kBlocks) return {};
+  const std::uint32_t block = graph::find_block_format(input.type.type)->block_elements;
+  return input.shape.last() % block == 0 ? Status() : invalid(fmt::format("'shape' is {}, but rows of {} come in blocks of {}", to_string(input.shape), input.type.name, block));
+}
 
 Result<GraphDescription> parse_graph_description(std::string_view text, std::string_view file) {
   RONDO_ASSIGN(const json document, parse_json(text, file));

@@ -28,8 +28,11 @@ struct GraphInputType {
 struct DescribedInput {
   std::string name;
   GraphInputType type;
-  graph::Shape shape;  ///< positive extents, at most 2^31 - 1 elements; rows of kBlocks are whole blocks
+  graph::Shape shape;  ///< positive extents, at most 2^31 - 1 elements; rows of kBlocks are whole blocks, but any of q8_0 (B, G, S, D)
 };
+
+/// Refuses blocks that rows of `input` do not fill. Errors: kInvalidArgument, beginning with the field.
+Status check_whole_blocks(const DescribedInput& input);
 
 struct DescribedNode {
   std::string op;

@@ -4,6 +4,8 @@
 #include <cassert>
 #include <cstring>
 #include <optional>
+#include <set>
+#include <tuple>
 #include <utility>
 
 #include <fmt/format.h>
@@ -11,6 +13,7 @@
 #include "graph/block_format.h"
 #include "graph/interpreter.h"
 #include "graph/operator.h"
+#include "models/formats/cache_blocks.h"
 #include "models/formats/graph_description.h"
 #include "models/formats/graph_inputs.h"
 #include "models/json.h"
@@ -170,17 +173,23 @@ class GraphReader {
     return invalid(fmt::format("needs tables of {} bytes with the nodes before it, at most {} are there", total_bytes, kMaxTableBytes));
   }
 
-  /// Of a node with many positions, before its table is made; 0 of others and of what `infer` refuses.
-  std::uint64_t rope_table_bytes(const graph::NamedNode& node) const {
-    std::uint64_t positions = 0, width = 0;
+  /// What a rope node's table will take, before it is made; 0 where a node before it has the same, and of what `infer` refuses.
+  std::uint64_t rope_table_bytes(const graph::NamedNode& node) {
+    std::int64_t positions = graph::RopeAttributes{}.max_position, rotated = 0, width = 0;
     for (const auto& [name, value] : node.attributes) {
       const auto* number = std::get_if<std::int64_t>(&value);
-      if (name == "max_position" && number && *number > 1 << 20 && *number <= 1 << 24) positions = static_cast<std::uint64_t>(*number);
+      if (number && name == "max_position") positions = *number;
+      if (number && name == "dimensions") rotated = *number;
     }
+    TensorId factors = graph::kNone;
     for (const auto& [name, id] : node.inputs) {
-      if (name == "input" && id != graph::kNone && file_.graph.tensor(id).shape.rank == 4) width = static_cast<std::uint64_t>(file_.graph.tensor(id).shape[3]);
+      if (name == "frequency_factors") factors = id;
+      if (name == "input" && id != graph::kNone && file_.graph.tensor(id).shape.rank == 4) width = file_.graph.tensor(id).shape[3];
     }
-    return positions / 64 * width * 4;
+    if (rotated != 0) width = rotated > width ? 0 : rotated;
+    if (positions < 1 || positions > 1 << 24 || width < 2) return 0;
+    if (!rope_tables_.emplace(node.attributes, width, factors).second) return 0;
+    return static_cast<std::uint64_t>((positions + 63) / 64 + 64) * static_cast<std::uint64_t>(width) * 4;
   }
 
   Status add_output(const std::string& name) {
@@ -283,6 +292,7 @@ class GraphReader {
   std::map<std::string, TensorId> made_;
   std::vector<std::size_t> node_of_;  ///< by node of the graph, the node of the file that it is for
   std::uint64_t table_bytes_ = 0;
+  std::set<std::tuple<std::vector<std::pair<std::string, graph::AttributeValue>>, std::int64_t, TensorId>> rope_tables_;
 };
 
 }  // namespace
@@ -344,6 +354,7 @@ Result<StorageBytes> interpret_graph_file(GraphFile file) {
 }
 
 std::vector<std::byte> dense_elements(const graph::Tensor& tensor, std::span<const std::byte> storage) {
+  if (tensor.type == graph::Type::kQ8_0) return blocks_of_planes(storage, tensor.shape.n_rows(), tensor.shape.last());
   const std::size_t size = tensor.type == graph::Type::kF16 ? 2 : 4;
   std::vector<std::byte> dense(static_cast<std::size_t>(tensor.shape.n_elements()) * size);
   if (tensor.is_contiguous()) {
@@ -359,6 +370,13 @@ std::vector<std::byte> dense_elements(const graph::Tensor& tensor, std::span<con
   assert(done.ok());
   (void)done;
   return dense;
+}
+
+std::vector<std::uint64_t> dense_shape(const graph::Tensor& tensor) {
+  std::vector<std::uint64_t> shape;
+  for (int axis = 0; axis < tensor.shape.rank; ++axis) shape.push_back(static_cast<std::uint64_t>(tensor.shape[axis]));
+  if (tensor.type == graph::Type::kQ8_0) shape.back() = cache_row_file_bytes(tensor.shape.last());
+  return shape;
 }
 
 }  // namespace rondo::models

@@ -34,10 +34,11 @@ struct GraphFile {
 };
 
 /// Reads `description` (JSON) and its inputs out of `inputs` (safetensors). An input is stored as the nodes that read it take
-/// it, twice where they differ: floats as f32, weights as they are, caches padded to words, i64 and bool as i32.
+/// it, twice where they differ: floats as f32, weights as they are, f16 and q8_0 keys, values and caches as
+/// graph/cache_layout.h says, i64 and bool as i32.
 /// Errors, in one line that names file, node and field: those of parse_graph_description, what `infer` refuses, kNotFound
 /// (a tensor is missing), kInvalidArgument (another shape or dtype than the graph says, ids, positions, lengths and rows
-/// outside of what they count), kCorruptData (the safetensors file), kUnsupported (q8_0 caches), or the sources' own.
+/// outside of what they count), kCorruptData (the safetensors file), or the sources' own.
 Result<GraphFile> read_graph_file(const ByteSource& description, const ByteSource& inputs);
 
 /// The contents with weights packed into planes (graph/block_format.h), which leaves `file` without any.
@@ -47,7 +48,11 @@ StorageBytes take_kernel_contents(GraphFile& file);
 /// those of graph::interpret.
 Result<StorageBytes> interpret_graph_file(GraphFile file);
 
-/// The elements of `tensor` in row-major order without gaps, out of the bytes of its storage. Not for weights.
+/// The elements of `tensor` as a file has them: in row-major order without gaps, of a q8_0 cache as blocks (cache_blocks.h);
+/// out of the bytes of its storage. Not for weights.
 std::vector<std::byte> dense_elements(const graph::Tensor& tensor, std::span<const std::byte> storage);
+
+/// The shape of those elements in a file: the tensor's, of a q8_0 cache with bytes for the last dimension.
+std::vector<std::uint64_t> dense_shape(const graph::Tensor& tensor);
 
 }  // namespace rondo::models

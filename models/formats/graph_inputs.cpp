@@ -8,6 +8,7 @@
 #include <fmt/ranges.h>
 
 #include "graph/block_format.h"
+#include "models/formats/cache_blocks.h"
 #include "models/printable.h"
 
 namespace rondo::models {
@@ -25,11 +26,15 @@ Status invalid(std::string message) { return Status(StatusCode::kInvalidArgument
 
 bool is_view(std::string_view op) { return op == "slice" || op == "transpose" || op == "reshape"; }
 
+/// Keys, values and caches of these types are stored as they are.
+bool is_cache_rows(graph::Type type) { return type == graph::Type::kF16 || type == graph::Type::kQ8_0; }
+
 /// The shape in the safetensors file.
 std::vector<std::uint64_t> stored_shape(const DescribedInput& input) {
   std::vector<std::uint64_t> shape;
   for (int axis = 0; axis < input.shape.rank; ++axis) shape.push_back(static_cast<std::uint64_t>(input.shape[axis]));
-  if (input.type.kind == Kind::kBlocks) shape.back() = graph::file_row_bytes(*graph::find_block_format(input.type.type), shape.back());
+  if (input.type.type == graph::Type::kQ8_0) shape.back() = cache_row_file_bytes(input.shape.last());
+  else if (input.type.kind == Kind::kBlocks) shape.back() = graph::file_row_bytes(*graph::find_block_format(input.type.type), shape.back());
   return shape;
 }
 
@@ -85,11 +90,9 @@ Result<GraphInputs::Form> GraphInputs::form_of(std::string_view op, const graph:
       return refuse("f32, f16, bf16 or a weight type like q8_0");
     case InputRole::kKeys:
     case InputRole::kCache:
-      // Each type of cache has a form here, as its rows are stored: q8_0 ones get theirs beside kHalfRows.
-      if (input.type.type == graph::Type::kQ8_0) return Status(StatusCode::kUnsupported, fmt::format("input '{}' is '{}' of type q8_0; keys, values and caches of q8_0 are not there yet", role.name, printable(input.name)));
+      if (is_cache_rows(input.type.type)) return Form::kCacheRows;
       if (kind == Kind::kFloat && input.type.type == graph::Type::kF32) return Form::kDense;
-      if (kind == Kind::kFloat && input.type.type == graph::Type::kF16) return Form::kHalfRows;
-      return refuse("f32 or f16");
+      return refuse("f32, f16 or q8_0");
     case InputRole::kStepState: break;
   }
   return invalid(fmt::format("input '{}' belongs to sessions", role.name));
@@ -98,7 +101,7 @@ Result<GraphInputs::Form> GraphInputs::form_of(std::string_view op, const graph:
 Result<TensorId> GraphInputs::find_or_make(std::string_view op, const graph::NamedInput& role, const std::string& name, bool changed) {
   const DescribedInput& input = described(name);
   RONDO_ASSIGN(const Form form, form_of(op, role, input));
-  const Form changeable = input.type.type == graph::Type::kF16 ? Form::kHalfRows : Form::kDense;
+  const Form changeable = is_cache_rows(input.type.type) ? Form::kCacheRows : Form::kDense;
   if (changed && form != changeable) {
     return invalid(fmt::format("input '{}' is '{}' of type {}, but a kv_write changes it where it is stored, which is not as this node reads it; give it under another name too", role.name, printable(name), input.type.name));
   }
@@ -111,7 +114,7 @@ Result<TensorId> GraphInputs::find_or_make(std::string_view op, const graph::Nam
 }
 
 TensorId GraphInputs::find_changed(const std::string& name) const {
-  for (const Form form : {Form::kDense, Form::kHalfRows}) {
+  for (const Form form : {Form::kDense, Form::kCacheRows}) {
     const auto found = made_.find({name, form});
     if (found != made_.end() && graph_.storage_of(found->second).kind == graph::StorageKind::kCache) return found->second;
   }
@@ -125,36 +128,20 @@ Result<TensorId> GraphInputs::make(std::string_view op, const DescribedInput& in
     case Form::kDense: made = graph_.add_tensor(input.name, kind, graph::Type::kF32, input.shape); break;
     case Form::kIntegers: made = graph_.add_tensor(input.name, graph::StorageKind::kInput, graph::Type::kI32, input.shape); break;
     case Form::kConstant: return add_constant(input);
-    case Form::kHalfRows:
-      if (input.shape.rank != 4) return invalid(fmt::format("{} of f16 must be (B, G, S, D)", to_string(input.shape)));
-      made = add_half_rows(input, kind);
+    case Form::kCacheRows:
+      if (input.shape.rank != 4) return invalid(fmt::format("{} of {} must be (B, G, S, D)", to_string(input.shape), input.type.name));
+      made = graph_.add_cache(input.name, kind, input.type.type, input.shape);
       break;
     case Form::kWeight:
       if (op == "patch_embed" ? input.shape.rank != 4 || input.shape[2] != input.shape[3] : input.shape.rank != 2) {
         return invalid(fmt::format("{} must be {}", to_string(input.shape), op == "patch_embed" ? "(D, C, P, P)" : op == "embedding" ? "(V, D)" : "(N, K)"));
       }
+      RONDO_TRY(check_whole_blocks(input));
       made = add_weight(input);
       break;
   }
   RONDO_TRY(Status(graph_.status()));
   return made;
-}
-
-TensorId GraphInputs::add_half_rows(const DescribedInput& input, graph::StorageKind kind) {
-  const graph::Shape& shape = input.shape;
-  const std::int64_t padded = (shape[3] + 1) / 2 * 2;
-  graph::Storage storage;
-  storage.name = input.name;
-  storage.kind = kind;
-  storage.type = graph::Type::kF16;
-  storage.size_bytes = static_cast<std::uint64_t>(shape.n_rows() * padded) * 2;
-  graph::Tensor tensor;
-  tensor.name = input.name;
-  tensor.type = graph::Type::kF16;
-  tensor.shape = shape;
-  tensor.strides = {shape[1] * shape[2] * padded, shape[2] * padded, padded, 1};
-  tensor.storage = graph_.add_storage(std::move(storage));
-  return graph_.add_view(std::move(tensor));
 }
 
 TensorId GraphInputs::add_weight(const DescribedInput& input) {
@@ -186,10 +173,10 @@ Status GraphInputs::load(StorageBytes& contents, bool integers) const {
   for (const auto& [storage, stored] : stored_) {
     // Booleans grow fourfold, and nothing about them needs a check.
     if ((stored.form == Form::kIntegers && stored.input->type.kind == Kind::kInteger) != integers) continue;
-    const auto read = stored.form == Form::kIntegers   ? &GraphInputs::read_integers
-                      : stored.form == Form::kWeight   ? &GraphInputs::read_bytes
-                      : stored.form == Form::kHalfRows ? &GraphInputs::read_half_rows
-                                                       : &GraphInputs::read_floats;
+    const auto read = stored.form == Form::kIntegers    ? &GraphInputs::read_integers
+                      : stored.form == Form::kWeight    ? &GraphInputs::read_bytes
+                      : stored.form == Form::kCacheRows ? &GraphInputs::read_cache_rows
+                                                        : &GraphInputs::read_floats;
     RONDO_ASSIGN(contents[storage], (this->*read)(*stored.input));
   }
   return {};
@@ -209,8 +196,9 @@ Result<std::vector<std::byte>> GraphInputs::read_floats(const DescribedInput& in
   return std::vector<std::byte>(bytes.begin(), bytes.end());
 }
 
-Result<std::vector<std::byte>> GraphInputs::read_half_rows(const DescribedInput& input) const {
+Result<std::vector<std::byte>> GraphInputs::read_cache_rows(const DescribedInput& input) const {
   RONDO_ASSIGN(std::vector<std::byte> dense, read_bytes(input));
+  if (input.type.type == graph::Type::kQ8_0) return planes_of_blocks(dense, input.shape.n_rows(), input.shape[3]);
   if (input.shape[3] % 2 == 0) return dense;
   const auto rows = static_cast<std::size_t>(input.shape.n_rows()), row_bytes = static_cast<std::size_t>(input.shape[3]) * 2;
   std::vector<std::byte> padded(rows * (row_bytes + 2));

@@ -25,7 +25,7 @@ class GraphInputs {
 
   /// The input's tensor for a node of operator `op` that reads it as `input`; made when first asked for. `changed`: some
   /// node changes it in place. Errors (beginning with the node's name for it): kInvalidArgument (a type that the role does
-  /// not take, a shape that a weight can't have, an input that is changed and read in another form), kUnsupported.
+  /// not take, a shape that a weight or a cache can't have, an input that is changed and read in another form).
   Result<graph::TensorId> find_or_make(std::string_view op, const graph::NamedInput& input, const std::string& name, bool changed);
 
   /// The tensor that kv_write changes, kNone if no node has asked for one.
@@ -40,7 +40,7 @@ class GraphInputs {
   /// How an input is stored.
   enum class Form : std::uint8_t {
     kDense,     ///< f32
-    kHalfRows,  ///< f16 (B, G, S, D), rows padded to words
+    kCacheRows, ///< f16 or q8_0 (B, G, S, D), as graph/cache_layout.h says
     kIntegers,  ///< i32
     kWeight,    ///< a matrix of a weight type
     kConstant,  ///< f32 in the graph itself
@@ -52,13 +52,12 @@ class GraphInputs {
 
   Result<Form> form_of(std::string_view op, const graph::NamedInput& role, const DescribedInput& input) const;
   Result<graph::TensorId> make(std::string_view op, const DescribedInput& input, Form form, bool changed);
-  graph::TensorId add_half_rows(const DescribedInput& input, graph::StorageKind kind);
   graph::TensorId add_weight(const DescribedInput& input);
   Result<graph::TensorId> add_constant(const DescribedInput& input);
   Status load(StorageBytes& contents, bool integers) const;
   Result<std::vector<std::byte>> read_integers(const DescribedInput& input) const;
   Result<std::vector<std::byte>> read_floats(const DescribedInput& input) const;
-  Result<std::vector<std::byte>> read_half_rows(const DescribedInput& input) const;
+  Result<std::vector<std::byte>> read_cache_rows(const DescribedInput& input) const;
   Result<std::vector<std::byte>> read_bytes(const DescribedInput& input) const;
 
   const DescribedInput& described(const std::string& name) const;

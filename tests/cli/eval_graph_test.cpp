@@ -75,7 +75,11 @@ std::map<std::string, Output> read_outputs(const TemporaryFolder& folder) {
   for (const models::SafetensorsEntry& entry : file->entries()) {
     Output& output = outputs[entry.name];
     output = {entry.dtype, entry.shape, {}};
-    if (entry.dtype == SafetensorsDtype::kI32) {
+    if (entry.dtype == SafetensorsDtype::kU8) {
+      std::vector<std::byte> bytes(entry.size_bytes);
+      EXPECT_TRUE(source->read(entry.offset_bytes, bytes).ok());
+      for (const std::byte byte : bytes) output.values.push_back(static_cast<float>(byte));
+    } else if (entry.dtype == SafetensorsDtype::kI32) {
       const std::vector<std::int64_t> values = file->read_i64(*source, entry.name).value();
       output.values.assign(values.begin(), values.end());
     } else {
@@ -196,6 +200,49 @@ TEST(EvalGraphTest, TimingsAndTrace) {
   for (const char* part : {"1 profiled steps", "| graph", "attention", "kv_write", "argmax"}) EXPECT_NE(result.err.find(part), std::string::npos) << part << "\n" << result.err;
   const std::vector<std::string> names = folder.names();
   EXPECT_EQ(std::count(names.begin(), names.end(), "t.json"), 1);
+}
+
+/// q8_0 caches with heads of 40, which end within a block: written, read, and an output in blocks again.
+TEST(EvalGraphTest, CachesOfBlocks) {
+  const TemporaryFolder folder;
+  std::string blocks;
+  for (int block = 0; block < 2 * 9 * 2; ++block) {
+    blocks += halves({0.002f * static_cast<float>(block % 7 + 1)});
+    for (int i = 0; i < 32; ++i) blocks += static_cast<char>(block % 2 == 0 || i < 8 ? (i + block) * 37 % 251 - 125 : 0);
+  }
+  folder.write("in.safetensors", testing::safetensors_bytes({{"q", "F32", {1, 4, 3, 40}, bytes_of_values(wave(480, 0.37f))},
+                                                             {"k", "F32", {1, 2, 3, 40}, bytes_of_values(wave(240, 0.71f))},
+                                                             {"v", "F32", {1, 2, 3, 40}, bytes_of_values(wave(240, 0.53f))},
+                                                             {"start", "I32", {1}, bytes_of_values<std::int32_t>({4})},
+                                                             {"kc", "U8", {1, 2, 9, 68}, blocks},
+                                                             {"vc", "U8", {1, 2, 9, 68}, blocks}}));
+  folder.write("g.json", R"({"inputs":{"q":{"type":"f32","shape":[1,4,3,40]},"k":{"type":"f32","shape":[1,2,3,40]},"v":{"type":"f32","shape":[1,2,3,40]},"start":{"type":"i32","shape":[1]},)"
+                         R"("kc":{"type":"q8_0","shape":[1,2,9,40]},"vc":{"type":"q8_0","shape":[1,2,9,40]}},"nodes":[)"
+                         R"({"op":"attention","inputs":{"query":"q","key":"kc","value":"vc"},"outputs":["before"]},)"
+                         R"({"op":"kv_write","inputs":{"cache":"kc","update":"k","start":"start"},"outputs":["kc1"]},{"op":"kv_write","inputs":{"cache":"vc","update":"v","start":"start"},"outputs":[]},)"
+                         R"({"op":"attention","inputs":{"query":"q","key":"kc1","value":"vc"},"outputs":["after"]}],"outputs":["before","after","kc1","vc"]})");
+  testing::expect_done(evaluate_reference(folder));
+  const std::map<std::string, Output> expected = read_outputs(folder);
+  ASSERT_EQ(expected.size(), 4U);
+  EXPECT_GT(error_of(expected.at("before").values, expected.at("after").values), 1e-3);
+  for (const char* cache : {"kc1", "vc"}) {
+    EXPECT_EQ(expected.at(cache).dtype, SafetensorsDtype::kU8);
+    EXPECT_EQ(expected.at(cache).shape, (std::vector<std::uint64_t>{1, 2, 9, 68}));
+    for (std::size_t i = 0; i < blocks.size(); ++i) {
+      const std::size_t row = i / 68 % 9;
+      if (row < 4 || row > 6) ASSERT_EQ(expected.at(cache).values[i], static_cast<float>(static_cast<unsigned char>(blocks[i]))) << i;
+    }
+  }
+  for (const Arguments& flags : {Arguments{}, {"--no-fusion"}, {"--kernel", "attention=tiled"}, {"--kernel", "attention=split"}, {"--as", "baseline"}}) {
+    testing::expect_done(evaluate(folder, flags));
+    const std::map<std::string, Output> found = read_outputs(folder);
+    ASSERT_EQ(found.size(), expected.size());
+    for (const char* cache : {"kc1", "vc"}) {
+      EXPECT_EQ(found.at(cache).dtype, SafetensorsDtype::kU8);
+      EXPECT_EQ(found.at(cache).values, expected.at(cache).values) << cache;
+    }
+    for (const char* name : {"before", "after"}) EXPECT_LT(error_of(found.at(name).values, expected.at(name).values), 1e-10) << name;
+  }
 }
 
 const std::string kRelu = R"({"inputs":{"x":{"type":"f32","shape":[2,3]}},"nodes":[{"op":"relu","inputs":{"input":"x"},"outputs":["y"]}],"outputs":["y"]})";

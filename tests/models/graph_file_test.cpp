@@ -1,6 +1,7 @@
 #include "models/formats/graph_file.h"
 
 #include <chrono>
+#include <cmath>
 #include <cstring>
 #include <ostream>
 #include <string>
@@ -115,6 +116,92 @@ TEST(GraphFileTest, CachesAreChangedInPlace) {
   EXPECT_EQ(evaluated(graph_of(write, R"("c")"), "c"), expected);
   const std::string named = node("kv_write", R"("cache":"c","update":"k","start":"s")", R"("c1")");
   EXPECT_EQ(evaluated(graph_of(named, R"("c1")"), "c1"), expected);
+}
+
+/// Blocks of q8_0 for rows of 40: `scale` times quants that differ from row to row, behind the row's end 99.
+std::string rows_of_40(std::size_t n_rows, float scale) {
+  std::string bytes;
+  for (std::size_t i = 0; i < 64 * n_rows; ++i) {
+    if (i % 32 == 0) bytes += halves({scale * static_cast<float>(1 + i / 32 % 5)});
+    bytes += static_cast<char>(i % 64 < 40 ? static_cast<int>(i * 31 % 255) - 127 : 99);
+  }
+  return bytes;
+}
+std::vector<float> dequantised(const std::string& blocks) {
+  std::vector<float> values;
+  for (std::size_t block = 0; block < blocks.size(); block += 34) {
+    std::uint16_t scale = 0;
+    std::memcpy(&scale, blocks.data() + block, 2);
+    for (std::size_t i = 0; i < (block / 34 % 2 == 0 ? 32 : 8); ++i) values.push_back(graph::half_to_float(scale) * static_cast<float>(static_cast<signed char>(blocks[block + 2 + i])));
+  }
+  return values;
+}
+
+/// x (1, 2, 3, 40) f32; c and v (1, 2, 3, 40) q8_0, d and e f32 of the same values; s (1) i32 = 1.
+constexpr const char* kCaches =
+    R"({"inputs":{"x":{"type":"f32","shape":[1,2,3,40]},"u":{"type":"f32","shape":[1,2,1,40]},"c":{"type":"q8_0","shape":[1,2,3,40]},"v":{"type":"q8_0","shape":[1,2,3,40]},)"
+    R"("d":{"type":"f32","shape":[1,2,3,40]},"e":{"type":"f32","shape":[1,2,3,40]},"s":{"type":"i32","shape":[1]}},)";
+std::string cache_file() {
+  std::vector<float> x(240), u(80);
+  for (std::size_t i = 0; i < x.size(); ++i) x[i] = static_cast<float>(i % 7) - 3;
+  for (std::size_t i = 0; i < u.size(); ++i) u[i] = 127 - static_cast<float>(i);
+  const std::string c = rows_of_40(6, 0.01f), v = rows_of_40(6, 0.03f);
+  return safetensors_bytes({{"x", "F32", {1, 2, 3, 40}, bytes_of_values(x)}, {"u", "F32", {1, 2, 1, 40}, bytes_of_values(u)}, {"c", "U8", {1, 2, 3, 68}, c}, {"v", "U8", {1, 2, 3, 68}, v},
+                            {"d", "F32", {1, 2, 3, 40}, bytes_of_values(dequantised(c))}, {"e", "F32", {1, 2, 3, 40}, bytes_of_values(dequantised(v))}, {"s", "I32", {1}, bytes_of_values<std::int32_t>({1})}});
+}
+/// What the file's outputs hold after the interpreter, as a file has them.
+std::vector<std::vector<std::byte>> outputs_of(const std::string& nodes_and_outputs, std::vector<std::uint64_t>* shape = nullptr) {
+  Result<GraphFile> file = read(kCaches + nodes_and_outputs, cache_file());
+  EXPECT_TRUE(file.ok()) << file.status().message();
+  if (!file.ok()) return {};
+  std::vector<graph::Tensor> tensors;
+  for (const GraphFile::Output& output : file->outputs) tensors.push_back(file->graph.tensor(output.tensor));
+  const Result<StorageBytes> after = interpret_graph_file(std::move(*file));
+  EXPECT_TRUE(after.ok()) << after.status().message();
+  if (!after.ok()) return {};
+  if (shape) *shape = dense_shape(tensors.front());
+  std::vector<std::vector<std::byte>> all;
+  for (const graph::Tensor& tensor : tensors) all.push_back(dense_elements(tensor, after->at(tensor.storage)));
+  return all;
+}
+
+TEST(GraphFileTest, CachesOfBlocksAreChangedInPlace) {
+  std::vector<std::uint64_t> shape;
+  const auto found = outputs_of(R"("nodes":[{"op":"kv_write","inputs":{"cache":"c","update":"u","start":"s"},"outputs":[]}],"outputs":["c"]})", &shape);
+  ASSERT_EQ(found.size(), 1U);
+  EXPECT_EQ(shape, (std::vector<std::uint64_t>{1, 2, 3, 68}));
+  // The rows that are written have whole numbers for quants where the scale is 1, and the nearest ones elsewhere.
+  std::string expected = rows_of_40(6, 0.01f);
+  for (std::size_t head = 0; head < 2; ++head) {
+    for (std::size_t block = 0; block < 2; ++block) {
+      const float largest = 127 - static_cast<float>(40 * head + 32 * block);
+      const std::uint16_t scale = graph::float_to_half(largest / 127);
+      std::string bytes = bytes_of_values(std::vector<std::uint16_t>{scale});
+      for (std::size_t i = 0; i < (block == 0 ? 32 : 8); ++i) bytes += static_cast<char>(std::lround((largest - static_cast<float>(i)) / graph::half_to_float(scale)));
+      expected.replace((3 * head + 1) * 68 + 34 * block, bytes.size(), bytes);
+    }
+  }
+  for (std::size_t row = 0; row < 6; ++row) expected.replace(68 * row + 44, 24, 24, '\0');
+  ASSERT_EQ(found[0].size(), expected.size());
+  for (std::size_t i = 0; i < expected.size(); ++i) ASSERT_EQ(static_cast<char>(found[0][i]), expected[i]) << i;
+}
+
+TEST(GraphFileTest, KeysAndValuesOfBlocksAreWhatTheyStandFor) {
+  const auto found = outputs_of(R"("nodes":[{"op":"attention","inputs":{"query":"x","key":"c","value":"v"},"outputs":["y"]},)"
+                                R"({"op":"attention","inputs":{"query":"x","key":"d","value":"e"},"outputs":["z"]},)"
+                                R"({"op":"attention","inputs":{"query":"x","key":"d","value":"d"},"outputs":["other"]}],"outputs":["y","z","other"]})");
+  ASSERT_EQ(found.size(), 3U);
+  EXPECT_EQ(found[0], found[1]);
+  EXPECT_NE(found[0], found[2]);
+}
+
+TEST(GraphFileTest, WeightsHaveWholeBlocksWhateverTheirRank) {
+  const std::string graph = R"({"inputs":{"x":{"type":"f32","shape":[1,1,4,4]},"w":{"type":"q8_0","shape":[1,1,2,2]}},"nodes":[)"
+                            R"({"op":"patch_embed","inputs":{"pixels":"x","weight":"w"},"attributes":{"patch":2},"outputs":["y"]}],"outputs":["y"]})";
+  const std::string bytes = safetensors_bytes({{"x", "F32", {1, 1, 4, 4}, std::string(64, '\0')}, {"w", "U8", {1, 1, 2, 34}, std::string(68, '\0')}});
+  const Result<GraphFile> patches = read(graph, bytes);
+  ASSERT_FALSE(patches.ok());
+  EXPECT_EQ(patches.status().message(), "g.json: node 0 (patch_embed): input 'weight' is 'w': 'shape' is (1, 1, 2, 2), but rows of q8_0 come in blocks of 32");
 }
 
 TEST(GraphFileTest, AViewKeepsWhatItHadWhenItsInputIsChangedLater) {
@@ -263,8 +350,8 @@ INSTANTIATE_TEST_SUITE_P(
         Refusal{"BlocksAsParameter", graph_of(node("rms_norm", R"("input":"x","weight":"w")")), "g.json: node 0 (rms_norm): input 'weight' is 'w' of type q8_0"},
         Refusal{"WeightRank", graph_of(node("linear", R"("input":"x","weight":"k")")), "g.json: node 0 (linear): input 'weight' is 'k': (1, 1, 2, 3) must be (N, K)"},
         Refusal{"PatchWeight", graph_of(node("patch_embed", R"("pixels":"k","weight":"k")", R"("y")", R"("patch":1)")), "g.json: node 0 (patch_embed): input 'weight' is 'k': (1, 1, 2, 3) must be (D, C, P, P)"},
-        Refusal{"Q8Keys", graph_of(node("attention", R"("query":"k","key":"w","value":"k")")), "g.json: node 0 (attention): input 'key' is 'w' of type q8_0; keys, values and caches of q8_0 are not there yet"},
-        Refusal{"IntegersAsCache", graph_of(node("kv_write", R"("cache":"ids","update":"k","start":"s")")), "g.json: node 0 (kv_write): input 'cache' is 'ids' of type i64 but must be f32 or f16"},
+        Refusal{"FlatKeys", graph_of(node("attention", R"("query":"k","key":"w","value":"k")")), "g.json: node 0 (attention): input 'key' is 'w': (2, 32) of q8_0 must be (B, G, S, D)"},
+        Refusal{"IntegersAsCache", graph_of(node("kv_write", R"("cache":"ids","update":"k","start":"s")")), "g.json: node 0 (kv_write): input 'cache' is 'ids' of type i64 but must be f32, f16 or q8_0"},
         Refusal{"MadeCache", graph_of(relu("k", "m") + "," + node("kv_write", R"("cache":"m","update":"k","start":"s")", ""), R"("m")"), "g.json: node 1 (kv_write): input 'cache' is 'm', which a node makes"},
         Refusal{"ChangedAndWidened", graph_of(node("kv_write", R"("cache":"c","update":"k","start":"s")", "") + "," + relu("c", "y")), "g.json: node 1 (relu): input 'input' is 'c' of type f16, but a kv_write changes it"},
         Refusal{"TwoCacheNames", graph_of(node("kv_write", R"("cache":"c","update":"k","start":"s")", R"("a","b")"), R"("a")"), "g.json: node 0 (kv_write): 'outputs' has 2 names, but there is one cache"},
@@ -333,7 +420,39 @@ TEST(GraphFileTest, BoundsTheTablesOfAllNodesTogether) {
   };
   EXPECT_EQ(refused(131072, 2), "");
   EXPECT_EQ(refused(131072, 30), "g.json: node 19 (rope): needs tables of 43253760 bytes with the nodes before it, at most 41943040 are there");
-  EXPECT_EQ(refused(1 << 24, 1), "g.json: node 0 (rope): needs tables of 268435456 bytes with the nodes before it, at most 41943040 are there");
+  EXPECT_EQ(refused(1 << 24, 1), "g.json: node 0 (rope): needs tables of 268500992 bytes with the nodes before it, at most 41943040 are there");
+}
+
+TEST(GraphFileTest, ATableOfAWideHeadIsRefusedBeforeItIsMade) {
+  // The width is a padded one: no input is large.
+  const std::string inputs = R"("x":{"type":"f32","shape":[1,1,1,2]},"p":{"type":"i32","shape":[1]})";
+  const std::string file = safetensors_bytes({{"x", "F32", {1, 1, 1, 2}, std::string(8, '\0')}, {"p", "I32", {1}, std::string(4, '\0')}});
+  const auto padded = [&](std::int64_t width, const std::string& attributes) {
+    const std::string nodes = node("pad", R"("input":"x")", R"("w")", fmt::format(R"("after":[0,0,0,{}])", width - 2)) + "," + node("rope", R"("input":"w","positions":"p")", R"("y")", attributes);
+    const Result<GraphFile> read_file = read(fmt::format(R"({{"inputs":{{{}}},"nodes":[{}],"outputs":["y"]}})", inputs, nodes), file);
+    return read_file.ok() ? "" : read_file.status().message();
+  };
+  EXPECT_EQ(padded(1 << 30, ""), "g.json: node 1 (rope): needs tables of 9070970929152 bytes with the nodes before it, at most 41943040 are there");
+  EXPECT_EQ(padded(1 << 16, R"("max_position":1048576)"), "g.json: node 1 (rope): needs tables of 4311744512 bytes with the nodes before it, at most 41943040 are there");
+  EXPECT_EQ(padded(1 << 20, R"("dimensions":64)"), "");
+}
+
+TEST(GraphFileTest, ATableThatNodesShareCountsOnce) {
+  const std::string file = safetensors_bytes({{"x", "F32", {1, 1, 1, 4096}, std::string(16384, '\0')}, {"p", "I32", {1}, std::string(4, '\0')}});
+  std::string nodes;
+  for (int i = 0; i < 4; ++i) nodes += std::string(i == 0 ? "" : ",") + node("rope", R"("input":"x","positions":"p")", fmt::format("\"y{}\"", i), "");
+  const Result<GraphFile> read_file = read(fmt::format(R"({{"inputs":{{"x":{{"type":"f32","shape":[1,1,1,4096]}},"p":{{"type":"i32","shape":[1]}}}},"nodes":[{}],"outputs":["y3"]}})", nodes), file);
+  EXPECT_TRUE(read_file.ok()) << read_file.status().message();
+}
+
+TEST(GraphFileTest, NoInputIsTakenForATable) {
+  const char* name = "rope table n=4 theta=10000 factors=-1 positions=131072";
+  const std::string file = safetensors_bytes({{name, "F32", {1, 1, 1, 4}, bytes_of_values<float>({1, 2, 3, 4})}, {"p", "I32", {1}, std::string(4, '\0')}});
+  const std::string rope = node("rope", fmt::format(R"("input":"{}","positions":"p")", name));
+  Result<GraphFile> read_file = read(fmt::format(R"({{"inputs":{{"{}":{{"type":"f32","shape":[1,1,1,4]}},"p":{{"type":"i32","shape":[1]}}}},"nodes":[{}],"outputs":["y"]}})", name, rope), file);
+  ASSERT_TRUE(read_file.ok()) << read_file.status().message();
+  const graph::TensorId table = read_file->graph.nodes().front().inputs.back();
+  EXPECT_EQ(read_file->graph.storage_of(table).kind, graph::StorageKind::kConstant);
 }
 
 TEST(GraphFileTest, TheStateBlockHasARowForEachSequenceOfAnyNode) {

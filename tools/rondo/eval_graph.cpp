@@ -85,6 +85,7 @@ Result<std::vector<OutputValues>> run_on_device(const GlobalFlags& flags, const 
 
 models::SafetensorsDtype dtype_of(graph::Type type) {
   if (type == graph::Type::kI32) return models::SafetensorsDtype::kI32;
+  if (type == graph::Type::kQ8_0) return models::SafetensorsDtype::kU8;  // blocks
   return type == graph::Type::kF16 ? models::SafetensorsDtype::kF16 : models::SafetensorsDtype::kF32;
 }
 
@@ -103,8 +104,7 @@ Status evaluate_graph(const GlobalFlags& flags, const GraphEvalFlags& own, int& 
   }
   std::vector<models::SafetensorsTensor> tensors;
   for (std::size_t i = 0; i < outputs.size(); ++i) {
-    const graph::Shape& shape = values[i].tensor.shape;
-    tensors.push_back({outputs[i].name, dtype_of(values[i].tensor.type), {shape.dims.begin(), shape.dims.begin() + shape.rank}, values[i].elements});
+    tensors.push_back({outputs[i].name, dtype_of(values[i].tensor.type), models::dense_shape(values[i].tensor), values[i].elements});
   }
   keep_results();
   return models::write_safetensors(own.outputs, tensors);
