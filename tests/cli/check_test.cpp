@@ -33,7 +33,7 @@ TEST(CheckCommandTest, JsonNamesEveryCaseWithItsBound) {
     EXPECT_TRUE(one.at("case").get<std::string>().starts_with(one.at("op").get<std::string>() + " ")) << one;
   }
   EXPECT_EQ(ops, (std::set<std::string>{"add", "gelu"}));
-  EXPECT_TRUE(values.contains("integer") && values.contains("random") && values.contains("large") && values.contains("nan in input 0") && values.contains("infinity in input 1"));
+  EXPECT_TRUE(values.contains("integer numbers") && values.contains("random numbers") && values.contains("large numbers") && values.contains("nan in input 0") && values.contains("infinity in input 1"));
 }
 
 TEST(CheckCommandTest, TheTableEndsWithTheCounts) {
@@ -78,6 +78,10 @@ TEST(CheckCommandTest, WrongUsageIsRefused) {
   expect_error(testing::run_command({"check", "--case", "relu input"}), 2, {"case 'relu input'", "the shape of 'input'"});
   expect_error(testing::run_command({"check", "--case", "relu input (3), axis 1"}), 2, {"[relu] has no attributes, but 'axis' is given"});
   expect_error(testing::run_command({"check", "--seed", "x"}), 2, {"--seed"});
+  expect_error(testing::run_command({"check", "--case", ""}), 2, {"--case"});
+  expect_error(testing::run_command({"check", "--op", "add", "--case", "relu input (3)"}), 2, {"case 'relu input (3)' is not one of add"});
+  expect_error(testing::run_command({"check", "--kernel", "baseline", "--kernel", "foo"}), 2, {"is called foo"});
+  expect_error(testing::run_command({"check", "--list", "--json"}), 2, {"--json"});
   expect_error(testing::run_command({"check", "--no-fusion"}), 2, {"--no-fusion"});
 }
 

@@ -14,7 +14,7 @@ Result<DeviceRun> run_on_device(const OpCase& op, const RunOptions& options) { r
   if (!reference.ok()) return ::testing::AssertionFailure() << "the reference: " << reference.status().message();
   const Result<DeviceRun> run = run_on_device(op, options);
   if (!run.ok()) return ::testing::AssertionFailure() << "the device: " << run.status().message();
-  const std::string complaints = judge(op, *run, *reference, tolerance);
+  const std::string complaints = judge(op, *run, *reference, [&](const graph::Storage&) { return tolerance; });
   if (complaints.empty()) return ::testing::AssertionSuccess();
   return ::testing::AssertionFailure() << complaints << "\ndispatches: " << labels_of(run->program);
 }

@@ -85,8 +85,8 @@ TEST(CaseTextTest, RefusesWhatItCanNotRead) {
   EXPECT_EQ(refusal("relu input (0)"), "case 'relu input (0)': expected at most 4 extents and a closing parenthesis where there is '0'");
   EXPECT_EQ(refusal("relu input (3) (4)"), "case 'relu input (3) (4)': expected a comma where there is '('");
   EXPECT_EQ(refusal("relu input (3),"), "case 'relu input (3),': expected an input or attribute at its end");
-  EXPECT_EQ(refusal("relu input (3) * big"), "case 'relu input (3) * big': expected a number where there is 'big'");
-  EXPECT_EQ(refusal("attention lengths [x]"), "case 'attention lengths [x]': expected an integer or a closing bracket where there is 'x'");
+  EXPECT_EQ(refusal("relu input (3) * big"), "case 'relu input (3) * big': expected a number that fits f32 where there is 'big'");
+  EXPECT_EQ(refusal("attention lengths [x]"), "case 'attention lengths [x]': expected an integer of 32 bits or a closing bracket where there is 'x'");
 }
 
 std::vector<float> elements(const OpCase& c, graph::TensorId id) {
@@ -160,9 +160,45 @@ TEST(CaseBuildTest, TheStepStateIsSet) {
             "case 'step_begin tokens (2, 9), rows 4, state.colour 3': the step state has no 'colour'");
 }
 
+/// What can't be meant ends before anything is allocated or written.
+TEST(CaseBuildTest, RefusesWhatDoesNotFitTogether) {
+  const auto refusal = [](const std::string& text) {
+    const Result<CaseText> words = parse_case(text);
+    return words.ok() ? std::string(build_case(*words, Values::kRandom, 1).status().message()) : std::string(words.status().message());
+  };
+  const std::pair<const char*, const char*> kRefused[] = {
+      {"silu input (3, 4), inactive [99]", "'inactive' holds 99 but there are 1 sequences"},
+      {"silu input (3, 4), inactive [-1]", "'inactive' holds -1"},
+      {"silu input (3, 4), valid [5, 5]", "'valid' is of 2 sequences, which 3 rows are not"},
+      {"silu input (4, 4), valid [-1]", "'valid' holds -1"},
+      {"silu input (4, 4), valid [9223372036854775807]", "expected an integer of 32 bits"},
+      {"silu input (1000000000, 1000000000)", "expected a shape of at most 67108864 elements"},
+      {"silu input (3, 4) * nan", "expected a number that fits f32"},
+      {"silu input (3, 4) * 1e300", "expected a number that fits f32"},
+      {"silu input (3, 4) joined", "'input' is (3, 4) but joined ones are (B, heads, T, D)"},
+      {"linear input (3, 64), weight q8_0 (7, 64) transposed", "'weight' can't be q8_0 (7, 64) of this layout"},
+      {"linear input (3, 40), weight q8_0 (7, 40)", "40 columns of 'weight' are no whole blocks of q8_0"},
+      {"step_begin tokens (1, 9), rows 700000000", "takes "},
+      {"step_begin tokens (1, 9), rows 1, state.position 1.5", "'state.position' is 1.5, which is no integer"},
+      {"attention query (1, 1, 2, 8), key q4_0 (1, 1, 4, 8), value (1, 1, 4, 8)", "case '"},
+      {"rope_kv_write query (1, 2, 3, 8) joined, key (1, 2, 4, 8) joined", "'key' is (1, 2, 4, 8), which can't be joined"},
+  };
+  for (const auto& [text, expected] : kRefused) EXPECT_NE(refusal(text).find(expected), std::string::npos) << text << ": " << refusal(text);
+}
+
+TEST(CaseBuildTest, IdsReachJustBeyondTheVocabulary) {
+  const CaseText text = parsed("embedding weight f32 (5, 3), ids (400)");
+  const Result<OpCase> built = build_case(text, Values::kRandom, 1);
+  ASSERT_TRUE(built.ok());
+  std::vector<std::int32_t> ids(400);
+  std::memcpy(ids.data(), built->before(built->graph.tensor(built->graph.nodes().back().inputs[0]).storage).data(), 1600);
+  EXPECT_EQ(*std::min_element(ids.begin(), ids.end()), -1);
+  EXPECT_EQ(*std::max_element(ids.begin(), ids.end()), 5);
+}
+
 TEST(CheckRunsTest, ARunCanBeRepeated) {
   const CheckRun run{"relu", "baseline", "relu input (3)", Values::kRandom, 0, 0};
-  EXPECT_EQ(repeat_command(run, 7), "rondo check --kernel baseline --seed 7 --case \"relu input (3)\"");
+  EXPECT_EQ(repeat_command(run, 7), "rondo check --kernel relu/baseline --seed 7 --case \"relu input (3)\"");
 }
 
 }  // namespace

@@ -20,6 +20,7 @@ using graph::Shape;
 using graph::TensorId;
 using graph::Type;
 
+constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 30;
 constexpr float kNotANumber = std::numeric_limits<float>::quiet_NaN();
 
 /// How large inputs are where values are large: far from what models have, and what the operator can still hold.
@@ -42,24 +43,45 @@ class Builder {
       : text_(text), values_(values), seed_(seed), special_(special), case_(n_sequences(text)), hidden_(hidden_keys(text)) {}
 
   Result<OpCase> build() {
+    RONDO_TRY(check_sequences());
     RONDO_TRY(set_state());
-    make_joined();
+    RONDO_TRY(make_joined());
     graph::NamedNode node{text_.op, {}, text_.attributes};
     for (std::size_t i = 0; i < text_.inputs.size(); ++i) {
       if (text_.inputs[i].name == "state") continue;
       RONDO_ASSIGN(const TensorId id, make(text_.inputs[i], i));
+      if (const Status& status = case_.graph.status(); !status.ok()) return refuse(status.message());
       node.inputs.emplace_back(text_.inputs[i].name, id);
     }
     for (const graph::NamedInput& input : graph::named_inputs(text_.op)) {
       if (std::string_view(input.name) == "state") node.inputs.emplace_back("state", case_.state);
     }
     Result<std::vector<TensorId>> outputs = graph::add_named_node(case_.graph, node);
-    if (!outputs.ok()) return Status(StatusCode::kInvalidArgument, fmt::format("case '{}': {}", text_.text, outputs.status().message()));
+    if (!outputs.ok()) return refuse(outputs.status().message());
     for (const TensorId output : *outputs) finish(output);
+    std::uint64_t bytes = 0;
+    for (std::size_t i = 0; i < case_.graph.n_storages(); ++i) bytes += case_.graph.storage(static_cast<graph::StorageId>(i)).size_bytes;
+    if (bytes > kMostBytes) return refuse(fmt::format("takes {} MB, more than {}", bytes >> 20, kMostBytes >> 20));
     return std::move(case_);
   }
 
  private:
+  Status refuse(const std::string& message) const { return Status(StatusCode::kInvalidArgument, fmt::format("case '{}': {}", text_.text, message)); }
+
+  /// What is said of sequences is about those that there are.
+  Status check_sequences() const {
+    const std::int64_t n = case_.graph.n_sequences, rows = text_.inputs.empty() ? 0 : text_.inputs.front().shape[0];
+    const bool fits = counts_sequences(text_.op) ? n == rows : rows % n == 0;
+    if (!text_.valid.empty() && !fits) return refuse(fmt::format("'valid' is of {} sequences, which {} rows are not", n, rows));
+    for (const std::int64_t count : text_.valid) {
+      if (count < 0) return refuse(fmt::format("'valid' holds {}, which is no number of rows", count));
+    }
+    for (const std::int64_t b : text_.inactive) {
+      if (b < 0 || b >= n) return refuse(fmt::format("'inactive' holds {} but there are {} sequences", b, n));
+    }
+    return {};
+  }
+
   static std::int64_t n_sequences(const CaseText& text) {
     if (!text.valid.empty()) return static_cast<std::int64_t>(text.valid.size());
     return counts_sequences(text.op) && !text.inputs.empty() ? text.inputs.front().shape[0] : 1;
@@ -83,11 +105,14 @@ class Builder {
         {"temperature", RONDO_STATE_TEMPERATURE}, {"top_p", RONDO_STATE_TOP_P}, {"min_p", RONDO_STATE_MIN_P}, {"repeat_penalty", RONDO_STATE_REPEAT_PENALTY}};
     if (text_.op == "sample") all(RONDO_STATE_TOP_P, std::bit_cast<std::int32_t>(1.0f)), all(RONDO_STATE_REPEAT_PENALTY, std::bit_cast<std::int32_t>(1.0f));
     for (const auto& [name, value] : text_.state) {
-      if (const auto word = integers.find(name); word != integers.end()) all(word->second, static_cast<std::int32_t>(value));
+      if (const auto word = integers.find(name); word != integers.end()) {
+        if (value != std::floor(value) || std::abs(value) > 0x7fffffff) return refuse(fmt::format("'state.{}' is {}, which is no integer of 31 bits", name, value));
+        all(word->second, static_cast<std::int32_t>(value));
+      }
       else if (const auto real = floats.find(name); real != floats.end()) all(real->second, std::bit_cast<std::int32_t>(static_cast<float>(value)));
-      else return Status(StatusCode::kInvalidArgument, fmt::format("case '{}': the step state has no '{}'", text_.text, name));
+      else return refuse(fmt::format("the step state has no '{}'", name));
     }
-    if (text_.stop_ids.size() > RONDO_STATE_MAX_STOP_IDS) return Status(StatusCode::kInvalidArgument, fmt::format("case '{}': at most {} stop ids", text_.text, RONDO_STATE_MAX_STOP_IDS));
+    if (text_.stop_ids.size() > RONDO_STATE_MAX_STOP_IDS) return refuse(fmt::format("'state.stop' has more than {} ids", RONDO_STATE_MAX_STOP_IDS));
     all(RONDO_STATE_N_STOP, static_cast<std::int32_t>(text_.stop_ids.size()));
     for (std::size_t i = 0; i < text_.stop_ids.size(); ++i) all(RONDO_STATE_STOP_IDS + static_cast<int>(i), static_cast<std::int32_t>(text_.stop_ids[i]));
     for (const std::int64_t b : text_.inactive) case_.set_state(b, RONDO_STATE_ACTIVE, 0);
@@ -106,7 +131,8 @@ class Builder {
     if (input.role == InputRole::kConstant) {  // factors that divide
       for (float& value : made) value = 1.5f + 0.5f * value;
     }
-    if (index == special_ && values_ == Values::kNan) made[n / 2] = kNotANumber;
+    // One in the first row, which counts and is seen wherever any is, the other in the middle.
+    if (index == special_ && values_ == Values::kNan) made[static_cast<std::size_t>(shape.last() / 2)] = kNotANumber;
     if (index == special_ && values_ == Values::kInfinity) made[n / 2] = std::numeric_limits<float>::infinity();
     return made;
   }
@@ -176,14 +202,17 @@ class Builder {
   }
 
   /// All joined inputs as views of one tensor (B, T, heads, D).
-  void make_joined() {
+  Status make_joined() {
     Shape all;
     for (const CaseInput& input : text_.inputs) {
-      if (input.layout != Layout::kJoined || input.shape.rank != 4) continue;
-      const std::int64_t heads = (all.rank == 0 ? 0 : all[2]) + input.shape[1];
-      all = {input.shape[0], input.shape[2], heads, input.shape[3]};
+      if (input.layout != Layout::kJoined) continue;
+      if (input.shape.rank != 4) return refuse(fmt::format("'{}' is {} but joined ones are (B, heads, T, D)", input.name, to_string(input.shape)));
+      const Shape own = {input.shape[0], input.shape[2], (all.rank == 0 ? 0 : all[2]) + input.shape[1], input.shape[3]};
+      if (all.rank != 0 && (own[0] != all[0] || own[1] != all[1] || own[3] != all[3])) return refuse(fmt::format("'{}' is {}, which can't be joined with those before", input.name, to_string(input.shape)));
+      all = own;
     }
     if (all.rank != 0) joined_ = case_.f32("joined", all, std::vector<float>(static_cast<std::size_t>(all.n_elements()), kNotANumber));
+    return {};
   }
   TensorId take_joined(const CaseInput& input, const std::vector<float>& values) {
     const TensorId heads = case_.graph.slice(joined_, 2, first_head_, first_head_ + input.shape[1]);
@@ -197,7 +226,7 @@ class Builder {
     std::vector<std::int32_t> made(static_cast<std::size_t>(input.shape.n_elements()));
     const auto below = [&](std::int64_t end) { return static_cast<std::int32_t>(bits() % static_cast<std::uint32_t>(end)); };
     for (std::size_t i = 0; i < made.size(); ++i) {
-      if (input.name == "ids") made[i] = below(text_.inputs.back().shape[0] + 2) - 1;  // -1 and V are outside
+      if (input.name == "ids") made[i] = below(n_ids() + 2) - 1;  // -1 and V are outside
       else if (input.boolean) made[i] = below(4) != 0;
       else made[i] = below(100);
     }
@@ -207,6 +236,26 @@ class Builder {
     for (std::size_t i = masked_column(input); i < made.size(); i += columns) made[i] = 0;
     if (made.size() > columns) std::fill_n(made.begin() + static_cast<std::ptrdiff_t>(columns), columns, 0);
     return made;
+  }
+
+  /// V of an embedding.
+  std::int64_t n_ids() const {
+    const auto weight = std::find_if(text_.inputs.begin(), text_.inputs.end(), [](const CaseInput& input) { return input.name == "weight"; });
+    return weight == text_.inputs.end() ? 1 : weight->shape[0];
+  }
+
+  /// Whether an input of this role and type can lie so.
+  static bool can_lie(const CaseInput& input) {
+    const bool f32 = input.type == Type::kF32;
+    switch (input.role) {
+      case InputRole::kActivation: return f32;
+      case InputRole::kParameter: return f32 && input.layout != Layout::kJoined;
+      case InputRole::kMask: return input.layout == Layout::kDense || (f32 && input.layout != Layout::kJoined);
+      case InputRole::kKeys: return input.shape.rank == 4 && (input.layout == Layout::kDense || (f32 && input.layout != Layout::kJoined));
+      case InputRole::kMatrix: return input.layout == Layout::kDense || input.layout == Layout::kSliced;
+      case InputRole::kCache: return input.shape.rank == 4 && input.layout == Layout::kDense;
+      default: return input.layout == Layout::kDense;
+    }
   }
 
   /// An added mask: -infinity for one element in four.
@@ -219,18 +268,16 @@ class Builder {
   }
 
   Result<TensorId> make(const CaseInput& input, std::size_t index) {
-    const bool f32 = input.type == Type::kF32;
+    if (!can_lie(input)) return refuse(fmt::format("'{}' can't be {} {} of this layout", input.name, graph::type_name(input.type), to_string(input.shape)));
     switch (input.role) {
       case InputRole::kActivation:
       case InputRole::kParameter:
-        if (!f32) break;
         if (input.layout == Layout::kJoined) return take_joined(input, numbers(input, input.shape, index));
         return place(input, numbers(input, input.shape, index));
       case InputRole::kMatrix: return make_matrix(input, index);
       case InputRole::kKeys:
       case InputRole::kCache:
-        if (input.shape.rank != 4) break;
-        if (f32 && input.role == InputRole::kKeys && input.layout != Layout::kDense) return place(input, key_numbers(input, index));
+        if (input.layout != Layout::kDense) return place(input, key_numbers(input, index));
         return case_.cache(input.name, input.type, input.shape, key_numbers(input, index));
       case InputRole::kConstant: return case_.graph.add_constant(input.name, input.shape, numbers(input, input.shape, index));
       case InputRole::kMask:
@@ -239,19 +286,19 @@ class Builder {
       case InputRole::kIntegers:
       case InputRole::kStepState: {
         const std::vector<std::int32_t> made = integers(input, index);
-        if (made.size() != static_cast<std::size_t>(input.shape.n_elements())) break;
+        if (made.size() != static_cast<std::size_t>(input.shape.n_elements())) return refuse(fmt::format("'{}' is {} but has {} integers", input.name, to_string(input.shape), made.size()));
         return input.role == InputRole::kStepState ? case_.step_i32(input.name, input.shape, made) : case_.i32(input.name, input.shape, made);
       }
     }
-    return Status(StatusCode::kInvalidArgument, fmt::format("case '{}': '{}' can't be {} {}", text_.text, input.name, graph::type_name(input.type), to_string(input.shape)));
+    return kNone;
   }
 
   Result<TensorId> make_matrix(const CaseInput& input, std::size_t index) {
-    if (input.type == Type::kI32) return Status(StatusCode::kInvalidArgument, fmt::format("case '{}': '{}' can't be i32", text_.text, input.name));
+    if (input.type == Type::kI32) return refuse(fmt::format("'{}' can't be i32", input.name));
     const bool sliced = input.layout == Layout::kSliced;
     const std::int64_t rows = input.shape[0], columns = input.shape.n_elements() / rows, stored = rows + (sliced ? 3 : 0);
     if (whole_blocks(input.type, columns) != columns) {
-      return Status(StatusCode::kInvalidArgument, fmt::format("case '{}': {} columns of '{}' are no whole blocks of {}", text_.text, columns, input.name, graph::type_name(input.type)));
+      return refuse(fmt::format("{} columns of '{}' are no whole blocks of {}", columns, input.name, graph::type_name(input.type)));
     }
     const WeightValues kind = values_ == Values::kInteger ? WeightValues::kInteger : values_ == Values::kLarge ? WeightValues::kLarge : WeightValues::kRandom;
     TensorId weight = case_.weight(input.name, input.type, stored, columns, weight_rows(input.type, stored, columns, seed_of(index), kind));

@@ -3,12 +3,17 @@
 #include <algorithm>
 #include <charconv>
 #include <cctype>
+#include <cmath>
+#include <limits>
 
 #include <fmt/format.h>
 
 namespace rondo::check {
 
 namespace {
+
+/// Of an input: more than any case needs, and less than what a host would miss.
+constexpr std::int64_t kMostElements = std::int64_t{1} << 26;
 
 /// The pieces of a text: words, numbers, and the characters that stand alone.
 class Pieces {
@@ -140,6 +145,7 @@ class Parser {
     while (!pieces_.take_if(")")) {
       const auto extent = number<std::int64_t>(pieces_.now());
       if (!extent || *extent < 1 || shape.rank == graph::kMaxRank) return refuse(fmt::format("at most {} extents and a closing parenthesis", graph::kMaxRank));
+      if (shape.n_elements() > kMostElements / *extent) return refuse(fmt::format("a shape of at most {} elements", kMostElements));
       shape[shape.rank++] = *extent;
       pieces_.take();
       if (!pieces_.is(")") && !pieces_.take_if(",")) return refuse("a comma or a closing parenthesis");
@@ -151,7 +157,7 @@ class Parser {
     if (!pieces_.take_if("[")) return refuse("a list of integers in brackets");
     while (!pieces_.take_if("]")) {
       const auto value = number<std::int64_t>(pieces_.now());
-      if (!value) return refuse("an integer or a closing bracket");
+      if (!value || *value < std::numeric_limits<std::int32_t>::min() || *value > std::numeric_limits<std::int32_t>::max()) return refuse("an integer of 32 bits or a closing bracket");
       integers.push_back(*value);
       pieces_.take();
       if (!pieces_.is("]") && !pieces_.take_if(",")) return refuse("a comma or a closing bracket");
@@ -161,7 +167,7 @@ class Parser {
 
   Status parse_number(double& value) {
     const auto found = number<double>(pieces_.now());
-    if (!found) return refuse("a number");
+    if (!found || !(std::abs(*found) <= std::numeric_limits<float>::max())) return refuse("a number that fits f32");
     value = *found;
     pieces_.take();
     return {};

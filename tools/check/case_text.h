@@ -34,9 +34,10 @@ namespace rondo::check {
 /// Where an input's elements lie.
 enum class Layout : std::uint8_t { kDense, kTransposed, kPermuted, kSliced, kStepped, kJoined };
 
+/// One input of a case.
 struct CaseInput {
   std::string name;
-  graph::InputRole role{};
+  graph::InputRole role{};  ///< what the operator takes it for
   graph::Type type = graph::Type::kF32;
   bool boolean = false;  ///< a mask of trues and falses
   graph::Shape shape;

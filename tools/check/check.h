@@ -43,11 +43,11 @@ enum class Outcome : std::uint8_t {
 struct CheckResult {
   CheckRun run;
   Outcome outcome{};
-  double nmse = 0;
+  double nmse = 0;        ///< infinite where a result is wrong in a way that has no error
   std::string complaint;  ///< what is wrong, or why the kernel refuses
 };
 
-/// A kernel that refused every case of its operator.
+/// A kernel that refused every case of its operator, or a case that every kernel refused ("any kernel").
 struct UnsupportedKernel {
   std::string op, kernel, reason;
 };
@@ -56,6 +56,7 @@ struct CheckReport {
   std::vector<CheckResult> results;
   std::vector<UnsupportedKernel> unsupported;
   std::size_t n_passed = 0, n_failed = 0;
+  Status ended;                 ///< why the check ended before its last run, as by a lost device; its result is the last one
   std::size_t n_pipelines = 0;  ///< that the device had to make
 };
 
@@ -65,7 +66,7 @@ Result<std::vector<CheckRun>> list_runs(const CheckOptions& options);
 /// Called after each run with how many of how many are done; false ends the check.
 using OnResult = std::function<bool(const CheckResult& result, std::size_t done, std::size_t total)>;
 
-/// Runs what `options` select. Errors: those of list_runs, a case that its own operator refuses, a lost device.
+/// Runs what `options` select. Errors: those of list_runs.
 Result<CheckReport> run_check(runtime::Device& device, const CheckOptions& options, const OnResult& on_result);
 
 /// The command that repeats a run.

@@ -26,6 +26,8 @@ float float_element(graph::Type type, std::span<const std::byte> bytes, std::siz
 
 bool same_value(float found, float expected) { return found == expected || (std::isnan(found) && std::isnan(expected)); }
 
+bool is_poison(std::span<const std::byte> bits) { return bits.size() == sizeof kPoison && std::memcmp(bits.data(), &kPoison, sizeof kPoison) == 0; }
+
 /// The error of what changes, and the first element that no tolerance allows.
 std::string find_float_difference(const Judged& judged, std::size_t element_bytes, Tolerance tolerance, double& error) {
   std::vector<float> found, expected;
@@ -37,7 +39,7 @@ std::string find_float_difference(const Judged& judged, std::size_t element_byte
       if (equal(bits(judged.found), bits(judged.before))) continue;
       return fmt::format("element {} is {} but must be left as it was, {}", i, f, float_element(judged.type, judged.before, i));
     }
-    if (equal(bits(judged.found), bits(judged.before)) && !same_value(f, e)) return fmt::format("element {} was not written (expected {})", i, e);
+    if (equal(bits(judged.found), bits(judged.before)) && (!same_value(f, e) || is_poison(bits(judged.found)))) return fmt::format("element {} was not written (expected {})", i, e);
     if (tolerance.nmse == 0 || !std::isfinite(e) || !std::isfinite(f)) {
       if (!same_value(f, e)) return fmt::format("element {} is {} but must be {}", i, f, e);
       continue;

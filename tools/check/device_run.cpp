@@ -18,36 +18,23 @@ constexpr std::uint64_t kGuardBytes = 256;
 constexpr std::uint32_t kStorages = 0, kActivations = 1;
 constexpr std::uint64_t kLongestWaitNs = 120'000'000'000;
 
-/// What the buffer of storages holds before the run: first the storages that kernels write, then the others.
-struct Image {
-  std::vector<std::byte> bytes;
-  std::vector<graph::StorageId> order;
-  std::uint64_t written_bytes = 0;  ///< up to behind the guard of the last storage that is written
-};
-
-bool is_written(graph::StorageKind kind) { return kind == graph::StorageKind::kOutput || kind == graph::StorageKind::kCache || kind == graph::StorageKind::kStep; }
-
 std::uint64_t own_bytes(const graph::Storage& storage) { return (storage.size_bytes + 3) / 4 * 4; }
 
-/// Places every storage but activations.
-Image place_storages(const OpCase& op, graph::Graph& graph) {
-  Image image;
-  for (const bool written : {true, false}) {
-    for (std::size_t i = 0; i < graph.n_storages(); ++i) {
-      const auto id = static_cast<graph::StorageId>(i);
-      graph::Storage& storage = graph.storage(id);
-      if (storage.kind == graph::StorageKind::kActivation || is_written(storage.kind) != written) continue;
-      const std::vector<std::byte> content = op.before(id);
-      const std::uint64_t begin = image.bytes.size() + kGuardBytes;
-      const std::uint64_t end = (begin + content.size() + kGuardBytes + 255) / 256 * 256;
-      const std::vector<std::byte> filler = poison_bytes(end - image.bytes.size());
-      image.bytes.insert(image.bytes.end(), filler.begin(), filler.end());
-      std::memcpy(image.bytes.data() + begin, content.data(), content.size());
-      // Bound with the guard behind it: drivers drop what goes beyond a binding, and nobody would see it.
-      storage.place = {kStorages, begin, own_bytes(storage) + kGuardBytes};
-      image.order.push_back(id);
-    }
-    if (written) image.written_bytes = image.bytes.size();
+/// Places every storage but activations and returns what the buffer holds before the run.
+std::vector<std::byte> place_storages(const OpCase& op, graph::Graph& graph) {
+  std::vector<std::byte> image;
+  for (std::size_t i = 0; i < graph.n_storages(); ++i) {
+    const auto id = static_cast<graph::StorageId>(i);
+    graph::Storage& storage = graph.storage(id);
+    if (storage.kind == graph::StorageKind::kActivation) continue;
+    const std::vector<std::byte> content = op.before(id);
+    const std::uint64_t begin = image.size() + kGuardBytes;
+    const std::uint64_t end = (begin + content.size() + kGuardBytes + 255) / 256 * 256;
+    const std::vector<std::byte> filler = poison_bytes(end - image.size());
+    image.insert(image.end(), filler.begin(), filler.end());
+    std::memcpy(image.data() + begin, content.data(), content.size());
+    // Bound with the guard behind it: drivers drop what goes beyond a binding, and nobody would see it.
+    storage.place = {kStorages, begin, own_bytes(storage) + kGuardBytes};
   }
   return image;
 }
@@ -70,61 +57,67 @@ struct Buffers {
   runtime::Buffer before, storages, activations, results;
 };
 
-Result<Buffers> make_buffers(runtime::Device& device, const Image& image, std::uint64_t activation_bytes, int repeats) {
+Result<Buffers> make_buffers(runtime::Device& device, std::span<const std::byte> image, std::uint64_t activation_bytes, int repeats) {
   Buffers buffers;
-  RONDO_ASSIGN(buffers.before, upload(device, image.bytes, "storages before"));
-  RONDO_ASSIGN(buffers.storages, runtime::Buffer::create(device, image.bytes.size(), runtime::MemoryIntent::kDevice, "storages"));
+  RONDO_ASSIGN(buffers.before, upload(device, image, "storages before"));
+  RONDO_ASSIGN(buffers.storages, runtime::Buffer::create(device, image.size(), runtime::MemoryIntent::kDevice, "storages"));
   RONDO_ASSIGN(buffers.activations, runtime::Buffer::create(device, activation_bytes + kGuardBytes, runtime::MemoryIntent::kDevice, "activations"));
-  const std::uint64_t kept = std::max<std::uint64_t>(4, image.written_bytes * static_cast<std::uint64_t>(repeats));
-  RONDO_ASSIGN(buffers.results, runtime::Buffer::create(device, kept, runtime::MemoryIntent::kReadback, "results"));
+  RONDO_ASSIGN(buffers.results, runtime::Buffer::create(device, image.size() * static_cast<std::uint64_t>(repeats), runtime::MemoryIntent::kReadback, "results"));
   return buffers;
 }
 
-/// One submission: all repetitions, with what is written copied out after each and everything put back before the next.
-Status submit_all(runtime::Device& device, const runtime::Recording& recording, const Buffers& buffers, const Image& image, const RunOptions& options) {
+/// All repetitions, each a batch of its own, with all storages copied out behind it and put back before the next.
+Status submit_all(runtime::Device& device, const runtime::Recording& recording, const Buffers& buffers, const RunOptions& options) {
+  const std::uint64_t n = buffers.storages.size_bytes();
   std::vector<runtime::CommandList> lists;
-  std::vector<VkCommandBuffer> commands;
+  std::vector<std::vector<VkCommandBuffer>> commands;
   const auto restore = [&](runtime::CommandList& list) {
-    list.copy(buffers.before, 0, buffers.storages, 0, image.bytes.size());
+    list.copy(buffers.before, 0, buffers.storages, 0, n);
     list.fill(buffers.activations, kPoison);
   };
   for (int run = -1; run < options.repeats; ++run) {  // -1: what comes before the first
     runtime::CommandList& list = lists.emplace_back(device);
     RONDO_TRY(list.begin());
     if (run >= 0) {
-      list.copy(buffers.storages, 0, buffers.results, static_cast<std::uint64_t>(run) * image.written_bytes, image.written_bytes);
+      list.copy(buffers.storages, 0, buffers.results, static_cast<std::uint64_t>(run) * n, n);
       list.wait_for_copies();
     }
     if (run < 0 || (options.restore && run + 1 < options.repeats)) restore(list);
     RONDO_ASSIGN(const VkCommandBuffer recorded, list.end());
-    if (run >= 0) commands.insert(commands.end(), recording.command_buffers().begin(), recording.command_buffers().end());
-    commands.push_back(recorded);
+    std::vector<VkCommandBuffer>& batch = commands.emplace_back();
+    if (run >= 0) batch.assign(recording.command_buffers().begin(), recording.command_buffers().end());
+    batch.push_back(recorded);
   }
-  const runtime::Batch batch{commands};
-  RONDO_ASSIGN(const std::uint64_t value, device.submit({&batch, 1}));
+  std::vector<runtime::Batch> batches;
+  for (const std::vector<VkCommandBuffer>& list : commands) batches.push_back({list});
+  std::uint64_t value = 0;
+  for (std::size_t first = 0; first < batches.size(); first += runtime::Device::kMaxBatches) {
+    const std::size_t n_batches = std::min(batches.size() - first, runtime::Device::kMaxBatches);
+    RONDO_ASSIGN(value, device.submit(std::span<const runtime::Batch>(batches).subspan(first, n_batches)));
+  }
   return device.wait(value, kLongestWaitNs);
 }
 
 /// Takes the storages out of the image and looks at what lies between them.
-void read_image(const graph::Graph& graph, const Image& placed, std::span<const std::byte> found, DeviceRun& run) {
+void read_image(const graph::Graph& graph, std::size_t n_storages, std::span<const std::byte> found, DeviceRun& run) {
   std::uint64_t at = 0;
   const auto check_guard = [&](std::uint64_t end, const std::string& where) {
     const std::string touched = find_touched(found.subspan(at, end - at));
     if (!touched.empty() && run.touched.empty()) run.touched = fmt::format("{} {}", where, touched);
   };
-  for (const graph::StorageId id : placed.order) {
-    const graph::Storage& storage = graph.storage(id);
+  for (std::size_t i = 0; i < n_storages; ++i) {
+    const graph::Storage& storage = graph.storage(static_cast<graph::StorageId>(i));
+    if (storage.kind == graph::StorageKind::kActivation) continue;
     check_guard(storage.place.offset_bytes, "before " + storage.name + ":");
     const std::span<const std::byte> own = found.subspan(storage.place.offset_bytes, own_bytes(storage));
-    run.after[static_cast<std::size_t>(id)].assign(own.begin(), own.end());
+    run.after[i].assign(own.begin(), own.end());
     at = storage.place.offset_bytes + own_bytes(storage);
   }
   check_guard(found.size(), "after all storages:");
 }
 
 /// How the results of a later repetition differ from the first's, or "".
-Result<std::string> compare_repetitions(const runtime::Buffer& results, const Image& image, int repeats) {
-  const std::uint64_t n = image.written_bytes;
+Result<std::string> compare_repetitions(const runtime::Buffer& results, std::uint64_t n, int repeats) {
   RONDO_TRY(results.invalidate(0, n * static_cast<std::uint64_t>(repeats)));
   for (int run = 1; run < repeats; ++run) {
     const std::byte* const first = results.mapped();
@@ -132,7 +125,7 @@ Result<std::string> compare_repetitions(const runtime::Buffer& results, const Im
     if (std::memcmp(first, own, n) == 0) continue;
     std::uint64_t word = 0;
     while (std::memcmp(first + 4 * word, own + 4 * word, 4) == 0) ++word;
-    return fmt::format("run {} of {} differs from the first, in word {} of what is written", run + 1, repeats, word);
+    return fmt::format("run {} of {} differs from the first, in word {} of all buffers", run + 1, repeats, word);
   }
   return std::string();
 }
@@ -143,8 +136,9 @@ Result<DeviceRun> run_on_device(runtime::Device& device, const OpCase& op, const
   RONDO_TRY(Status(op.graph.status()));
   graph::Graph graph = op.graph;
   DeviceRun run;
-  run.after.resize(graph.n_storages());
-  Image image = place_storages(op, graph);
+  const std::size_t n_storages = graph.n_storages();  // lowering adds activations
+  run.after.resize(n_storages);
+  std::vector<std::byte> image = place_storages(op, graph);
   runtime::DeviceCaps caps = device.caps();
   if (options.pretend) caps.type = *options.pretend;
   graph::LoweringOptions lowering;
@@ -161,24 +155,24 @@ Result<DeviceRun> run_on_device(runtime::Device& device, const OpCase& op, const
   const runtime::Buffer* const bound[] = {&buffers.storages, &buffers.activations};
   const std::vector<runtime::Segment> segments = graph::cut_segments(lowered.program, caps, options.segment_ns);
   RONDO_ASSIGN(const runtime::Recording recording, runtime::Recording::create(device, lowered.program, segments, bound));
-  RONDO_TRY(submit_all(device, recording, buffers, image, options));
+  RONDO_TRY(submit_all(device, recording, buffers, options));
   if (options.restore) {
-    RONDO_ASSIGN(run.unequal, compare_repetitions(buffers.results, image, options.repeats));
+    RONDO_ASSIGN(run.unequal, compare_repetitions(buffers.results, image.size(), options.repeats));
   }
 
   std::vector<std::byte> activations(lowered.activation_bytes + kGuardBytes);
-  RONDO_TRY(runtime::read_back(device, buffers.storages, 0, image.bytes));
+  RONDO_TRY(runtime::read_back(device, buffers.storages, 0, image));
   RONDO_TRY(runtime::read_back(device, buffers.activations, 0, activations));
   // Synchronization validation keeps every batch until the device idles, and walks them all at each submission.
   device.vk().vkDeviceWaitIdle(device.handle());
   run.program = std::move(lowered.program);
-  read_image(graph, image, image.bytes, run);
+  read_image(graph, n_storages, image, run);
   const std::string beyond = find_touched(std::span<const std::byte>(activations).subspan(lowered.activation_bytes));
   if (!beyond.empty() && run.touched.empty()) run.touched = "behind the activations: " + beyond;
   return run;
 }
 
-std::string judge(const OpCase& op, const DeviceRun& run, const std::vector<std::vector<std::byte>>& expected, Tolerance tolerance, double* nmse) {
+std::string judge(const OpCase& op, const DeviceRun& run, const std::vector<std::vector<std::byte>>& expected, const ToleranceOf& tolerance_of, double* nmse) {
   std::string complaints = run.touched.empty() ? "" : "written outside " + run.touched + "\n";
   if (!run.unequal.empty()) complaints += run.unequal + "\n";
   for (std::size_t i = 0; i < op.graph.n_storages(); ++i) {
@@ -188,6 +182,7 @@ std::string judge(const OpCase& op, const DeviceRun& run, const std::vector<std:
     const std::vector<std::byte> before = op.before(id);
     const bool words = storage.kind == graph::StorageKind::kWeight;
     double error = 0;
+    const Tolerance tolerance = tolerance_of(storage);
     const Judged judged{words ? graph::Type::kI32 : storage.type, before, run.after[i], expected[i]};
     std::vector<std::byte> values[3];
     const std::string difference = find_difference(tolerance.nmse == 0 ? judged : decoded(op.graph, id, judged, values), tolerance, &error);

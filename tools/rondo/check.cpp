@@ -26,19 +26,21 @@ struct CheckFlags {
   bool list = false, json = false;
 };
 
-/// "relative error", as people read it: 3.1e-13, or "differs" where no error makes sense.
+/// A normalised mean squared error, or "differs" where there is none.
 std::string error_text(double nmse) { return std::isfinite(nmse) ? fmt::format("{:.2g}", nmse) : "differs"; }
 std::string bound_text(double bound) { return bound == 0 ? "equal" : fmt::format("{:.0e}", bound); }
 
 std::string numbers_of(const CheckRun& run) {
   const bool special = run.values == check::Values::kNan || run.values == check::Values::kInfinity;
-  return special ? fmt::format("{} in input {}", check::values_name(run.values), run.special) : check::values_name(run.values);
+  return special ? fmt::format("{} in input {}", check::values_name(run.values), run.special) : fmt::format("{} numbers", check::values_name(run.values));
 }
 
-void print_failure(const CheckResult& result, std::uint32_t seed) {
+void print_failure(const CheckResult& result, const GlobalFlags& flags, std::uint32_t seed) {
   std::string complaint = result.complaint;
   for (std::size_t at = complaint.find('\n'); at != std::string::npos; at = complaint.find('\n')) complaint.replace(at, 1, "; ");
-  fmt::print("FAILED {}/{} with {} numbers: {} | {}\n", result.run.op, result.run.kernel, numbers_of(result.run), complaint, check::repeat_command(result.run, seed));
+  const std::string device = flags.device.empty() ? "" : fmt::format(" --device \"{}\"", flags.device);
+  fmt::print("FAILED {}/{} with {}: {} | {}{}{}\n", result.run.op, result.run.kernel, numbers_of(result.run), complaint, check::repeat_command(result.run, seed), device,
+             flags.validate ? " --validate" : "");
 }
 
 /// One row for each kernel, in the order of their first runs.
@@ -54,9 +56,11 @@ std::vector<KernelRow> rows_of(const CheckReport& report) {
     if (result.outcome == Outcome::kNotForThis) continue;
     auto row = std::find_if(rows.begin(), rows.end(), [&](const KernelRow& r) { return r.op == result.run.op && r.kernel == result.run.kernel; });
     if (row == rows.end()) row = rows.insert(rows.end(), {result.run.op, result.run.kernel});
+    const bool first = row->passed + row->failed == 0;
     ++(result.outcome == Outcome::kPassed ? row->passed : row->failed);
-    const auto share = [](double nmse, double bound) { return bound > 0 ? nmse / bound : nmse > 0 ? HUGE_VAL : 0; };
-    if (row->bound == 0 || share(result.nmse, result.run.bound) > share(row->worst, row->bound)) row->worst = result.nmse, row->bound = result.run.bound;
+    // Equal results say less than those near a bound, unless they differ.
+    const auto share = [](double nmse, double bound) { return bound > 0 ? nmse / bound : nmse > 0 ? HUGE_VAL : -1; };
+    if (first || share(result.nmse, result.run.bound) > share(row->worst, row->bound)) row->worst = result.nmse, row->bound = result.run.bound;
   }
   return rows;
 }
@@ -96,7 +100,7 @@ void print_json(const DeviceInfo& device, const CheckReport& report) {
 int list(const CheckFlags& own) {
   const Result<std::vector<CheckRun>> runs = check::list_runs(own.options);
   if (!runs.ok()) return report(runs.status().message(), kUsage);
-  for (const CheckRun& run : *runs) fmt::print("{}/{} with {} numbers, bound {}: {}\n", run.op, run.kernel, numbers_of(run), bound_text(run.bound), run.text);
+  for (const CheckRun& run : *runs) fmt::print("{}/{} with {}, bound {}: {}\n", run.op, run.kernel, numbers_of(run), bound_text(run.bound), run.text);
   return kDone;
 }
 
@@ -112,7 +116,7 @@ Status check_device(const GlobalFlags& flags, const CheckFlags& own, int& closed
       if (terminal) std::fprintf(stderr, "\r%s", fmt::format("{:>5} of {}: {:<40}", done, total, result.run.op + "/" + result.run.kernel).c_str());
       if (result.outcome == Outcome::kFailed && !own.json) {
         if (terminal) std::fprintf(stderr, "\r%60s\r", "");
-        print_failure(result, own.options.seed);
+        print_failure(result, flags, own.options.seed);
       }
       return !interrupted();
     };
@@ -122,6 +126,7 @@ Status check_device(const GlobalFlags& flags, const CheckFlags& own, int& closed
     if (own.json) print_json(device.info(), found);
     else print_report(found);
     failed = found.n_failed > 0;
+    if (found.ended.code() == StatusCode::kDeviceLost) return found.ended;
   }
   closed = check_validation(instance);
   if (failed) closed = kFailed;
@@ -135,11 +140,13 @@ void add_check(CLI::App& app, GlobalFlags& flags, int& status) {
   auto own = std::make_shared<CheckFlags>();
   command->add_option("--op", own->options.ops, "only this operator, may be repeated")->type_name("NAME");
   command->add_option("--kernel", own->options.kernels, "only kernels of this name (tiled, or attention/tiled), may be repeated")->type_name("NAME");
-  command->add_option("--case", own->options.text, "this case instead of those of the table, in the words of --list")->type_name("TEXT");
+  command->add_option("--case", own->options.text, "this case instead of those of the table, in the words of --list")
+      ->check([](const std::string& text) { return text.empty() ? "--case takes an operator with its inputs" : ""; })
+      ->type_name("TEXT");
   command->add_option("--seed", own->options.seed, "of all random numbers")->capture_default_str();
   command->add_flag("--thorough", own->options.thorough, "many more shapes; takes long on a CPU driver");
-  command->add_flag("--list", own->list, "only print what would run, with the bounds; needs no Vulkan");
-  command->add_flag("--json", own->json, "one JSON document");
+  CLI::Option* list_flag = command->add_flag("--list", own->list, "only print what would run, with the bounds; needs no Vulkan");
+  command->add_flag("--json", own->json, "one JSON document")->excludes(list_flag);
   add_device_flags(*command, flags);
   command->callback([&flags, &status, own] {
     if (own->list) {
