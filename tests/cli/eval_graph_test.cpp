@@ -230,7 +230,8 @@ TEST(EvalGraphTest, CachesOfBlocks) {
     EXPECT_EQ(expected.at(cache).shape, (std::vector<std::uint64_t>{1, 2, 9, 68}));
     for (std::size_t i = 0; i < blocks.size(); ++i) {
       const std::size_t row = i / 68 % 9;
-      if (row < 4 || row > 6) ASSERT_EQ(expected.at(cache).values[i], static_cast<float>(static_cast<unsigned char>(blocks[i]))) << i;
+      if (row >= 4 && row <= 6) continue;
+      ASSERT_EQ(expected.at(cache).values[i], static_cast<float>(static_cast<unsigned char>(blocks[i]))) << i;
     }
   }
   for (const Arguments& flags : {Arguments{}, {"--no-fusion"}, {"--kernel", "attention=tiled"}, {"--kernel", "attention=split"}, {"--as", "baseline"}}) {
