@@ -1,0 +1,54 @@
+// Any bytes as a GGUF file: metadata, tensors, the configuration of a llama and the tokenizer, which then reads a text.
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <span>
+#include <vector>
+
+#include <rondo/tokenizer.h>
+
+#include "models/arch/llama.h"
+#include "models/formats/gguf.h"
+
+namespace {
+
+constexpr const char* kText = "The quick  brown fox, 12345 \xe2\x96\x81\xf0\x9f\xa6\x8a <s></s> \xff\xc0 and\n\nagain";
+
+void read_tokenizer(const rondo::ByteSource& source) {
+  const auto tokenizer = rondo::Tokenizer::create(source);
+  if (!tokenizer.ok()) return;
+  for (const bool special : {false, true}) {
+    const std::vector<std::int32_t> tokens = tokenizer->encode(kText, {.add_bos = true, .parse_special = special});
+    for (const std::int32_t token : tokens) {
+      if (token < 0 || token >= tokenizer->n_vocab()) std::abort();
+      (void)tokenizer->piece(token);
+    }
+    (void)tokenizer->decode(tokens);
+  }
+  for (const std::int32_t token : {-1, 0, tokenizer->bos(), tokenizer->eos(), tokenizer->n_vocab() - 1, tokenizer->n_vocab()}) (void)tokenizer->spelling(token);
+}
+
+void read_llama(const rondo::models::GgufFile& file) {
+  const auto config = rondo::models::read_llama_config(file);
+  if (!config.ok()) return;
+  std::vector<rondo::models::WeightBlock> blocks;
+  rondo::models::LlamaWeights weights;
+  (void)rondo::models::find_llama_weights(file, *config, {}, blocks, weights);
+  (void)rondo::models::cache_head_bytes(*config, rondo::graph::Type::kQ8_0, config->context);
+  (void)rondo::models::widest_row(*config);
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  const rondo::ByteSource source = rondo::memory_source(std::as_bytes(std::span(data, size)), "model.gguf");
+  const auto file = rondo::models::GgufFile::parse(source);
+  if (!file.ok()) return 0;
+  for (const rondo::models::GgufTensor& tensor : file->tensors()) {
+    if (tensor.offset_bytes > size || tensor.size_bytes > size - tensor.offset_bytes) std::abort();
+  }
+  for (const rondo::models::GgufMetadata& entry : file->metadata()) (void)entry.value.text();
+  read_llama(*file);
+  read_tokenizer(source);
+  return 0;
+}
