@@ -24,7 +24,7 @@ using nlohmann::json;
 using Kind = GraphInputType::Kind;
 
 // Far above any network; passes over a graph look at each node's neighbours, some at all nodes.
-constexpr std::size_t kMaxNodes = 16'384;
+constexpr std::size_t kMaxNodes = 8'192;
 
 /// Operators of a Graph that a file can't have, and where they come from.
 constexpr struct {

@@ -32,7 +32,7 @@ using graph::TensorId;
 constexpr std::int64_t kMaxSequences = 65'535;
 // Tables that operators make for themselves, as RoPE does of its positions: a short file can ask for a lot of them, and they
 // are made before all of it is known to be right.
-constexpr std::uint64_t kMaxTableBytes = std::uint64_t{40} << 20;
+constexpr std::uint64_t kMaxTableBytes = std::uint64_t{32} << 20;
 // Positions are added to windows and chunks in 32 bits.
 constexpr std::int64_t kMaxPosition = 1 << 29;
 

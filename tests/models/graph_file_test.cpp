@@ -273,7 +273,7 @@ INSTANTIATE_TEST_SUITE_P(
         Refusal{"OutputTwice", graph_of(relu("x", "y"), R"("y","y")"), "g.json: 'outputs' has 'y' twice"},
         Refusal{"OutputOfNobody", graph_of(relu("x", "y"), R"("z")"), "g.json: output 'z' is made by no node"},
         Refusal{"OutputIsInput", graph_of(relu("x", "y"), R"("x")"), "g.json: output 'x' is an input that no node changes"},
-        Refusal{"ManyNodes", fmt::format(R"({{"inputs":{{}},"nodes":[{}0],"outputs":[]}})", repeated("0,", 20000)), "g.json: 'nodes' has 20001 nodes, at most 16384"},
+        Refusal{"ManyNodes", fmt::format(R"({{"inputs":{{}},"nodes":[{}0],"outputs":[]}})", repeated("0,", 20000)), "g.json: 'nodes' has 20001 nodes, at most 8192"},
         Refusal{"ManyValues", "[" + repeated("0,", 300000) + "0]", "g.json: JSON holds more than 250000 values"}, Refusal{"LongName", "{\"" + std::string(2 << 20, 'n') + "\":1}", "g.json: JSON at byte 1: one token is longer"},
         Refusal{"Large", std::string(17 << 20, ' '), "g.json: has 17825792 bytes, at most 16777216"}),
     [](const auto& test) { return std::string(test.param.name); });
@@ -419,8 +419,8 @@ TEST(GraphFileTest, BoundsTheTablesOfAllNodesTogether) {
     return file.ok() ? "" : file.status().message();
   };
   EXPECT_EQ(refused(131072, 2), "");
-  EXPECT_EQ(refused(131072, 30), "g.json: node 19 (rope): needs tables of 43253760 bytes with the nodes before it, at most 41943040 are there");
-  EXPECT_EQ(refused(1 << 24, 1), "g.json: node 0 (rope): needs tables of 268500992 bytes with the nodes before it, at most 41943040 are there");
+  EXPECT_EQ(refused(131072, 30), "g.json: node 15 (rope): needs tables of 34603008 bytes with the nodes before it, at most 33554432 are there");
+  EXPECT_EQ(refused(1 << 24, 1), "g.json: node 0 (rope): needs tables of 268500992 bytes with the nodes before it, at most 33554432 are there");
 }
 
 TEST(GraphFileTest, ATableOfAWideHeadIsRefusedBeforeItIsMade) {
@@ -432,16 +432,16 @@ TEST(GraphFileTest, ATableOfAWideHeadIsRefusedBeforeItIsMade) {
     const Result<GraphFile> read_file = read(fmt::format(R"({{"inputs":{{{}}},"nodes":[{}],"outputs":["y"]}})", inputs, nodes), file);
     return read_file.ok() ? "" : read_file.status().message();
   };
-  EXPECT_EQ(padded(1 << 30, ""), "g.json: node 1 (rope): needs tables of 9070970929152 bytes with the nodes before it, at most 41943040 are there");
-  EXPECT_EQ(padded(1 << 16, R"("max_position":1048576)"), "g.json: node 1 (rope): needs tables of 4311744512 bytes with the nodes before it, at most 41943040 are there");
+  EXPECT_EQ(padded(1 << 30, ""), "g.json: node 1 (rope): needs tables of 9070970929152 bytes with the nodes before it, at most 33554432 are there");
+  EXPECT_EQ(padded(1 << 16, R"("max_position":1048576)"), "g.json: node 1 (rope): needs tables of 4311744512 bytes with the nodes before it, at most 33554432 are there");
   EXPECT_EQ(padded(1 << 20, R"("dimensions":64)"), "");
 }
 
 TEST(GraphFileTest, ATableThatNodesShareCountsOnce) {
-  const std::string file = safetensors_bytes({{"x", "F32", {1, 1, 1, 4096}, std::string(16384, '\0')}, {"p", "I32", {1}, std::string(4, '\0')}});
+  const std::string file = safetensors_bytes({{"x", "F32", {1, 1, 1, 2048}, std::string(8192, '\0')}, {"p", "I32", {1}, std::string(4, '\0')}});
   std::string nodes;
   for (int i = 0; i < 4; ++i) nodes += std::string(i == 0 ? "" : ",") + node("rope", R"("input":"x","positions":"p")", fmt::format("\"y{}\"", i), "");
-  const Result<GraphFile> read_file = read(fmt::format(R"({{"inputs":{{"x":{{"type":"f32","shape":[1,1,1,4096]}},"p":{{"type":"i32","shape":[1]}}}},"nodes":[{}],"outputs":["y3"]}})", nodes), file);
+  const Result<GraphFile> read_file = read(fmt::format(R"({{"inputs":{{"x":{{"type":"f32","shape":[1,1,1,2048]}},"p":{{"type":"i32","shape":[1]}}}},"nodes":[{}],"outputs":["y3"]}})", nodes), file);
   EXPECT_TRUE(read_file.ok()) << read_file.status().message();
 }
 

@@ -81,7 +81,7 @@ class AttentionTest : public ::testing::TestWithParam<std::tuple<Type, const cha
 };
 
 TEST_P(AttentionTest, HeadWidths) {
-  for (std::int64_t width : {1, 2, 3, 8, 16, 37, 40, 64, 72, 80, 127, 128, 256}) {
+  for (std::int64_t width : {1, 3, 16, 37, 64, 72, 127, 256}) {
     for (std::int64_t queries : {1, 5}) EXPECT_TRUE(right(Inputs({1, 2, 1, queries, 71, width})));
   }
 }
