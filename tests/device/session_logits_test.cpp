@@ -56,6 +56,12 @@ class ReferenceTest : public ::testing::TestWithParam<Case> {
     return load_model(path_of(GetParam().gguf), options);
   }
   Expected expected() const { return read_expected(path_of(GetParam().expected)); }
+  /// The model's logits by the operators' references.
+  Result<std::vector<float>> interpreted(std::span<const std::int32_t> input, graph::Type kv_type) const {
+    RONDO_ASSIGN(ByteSource source, open_file(path_of(GetParam().gguf)));
+    RONDO_ASSIGN(const auto checkpoint, models::open_checkpoint(std::move(source)));
+    return models::reference_logits(*checkpoint, input, kv_type);
+  }
 };
 
 #define RONDO_REQUIRE_CASE() \
@@ -79,11 +85,7 @@ TEST_P(ReferenceTest, LogitsAreWithinTheirBound) {
 TEST_P(ReferenceTest, LogitsOfTheInterpreterAreWithinTheirBound) {
   RONDO_REQUIRE_CASE();
   const Expected wanted = expected();
-  Result<ByteSource> source = open_file(path_of(GetParam().gguf));
-  RONDO_ASSERT_OK(source.status());
-  const Result<std::unique_ptr<models::Checkpoint>> checkpoint = models::open_checkpoint(std::move(source).value());
-  RONDO_ASSERT_OK(checkpoint.status());
-  const Result<std::vector<float>> logits = models::reference_logits(**checkpoint, wanted.input, graph::Type::kF32);
+  const Result<std::vector<float>> logits = interpreted(wanted.input, graph::Type::kF32);
   RONDO_ASSERT_OK(logits.status());
   EXPECT_LE(relative_to_range(*logits, wanted.logits), 1e-5);
 }
@@ -92,11 +94,7 @@ TEST_P(ReferenceTest, LogitsOfTheInterpreterAreWithinTheirBound) {
 TEST_P(ReferenceTest, LogitsOverAQuantisedCacheAreThoseOfTheInterpreter) {
   RONDO_REQUIRE_CASE();
   const Expected wanted = expected();
-  Result<ByteSource> source = open_file(path_of(GetParam().gguf));
-  RONDO_ASSERT_OK(source.status());
-  const Result<std::unique_ptr<models::Checkpoint>> checkpoint = models::open_checkpoint(std::move(source).value());
-  RONDO_ASSERT_OK(checkpoint.status());
-  const Result<std::vector<float>> reference = models::reference_logits(**checkpoint, wanted.input, graph::Type::kQ8_0);
+  const Result<std::vector<float>> reference = interpreted(wanted.input, graph::Type::kQ8_0);
   RONDO_ASSERT_OK(reference.status());
   EXPECT_GT(relative_to_range(*reference, wanted.logits), 1e-4) << "that was not rounded";
   EXPECT_LE(relative_to_range(*reference, wanted.logits), bound_of(KvType::kQ8_0));
