@@ -120,6 +120,18 @@ void Uploader::release() {
   for (Slot& slot : slots_) slot = Slot{{}, CommandList(device_)};
 }
 
+Status upload(Device& device, const Buffer& to, std::span<const std::byte> bytes) {
+  Uploader uploader(device);
+  for (std::uint64_t at = 0; at < bytes.size(); at += uploader.max_write_bytes()) {
+    const std::uint64_t n = std::min<std::uint64_t>(uploader.max_write_bytes(), bytes.size() - at);
+    RONDO_TRY(uploader.reserve(to, n));
+    std::memcpy(uploader.target(to, at, n), bytes.data() + at, n);
+  }
+  RONDO_TRY(to.flush(0, bytes.size()));
+  RONDO_TRY(uploader.submit());
+  return device.wait(device.last_submitted(), ~0ull);
+}
+
 Status read_back(Device& device, const Buffer& from, std::uint64_t offset_bytes, std::span<std::byte> out) {
   constexpr std::uint64_t kSlot = 1u << 20;
   RONDO_ASSIGN(Buffer staging, Buffer::create(device, std::min<std::uint64_t>(kSlot, out.size()), MemoryIntent::kReadback, "readback"));

@@ -70,7 +70,10 @@ class Uploader {
   std::size_t current_ = 0;
 };
 
-/// Copies `size_bytes` of `from` into `out`, waiting until the device has done so.
+/// Puts `bytes` at the beginning of `to`, waiting until they are there.
+Status upload(Device& device, const Buffer& to, std::span<const std::byte> bytes);
+
+/// Fills `out` from `offset_bytes` of `from` on, waiting until the device has done so.
 Status read_back(Device& device, const Buffer& from, std::uint64_t offset_bytes, std::span<std::byte> out);
 
 }  // namespace rondo::runtime

@@ -39,19 +39,6 @@ std::vector<std::byte> place_storages(const OpCase& op, graph::Graph& graph) {
   return image;
 }
 
-Result<runtime::Buffer> upload(runtime::Device& device, std::span<const std::byte> bytes, const char* what) {
-  RONDO_ASSIGN(runtime::Buffer buffer, runtime::Buffer::create(device, bytes.size(), runtime::MemoryIntent::kDevice, what));
-  runtime::Uploader uploader(device);
-  for (std::uint64_t at = 0; at < bytes.size(); at += uploader.max_write_bytes()) {
-    const std::uint64_t n = std::min<std::uint64_t>(uploader.max_write_bytes(), bytes.size() - at);
-    RONDO_TRY(uploader.reserve(buffer, n));
-    std::memcpy(uploader.target(buffer, at, n), bytes.data() + at, n);
-  }
-  RONDO_TRY(buffer.flush(0, bytes.size()));
-  RONDO_TRY(uploader.submit());
-  return buffer;
-}
-
 /// The buffers of a run, and the results of its repetitions one after the other.
 struct Buffers {
   runtime::Buffer before, storages, activations, results;
@@ -59,7 +46,8 @@ struct Buffers {
 
 Result<Buffers> make_buffers(runtime::Device& device, std::span<const std::byte> image, std::uint64_t activation_bytes, int repeats) {
   Buffers buffers;
-  RONDO_ASSIGN(buffers.before, upload(device, image, "storages before"));
+  RONDO_ASSIGN(buffers.before, runtime::Buffer::create(device, image.size(), runtime::MemoryIntent::kDevice, "storages before"));
+  RONDO_TRY(runtime::upload(device, buffers.before, image));
   RONDO_ASSIGN(buffers.storages, runtime::Buffer::create(device, image.size(), runtime::MemoryIntent::kDevice, "storages"));
   RONDO_ASSIGN(buffers.activations, runtime::Buffer::create(device, activation_bytes + kGuardBytes, runtime::MemoryIntent::kDevice, "activations"));
   RONDO_ASSIGN(buffers.results, runtime::Buffer::create(device, image.size() * static_cast<std::uint64_t>(repeats), runtime::MemoryIntent::kReadback, "results"));

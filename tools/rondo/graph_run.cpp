@@ -15,18 +15,6 @@ namespace {
 
 constexpr std::uint32_t kActivations = 0, kFirstStorage = 1;
 
-Status write(runtime::Device& device, const runtime::Buffer& buffer, std::span<const std::byte> bytes) {
-  runtime::Uploader uploader(device);
-  for (std::uint64_t at = 0; at < bytes.size(); at += uploader.max_write_bytes()) {
-    const std::uint64_t n = std::min<std::uint64_t>(uploader.max_write_bytes(), bytes.size() - at);
-    RONDO_TRY(uploader.reserve(buffer, n));
-    std::memcpy(uploader.target(buffer, at, n), bytes.data() + at, n);
-  }
-  RONDO_TRY(buffer.flush(0, bytes.size()));
-  RONDO_TRY(uploader.submit());
-  return device.wait(device.last_submitted(), ~0ull);
-}
-
 Status write_zeros(runtime::Device& device, const runtime::Buffer& buffer) {
   runtime::CommandList commands(device);
   RONDO_TRY(commands.begin());
@@ -74,7 +62,7 @@ Status GraphRun::place(const graph::LoweringOptions& options) {
 Status GraphRun::make(graph::StorageId id, const runtime::Buffer& buffer) {
   const graph::Storage& storage = graph_.storage(id);
   const auto seed = static_cast<std::uint32_t>(id + 1);
-  if (storage.kind == graph::StorageKind::kConstant) return write(*device_, buffer, storage.content);
+  if (storage.kind == graph::StorageKind::kConstant) return runtime::upload(*device_, buffer, storage.content);
   if (storage.kind == graph::StorageKind::kWeight) {
     Status made = models::make_random_matrix(*device_, buffer, storage.place, storage.type, storage.matrix, seed);
     return made.code() == StatusCode::kUnsupported ? write_zeros(*device_, buffer) : made;  // no kernel's time depends on them
@@ -113,7 +101,7 @@ Status GraphRun::restore() {
     if (bytes.size() > graph_.storage(id).size_bytes) {
       return Status(StatusCode::kInvalidArgument, fmt::format("{}: {} has {} bytes, not {}", graph_.name, graph_.storage(id).name, graph_.storage(id).size_bytes, bytes.size()));
     }
-    RONDO_TRY(write(*device_, buffers_[kFirstStorage + static_cast<std::size_t>(id)], bytes));
+    RONDO_TRY(runtime::upload(*device_, buffers_[kFirstStorage + static_cast<std::size_t>(id)], bytes));
   }
   return {};
 }
