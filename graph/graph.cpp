@@ -4,10 +4,9 @@
 #include <cstring>
 #include <limits>
 
-#include <fmt/format.h>
-
 #include "graph/cache_layout.h"
 #include "graph/operator.h"
+#include "runtime/fmt.h"
 
 namespace rondo::graph {
 

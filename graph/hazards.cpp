@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <map>
 
-#include <fmt/format.h>
+#include "runtime/fmt.h"
 
 namespace rondo::graph {
 

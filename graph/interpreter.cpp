@@ -1,8 +1,7 @@
 #include "graph/interpreter.h"
 
-#include <fmt/format.h>
-
 #include "graph/operator.h"
+#include "runtime/fmt.h"
 
 namespace rondo::graph {
 

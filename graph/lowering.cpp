@@ -3,9 +3,8 @@
 #include <algorithm>
 #include <limits>
 
-#include <fmt/format.h>
-
 #include "graph/operator.h"
+#include "runtime/fmt.h"
 
 namespace rondo::graph {
 

@@ -8,11 +8,9 @@
 #include <optional>
 #include <type_traits>
 
-#include <fmt/format.h>
-#include <fmt/ranges.h>
-
 #include "graph/activation.h"
 #include "graph/operator.h"
+#include "runtime/fmt.h"
 
 namespace rondo::graph {
 

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include <fmt/format.h>
+#include "runtime/fmt.h"
 
 namespace rondo::graph {
 

@@ -10,8 +10,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <fmt/format.h>
 #include <algorithm>
+
+#include "runtime/fmt.h"
 
 namespace rondo {
 

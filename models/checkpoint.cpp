@@ -3,7 +3,7 @@
 #include <cmath>
 #include <memory>
 
-#include <fmt/format.h>
+#include "runtime/fmt.h"
 
 namespace rondo::models {
 

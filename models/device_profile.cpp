@@ -4,10 +4,9 @@
 #include <limits>
 #include <memory>
 
-#include <fmt/format.h>
-
 #include "models/json.h"
 #include "runtime/device_plan.h"
+#include "runtime/fmt.h"
 
 namespace rondo {
 

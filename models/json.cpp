@@ -3,9 +3,8 @@
 #include <limits>
 #include <vector>
 
-#include <fmt/format.h>
-
 #include "models/printable.h"
+#include "runtime/fmt.h"
 
 namespace rondo::models {
 

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <utility>
 
-#include <fmt/format.h>
-
 #include "shaders/lib/step_state.h"
+
+#include "runtime/fmt.h"
 
 namespace rondo::models {
 

@@ -2,11 +2,10 @@
 
 #include <algorithm>
 
-#include <fmt/format.h>
-
 #include "models/loaded_model.h"
 #include "models/random_weights.h"
 #include "models/tokenizers/tokenizer_model.h"
+#include "runtime/fmt.h"
 #include "runtime/kernel.h"
 
 namespace rondo::models {

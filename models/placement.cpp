@@ -1,6 +1,6 @@
 #include "models/placement.h"
 
-#include <fmt/format.h>
+#include "runtime/fmt.h"
 
 namespace rondo::models {
 

@@ -4,9 +4,8 @@
 #include <cmath>
 #include <cstring>
 
-#include <fmt/format.h>
-
 #include "graph/float16.h"
+#include "runtime/fmt.h"
 #include "random_weights.params.h"
 
 namespace rondo::models {

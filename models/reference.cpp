@@ -2,9 +2,8 @@
 
 #include <cstring>
 
-#include <fmt/format.h>
-
 #include "graph/interpreter.h"
+#include "runtime/fmt.h"
 #include "shaders/lib/step_state.h"
 
 namespace rondo::models {

@@ -3,9 +3,8 @@
 #include <bit>
 #include <cstring>
 
-#include <fmt/format.h>
-
 #include "models/session_state.h"
+#include "runtime/fmt.h"
 #include "shaders/lib/step_state.h"
 
 namespace rondo::models {

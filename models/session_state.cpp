@@ -5,8 +5,7 @@
 #include <chrono>
 #include <cstring>
 
-#include <fmt/format.h>
-
+#include "runtime/fmt.h"
 #include "shaders/lib/step_state.h"
 
 namespace rondo::models {

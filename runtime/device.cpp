@@ -5,10 +5,9 @@
 #include <chrono>
 #include <cstring>
 
-#include <fmt/format.h>
-
 #include <rondo/vulkan.h>
 
+#include "runtime/fmt.h"
 #include "runtime/instance.h"
 #include "runtime/kernel.h"
 #include "runtime/memory.h"

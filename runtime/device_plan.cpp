@@ -3,8 +3,7 @@
 #include <algorithm>
 #include <array>
 
-#include <fmt/format.h>
-
+#include "runtime/fmt.h"
 #include "runtime/quirks.h"
 
 namespace rondo::runtime {

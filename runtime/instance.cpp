@@ -4,7 +4,7 @@
 #include <cctype>
 #include <cstring>
 
-#include <fmt/format.h>
+#include "runtime/fmt.h"
 
 namespace rondo::runtime {
 

@@ -3,9 +3,8 @@
 #include <array>
 #include <iterator>
 
-#include <fmt/format.h>
-
 #include "runtime/device.h"
+#include "runtime/fmt.h"
 #include "runtime/hash.h"
 #include "runtime/pipeline_cache.h"
 #include "shader_code.inc"

@@ -4,9 +4,8 @@
 #include <array>
 #include <cstring>
 
-#include <fmt/format.h>
-
 #include "runtime/device.h"
+#include "runtime/fmt.h"
 #include "runtime/hash.h"
 #include "runtime/kernel.h"
 

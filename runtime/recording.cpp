@@ -2,8 +2,7 @@
 
 #include <utility>
 
-#include <fmt/format.h>
-
+#include "runtime/fmt.h"
 #include "runtime/kernel.h"
 
 namespace rondo::runtime {

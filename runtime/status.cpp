@@ -2,7 +2,7 @@
 
 #include <array>
 
-#include <fmt/format.h>
+#include "runtime/fmt.h"
 
 namespace rondo {
 

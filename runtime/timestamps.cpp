@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include <fmt/format.h>
+#include "runtime/fmt.h"
 
 namespace rondo::runtime {
 

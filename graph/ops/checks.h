@@ -1,11 +1,10 @@
 // Refusals that several operators share, in words: what was found, what was expected.
 #pragma once
 
-#include <fmt/format.h>
-
 #include <rondo/status.h>
 
 #include "graph/graph.h"
+#include "runtime/fmt.h"
 
 namespace rondo::graph {
 

@@ -3,12 +3,11 @@
 #include <algorithm>
 #include <cmath>
 
-#include <fmt/format.h>
-
 #include "graph/block_format.h"
 #include "graph/cache_layout.h"
 #include "models/printable.h"
 #include "models/utf8.h"
+#include "runtime/fmt.h"
 #include "shaders/lib/step_state.h"
 
 namespace rondo::models {

@@ -5,9 +5,8 @@
 #include <cmath>
 #include <limits>
 
-#include <fmt/format.h>
-
 #include "models/printable.h"
+#include "runtime/fmt.h"
 
 namespace rondo::models {
 

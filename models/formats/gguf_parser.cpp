@@ -4,10 +4,9 @@
 #include <limits>
 #include <numeric>
 
-#include <fmt/format.h>
-
 #include "models/formats/gguf.h"
 #include "models/printable.h"
+#include "runtime/fmt.h"
 
 namespace rondo::models {
 

@@ -9,12 +9,10 @@
 #include <set>
 #include <string>
 
-#include <fmt/format.h>
-#include <fmt/ranges.h>
-
 #include "graph/block_format.h"
 #include "models/json.h"
 #include "models/printable.h"
+#include "runtime/fmt.h"
 
 namespace rondo::models {
 

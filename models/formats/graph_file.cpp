@@ -8,8 +8,6 @@
 #include <tuple>
 #include <utility>
 
-#include <fmt/format.h>
-
 #include "graph/block_format.h"
 #include "graph/interpreter.h"
 #include "graph/operator.h"
@@ -18,6 +16,7 @@
 #include "models/formats/graph_inputs.h"
 #include "models/json.h"
 #include "models/printable.h"
+#include "runtime/fmt.h"
 #include "shaders/lib/step_state.h"
 
 namespace rondo::models {

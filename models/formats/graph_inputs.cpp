@@ -4,12 +4,10 @@
 #include <cstring>
 #include <limits>
 
-#include <fmt/format.h>
-#include <fmt/ranges.h>
-
 #include "graph/block_format.h"
 #include "models/formats/cache_blocks.h"
 #include "models/printable.h"
+#include "runtime/fmt.h"
 
 namespace rondo::models {
 

@@ -6,10 +6,9 @@
 #include <cstring>
 #include <set>
 
-#include <fmt/format.h>
-
 #include "models/json.h"
 #include "models/printable.h"
+#include "runtime/fmt.h"
 
 namespace rondo::models {
 

@@ -7,9 +7,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <fmt/format.h>
-
 #include "models/formats/safetensors.h"
+#include "runtime/fmt.h"
 
 namespace rondo::models {
 

@@ -4,9 +4,8 @@
 #include <bit>
 #include <functional>
 
-#include <fmt/format.h>
-
 #include "models/printable.h"
+#include "runtime/fmt.h"
 
 namespace rondo::models {
 

@@ -2,10 +2,9 @@
 #include <cmath>
 #include <span>
 
-#include <fmt/format.h>
-
 #include "models/printable.h"
 #include "models/tokenizers/spm.h"
+#include "runtime/fmt.h"
 
 namespace rondo::models {
 

@@ -2,11 +2,10 @@
 
 #include <utility>
 
-#include <fmt/format.h>
-
 #include "models/printable.h"
 #include "models/tokenizers/bpe.h"
 #include "models/tokenizers/spm.h"
+#include "runtime/fmt.h"
 
 namespace rondo::models {
 

@@ -3,9 +3,8 @@
 #include <functional>
 #include <limits>
 
-#include <fmt/format.h>
-
 #include "models/tokenizers/vocabulary.h"
+#include "runtime/fmt.h"
 
 namespace rondo::models {
 

@@ -2,11 +2,11 @@
 #include <optional>
 #include <string>
 
-#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "graph/hazards.h"
 #include "models/session_state.h"
+#include "runtime/fmt.h"
 #include "tests/device/session_harness.h"
 
 namespace rondo::tests {

@@ -11,14 +11,13 @@
 #include <utility>
 #include <vector>
 
-#include <fmt/format.h>
-
 #include "graph/block_format.h"
 #include "graph/hazards.h"
 #include "graph/lowering.h"
 #include "models/formats/cache_blocks.h"
 #include "models/formats/graph_description.h"
 #include "models/formats/graph_file.h"
+#include "runtime/fmt.h"
 #include "tests/support/gguf_writer.h"
 #include "tests/support/safetensors_bytes.h"
 

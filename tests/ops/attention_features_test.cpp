@@ -7,9 +7,8 @@
 
 #include <gtest/gtest.h>
 
-#include <fmt/format.h>
-
 #include "graph/ops/attention_inputs.h"
+#include "runtime/fmt.h"
 #include "tests/support/op_runner.h"
 
 namespace rondo::tests {

@@ -5,8 +5,7 @@
 
 #include <gtest/gtest.h>
 
-#include <fmt/format.h>
-
+#include "runtime/fmt.h"
 #include "tests/support/device_environment.h"
 #include "tests/support/op_runner.h"
 

@@ -1,7 +1,6 @@
 #include <gtest/gtest.h>
 
-#include <fmt/format.h>
-
+#include "runtime/fmt.h"
 #include "tests/support/op_runner.h"
 
 namespace rondo::tests {

@@ -1,8 +1,7 @@
 // The fused operator against its definition in simple ones, which is what the interpreter runs.
 #include <gtest/gtest.h>
 
-#include <fmt/format.h>
-
+#include "runtime/fmt.h"
 #include "tests/support/op_runner.h"
 
 namespace rondo::tests {

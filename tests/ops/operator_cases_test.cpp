@@ -8,11 +8,10 @@
 
 #include <gtest/gtest.h>
 
-#include <fmt/format.h>
-
 #include "graph/operator.h"
 #include "models/formats/graph_file.h"
 #include "models/formats/safetensors.h"
+#include "runtime/fmt.h"
 #include "tests/support/op_runner.h"
 #include "tests/support/test_data.h"
 

@@ -4,11 +4,11 @@
 #include <cstring>
 #include <limits>
 
-#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "graph/sampling.h"
 #include "lib/step_state.h"
+#include "runtime/fmt.h"
 #include "tests/support/op_runner.h"
 
 namespace rondo::tests {

@@ -21,7 +21,7 @@ import time
 CONSUMERS = ["plain", "beside_libvulkan", "beside_volk", "own_device", "beside_json_and_fmt"]
 CXX = os.environ.get("CXX", "c++")
 # Names of the public API, as nm -C prints them.
-PUBLIC = re.compile(r"rondo::(?!runtime::|graph::|models::)")
+PUBLIC = re.compile(r"rondo::(?!runtime::|graph::|models::|fmt::)")
 # What the library is made with and an installation must not ask for.
 PRIVATE = re.compile(r"fmt|nlohmann|volk|vulkan|glslang", re.I)
 STRICT = "-std=c++20 -Wall -Wextra -Wpedantic -Wconversion -Wsign-conversion -Wshadow -Werror -fno-exceptions -fno-rtti".split()

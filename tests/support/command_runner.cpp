@@ -16,8 +16,9 @@
 #include <filesystem>
 #include <fstream>
 
-#include <fmt/format.h>
 #include <gtest/gtest.h>
+
+#include "runtime/fmt.h"
 
 extern char** environ;  // NOLINT: POSIX leaves its declaration to the program
 

@@ -2,12 +2,11 @@
 
 #include <cstring>
 
-#include <fmt/format.h>
-
 #include "graph/block_format.h"
 #include "graph/float16.h"
 #include "graph/interpreter.h"
 #include "lib/step_state.h"
+#include "runtime/fmt.h"
 #include "tools/check/op_case.h"
 
 namespace rondo::tests {

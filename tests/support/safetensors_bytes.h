@@ -6,8 +6,7 @@
 #include <string>
 #include <vector>
 
-#include <fmt/format.h>
-#include <fmt/ranges.h>
+#include "runtime/fmt.h"
 
 namespace rondo::testing {
 

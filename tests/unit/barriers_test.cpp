@@ -3,10 +3,9 @@
 
 #include <gtest/gtest.h>
 
-#include <fmt/format.h>
-
 #include "graph/hazards.h"
 #include "graph/lowering.h"
+#include "runtime/fmt.h"
 #include "tests/support/made_up_llama.h"
 
 namespace rondo::graph {

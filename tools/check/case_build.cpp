@@ -5,9 +5,8 @@
 #include <limits>
 #include <random>
 
-#include <fmt/format.h>
-
 #include "lib/step_state.h"
+#include "runtime/fmt.h"
 #include "tools/check/case_text.h"
 
 namespace rondo::check {

@@ -6,7 +6,7 @@
 #include <cmath>
 #include <limits>
 
-#include <fmt/format.h>
+#include "runtime/fmt.h"
 
 namespace rondo::check {
 

@@ -8,10 +8,8 @@
 #include <map>
 #include <set>
 
-#include <fmt/format.h>
-#include <fmt/ranges.h>
-
 #include "graph/operator.h"
+#include "runtime/fmt.h"
 #include "runtime/kernel.h"
 #include "tools/check/cases.h"
 #include "tools/check/device_run.h"
@@ -210,7 +208,7 @@ Result<std::vector<CheckRun>> list_runs(const CheckOptions& options) {
   for (const std::string& kernel : options.kernels) {
     const auto is_of = [&](const CaseText& text) { return has_kernel(text.op, kernel); };
     if (std::none_of(cases.begin(), cases.end(), is_of)) {
-      return Status(StatusCode::kInvalidArgument, fmt::format("no kernel of {} is called {}", options.ops.empty() ? "these operators" : fmt::format("{}", fmt::join(options.ops, ", ")), kernel));
+      return Status(StatusCode::kInvalidArgument, fmt::format("no kernel of {} is called {}", options.ops.empty() ? "these operators" : fmt::join(options.ops, ", "), kernel));
     }
   }
   std::vector<CheckRun> runs;

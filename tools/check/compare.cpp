@@ -4,10 +4,9 @@
 #include <cstring>
 #include <limits>
 
-#include <fmt/format.h>
-
 #include "graph/cache_layout.h"
 #include "graph/float16.h"
+#include "runtime/fmt.h"
 
 namespace rondo::check {
 

@@ -3,9 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
-#include <fmt/format.h>
-
 #include "graph/hazards.h"
+#include "runtime/fmt.h"
 #include "runtime/memory.h"
 #include "runtime/recording.h"
 #include "runtime/transfer.h"

@@ -3,26 +3,18 @@
 #include <cmath>
 #include <cstdio>
 
-#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "models/session_state.h"
 
-#include "tools/rondo/command.h"
+#include "runtime/fmt.h"
 #include "tools/rondo/kernel_bench.h"
-#include "tools/rondo/profile.h"
 #include "tools/rondo/random_model.h"
+#include "tools/rondo/subcommands.h"
 
 namespace rondo::tools {
 
 namespace {
-
-struct BenchFlags {
-  std::string model, random, type = "q8_0", burst = "auto", output = "md", kernels;
-  std::vector<std::uint32_t> prompts = {512}, generated = {128}, depths = {0};
-  std::uint32_t repetitions = 5;
-  ProfileFlags profile;
-};
 
 struct Test {
   std::uint32_t n_prompt = 0, n_gen = 0, depth = 0;
@@ -177,26 +169,16 @@ Status bench(const GlobalFlags& flags, const BenchFlags& own, int& closed) {
   return {};
 }
 
-/// The first flag given that means nothing without a model, or null.
-const CLI::Option* find_model_flag(const CLI::App& command) {
-  const std::vector<std::string> allowed = {"--kernels", "-r", "-o", "--device", "--validate", "--as", "--log-level", "--pipeline-cache"};
-  for (const CLI::Option* option : command.get_options()) {
-    if (option->count() == 0) continue;
-    if (std::none_of(allowed.begin(), allowed.end(), [&](const std::string& name) { return option->check_name(name); })) return option;
-  }
-  return nullptr;
-}
-
-int run_kernels(const CLI::App& command, const GlobalFlags& flags, const BenchFlags& own) {
-  if (const CLI::Option* other = find_model_flag(command)) {
-    return report(fmt::format("--kernels measures without a model, one kernel at a time: {} can't be given with it", other->get_name()), kUsage);
+int run_kernels(const GlobalFlags& flags, const BenchFlags& own) {
+  if (!own.model_flag.empty()) {
+    return report(fmt::format("--kernels measures without a model, one kernel at a time: {} can't be given with it", own.model_flag), kUsage);
   }
   if (own.output == "csv") return report("-o csv: --kernels prints md or json", kUsage);
   if (const std::string wrong = check_kernel_filter(own.kernels); !wrong.empty()) return report(wrong, kUsage);
   KernelBenchFlags kernels;
   kernels.filter = own.kernels;
   kernels.json = own.output == "json";
-  if (command.get_option("-r")->count() > 0) kernels.repetitions = own.repetitions;
+  if (own.has_repetitions) kernels.repetitions = own.repetitions;
   int closed = kDone;
   const Status done = bench_kernels(flags, kernels, closed);
   return done.ok() ? closed : report(done);
@@ -204,40 +186,15 @@ int run_kernels(const CLI::App& command, const GlobalFlags& flags, const BenchFl
 
 }  // namespace
 
-void add_bench(CLI::App& app, GlobalFlags& flags, int& status) {
-  CLI::App* command = app.add_subcommand("bench", "Measure prefill and decode, or single kernels");
-  auto own = std::make_shared<BenchFlags>();
-  CLI::Option* model = command->add_option("-m,--model", own->model, "GGUF file");
-  CLI::Option* random = command->add_option("--random", own->random, "no file: a Llama of this shape, its weights made on the device")->check(check_random_shape)->excludes(model)->type_name("SHAPE");
-  command->add_option("--type", own->type, fmt::format("type of all matrices of --random; q4_k and q6_k for {} only", random_shapes_of_k_types()))->check(check_random_type)->needs(random)->type_name("TYPE");
-  CLI::Option* kernels = command->add_option("--kernels", own->kernels, "no model: each kernel whose OP/KERNEL contains FILTER")->expected(0, 1)->type_name("[FILTER]");
-  const auto range = CLI::Range(0u, 1u << 20);
-  command->add_option("-p", own->prompts, "prompt lengths, 0 skips")->delimiter(',')->check(range)->capture_default_str();
-  command->add_option("-n", own->generated, "numbers of decoded tokens, 0 skips")->delimiter(',')->check(range)->capture_default_str();
-  command->add_option("-d", own->depths, "tokens in the cache before")->delimiter(',')->check(range)->capture_default_str();
-  command->add_option("-r", own->repetitions, "repetitions; of --kernels 3 unless given")->check(CLI::Range(1u, 1000u))->capture_default_str();
-  command->add_option("--burst", own->burst, "most decode steps per submission")->check(check_burst)->type_name("auto|K");
-  command->add_option("-o,--output", own->output, "format")->check(CLI::IsMember({"md", "csv", "json"}))->type_name("md|csv|json");
-  add_profile_flags(*command, own->profile);
-  add_global_flags(*command, flags);
-  command->callback([&flags, &status, own, command, model, random, kernels] {
-    if (kernels->count() > 0) {
-      status = run_kernels(*command, flags, *own);
-      return;
-    }
-    if (model->count() + random->count() == 0) {
-      status = report("bench needs -m FILE, --random SHAPE or --kernels", kUsage);
-      return;
-    }
-    const std::string misfit = own->random.empty() ? "" : check_random_model(own->random, own->type);
-    if (!misfit.empty()) {
-      status = report(misfit, kUsage);
-      return;
-    }
-    int closed = kDone;
-    const Status done = bench(flags, *own, closed);
-    status = done.ok() ? closed : report(done);
-  });
+int run_bench(const GlobalFlags& flags, const BenchFlags& own) {
+  if (own.has_kernels) return run_kernels(flags, own);
+  if (own.model.empty() && own.random.empty()) return report("bench needs -m FILE, --random SHAPE or --kernels", kUsage);
+  if (!own.random.empty()) {
+    if (const std::string misfit = check_random_model(own.random, own.type); !misfit.empty()) return report(misfit, kUsage);
+  }
+  int closed = kDone;
+  const Status done = bench(flags, own, closed);
+  return done.ok() ? closed : report(done);
 }
 
 }  // namespace rondo::tools

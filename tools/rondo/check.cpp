@@ -1,16 +1,14 @@
 // rondo check: every kernel of every operator against the reference, on this device.
-#include "tools/check/check.h"
-
 #include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
 
-#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "tools/rondo/command.h"
+#include "runtime/fmt.h"
+#include "tools/rondo/subcommands.h"
 
 namespace rondo::tools {
 
@@ -20,11 +18,6 @@ using check::CheckReport;
 using check::CheckResult;
 using check::CheckRun;
 using check::Outcome;
-
-struct CheckFlags {
-  check::CheckOptions options;
-  bool list = false, json = false;
-};
 
 /// A normalised mean squared error, or "differs" where there is none.
 std::string error_text(double nmse) { return std::isfinite(nmse) ? fmt::format("{:.2g}", nmse) : "differs"; }
@@ -135,32 +128,12 @@ Status check_device(const GlobalFlags& flags, const CheckFlags& own, int& closed
 
 }  // namespace
 
-void add_check(CLI::App& app, GlobalFlags& flags, int& status) {
-  CLI::App* command = app.add_subcommand("check", "Compare every kernel of every operator with the reference");
-  auto own = std::make_shared<CheckFlags>();
-  command->add_option("--op", own->options.ops, "only this operator, may be repeated")->type_name("NAME");
-  command->add_option("--kernel", own->options.kernels, "only kernels of this name (tiled, or attention/tiled), may be repeated")->type_name("NAME");
-  command->add_option("--case", own->options.text, "this case instead of those of the table, in the words of --list")
-      ->check([](const std::string& text) { return text.empty() ? "--case takes an operator with its inputs" : ""; })
-      ->type_name("TEXT");
-  command->add_option("--seed", own->options.seed, "of all random numbers")->capture_default_str();
-  command->add_flag("--thorough", own->options.thorough, "many more shapes; takes long on a CPU driver");
-  CLI::Option* list_flag = command->add_flag("--list", own->list, "only print what would run, with the bounds; needs no Vulkan");
-  command->add_flag("--json", own->json, "one JSON document")->excludes(list_flag);
-  add_device_flags(*command, flags);
-  command->callback([&flags, &status, own] {
-    if (own->list) {
-      status = list(*own);
-      return;
-    }
-    if (const auto runs = check::list_runs(own->options); !runs.ok()) {
-      status = report(runs.status().message(), kUsage);
-      return;
-    }
-    int closed = kDone;
-    const Status done = check_device(flags, *own, closed);
-    status = !done.ok() ? report(done) : interrupted() ? static_cast<int>(kInterrupted) : closed;
-  });
+int run_check(const GlobalFlags& flags, const CheckFlags& own) {
+  if (own.list) return list(own);
+  if (const auto runs = check::list_runs(own.options); !runs.ok()) return report(runs.status().message(), kUsage);
+  int closed = kDone;
+  const Status done = check_device(flags, own, closed);
+  return !done.ok() ? report(done) : interrupted() ? static_cast<int>(kInterrupted) : closed;
 }
 
 }  // namespace rondo::tools

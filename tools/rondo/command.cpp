@@ -11,9 +11,8 @@
 #include <cstdio>
 #include <cstdlib>
 
-#include <fmt/format.h>
-
 #include "models/loaded_model.h"
+#include "runtime/fmt.h"
 #include "tools/rondo/profiles.h"
 
 namespace rondo::tools {
@@ -33,30 +32,6 @@ SessionOptions GlobalFlags::session_options() const {
   SessionOptions options;
   if (segment_us > 0) options.max_segment_us = segment_us;
   return options;
-}
-
-void add_device_flags(CLI::App& app, GlobalFlags& flags) {
-  app.add_option("--device", flags.device, "device: index or part of its name (also RONDO_DEVICE)")->group("Global");
-  app.add_flag("--validate", flags.validate, "load the validation layers; a message is an error")->group("Global");
-  app.add_option("--as", flags.as, "pretend to be the device of this profile")->check(check_profile)->type_name("NAME")->group("Global");
-  app.add_option("--log-level", flags.log_level, "what to print on stderr")->check(CLI::IsMember({"error", "warn", "info", "debug"}))->type_name("error|warn|info|debug")->group("Global");
-  app.add_option("--pipeline-cache", flags.pipeline_cache, "file for compiled pipelines (default: one in the user's cache directory)")
-      ->check([](const std::string& text) { return text.empty() ? "--pipeline-cache takes a file or none" : ""; })
-      ->type_name("PATH|none")
-      ->group("Global");
-}
-
-void add_global_flags(CLI::App& app, GlobalFlags& flags) {
-  add_device_flags(app, flags);
-  app.add_option("--kv-type", flags.kv_type, "type of the KV cache")->check(CLI::IsMember({"auto", "f32", "f16", "q8_0"}))->type_name("auto|f32|f16|q8_0")->group("Global");
-  app.add_option("--kernel", flags.kernels, "force a kernel: OP=NAME, may be repeated")
-      ->check([](const std::string& text) { return text.find('=') == std::string::npos ? "--kernel takes OP=NAME" : ""; })
-      ->type_name("OP=NAME")
-      ->group("Global");
-  app.add_flag("--no-fusion", flags.no_fusion, "one dispatch per operator")->group("Global");
-  app.add_option("--segment-us", flags.segment_us, "cut steps at this much predicted time, in microseconds")
-      ->check(number_check(0, 1e12, true))
-      ->group("Global");
 }
 
 int report(const std::string& message, int status) {

@@ -5,10 +5,9 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
-
-#include <CLI/CLI.hpp>
 
 #include <rondo/model.h>
 #include <rondo/session.h>
@@ -36,21 +35,6 @@ struct GlobalFlags {
   ModelOptions model_options() const;
   SessionOptions session_options() const;
 };
-
-/// Adds to a subcommand the flags that choose and open a device.
-void add_device_flags(CLI::App& app, GlobalFlags& flags);
-/// Adds all global flags.
-void add_global_flags(CLI::App& app, GlobalFlags& flags);
-
-/// Each adds its subcommand; the callback's result is stored in `status`.
-void add_devices(CLI::App& app, GlobalFlags& flags, int& status);
-void add_generate(CLI::App& app, GlobalFlags& flags, int& status);
-void add_tokenize(CLI::App& app, GlobalFlags& flags, int& status);
-void add_eval(CLI::App& app, GlobalFlags& flags, int& status);
-void add_bench(CLI::App& app, GlobalFlags& flags, int& status);
-void add_info(CLI::App& app, GlobalFlags& flags, int& status);
-void add_graph(CLI::App& app, GlobalFlags& flags, int& status);
-void add_check(CLI::App& app, GlobalFlags& flags, int& status);
 
 /// Prints `rondo: error: message` on one line and returns the exit status.
 int report(const std::string& message, int status = kFailed);

@@ -5,9 +5,8 @@
 #include <cstring>
 #include <vector>
 
-#include <fmt/format.h>
-
 #include "measure_fma.params.h"
+#include "runtime/fmt.h"
 #include "runtime/memory.h"
 #include "runtime/recording.h"
 #include "runtime/transfer.h"

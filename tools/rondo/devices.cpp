@@ -1,10 +1,10 @@
 // rondo devices
 #include <cstdio>
 
-#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "tools/rondo/command.h"
+#include "runtime/fmt.h"
+#include "tools/rondo/subcommands.h"
 
 namespace rondo::tools {
 
@@ -36,26 +36,18 @@ void print(const DeviceInfo& d) {
   fmt::print("   {}\n", d.usable ? "can be used" : "can't be used: " + d.reason);
 }
 
-int devices(const GlobalFlags& flags, bool json) {
+}  // namespace
+
+int run_devices(const GlobalFlags& flags, const DevicesFlags& own) {
   const Result<Instance> instance = open_instance(flags);
   if (!instance.ok()) return report(instance.status());
-  if (json) {
+  if (own.json) {
     fmt::print("{}\n", as_json(instance->devices()));
   } else {
     for (const DeviceInfo& device : instance->devices()) print(device);
   }
   if (instance->devices().empty()) return report("Vulkan: there is no device; install a driver (Debian: mesa-vulkan-drivers) or check VK_ICD_FILENAMES");
   return kDone;
-}
-
-}  // namespace
-
-void add_devices(CLI::App& app, GlobalFlags& flags, int& status) {
-  CLI::App* command = app.add_subcommand("devices", "List Vulkan devices, and why each can or can't be used");
-  auto json = std::make_shared<bool>(false);
-  command->add_flag("--json", *json, "print one JSON document");
-  add_global_flags(*command, flags);
-  command->callback([&flags, &status, json] { status = devices(flags, *json); });
 }
 
 }  // namespace rondo::tools

@@ -1,22 +1,14 @@
 // rondo eval: one forward pass of a model, all positions, or an operator graph; from and to safetensors files.
-#include <fmt/format.h>
 
 #include "models/formats/safetensors.h"
 #include "models/memory_plan.h"
 #include "models/reference.h"
-#include "tools/rondo/command.h"
+#include "runtime/fmt.h"
 #include "tools/rondo/eval_graph.h"
-#include "tools/rondo/profile.h"
 
 namespace rondo::tools {
 
 namespace {
-
-struct EvalFlags {
-  ProfileFlags profile;
-  std::string model, graph, inputs, outputs;
-  bool reference = false;
-};
 
 /// Rows of token ids.
 struct InputIds {
@@ -85,34 +77,17 @@ Status evaluate(const GlobalFlags& flags, const EvalFlags& own, int& closed) {
 
 }  // namespace
 
-void add_eval(CLI::App& app, GlobalFlags& flags, int& status) {
-  CLI::App* command = app.add_subcommand("eval", "One forward pass of a model: logits of all positions; or an operator graph");
-  auto own = std::make_shared<EvalFlags>();
-  CLI::Option* model = command->add_option("-m,--model", own->model, "GGUF file");
-  command->add_option("--graph", own->graph, "JSON file of operators")->type_name("FILE")->excludes(model);
-  command->add_option("--inputs", own->inputs, "safetensors file with input_ids (batch, tokens), or the graph's inputs by name")->required();
-  command->add_option("--outputs", own->outputs, "safetensors file to write: logits (batch, tokens, vocabulary), or the graph's outputs by name")->required();
-  command->add_flag("--reference", own->reference, "compute on the CPU, with the operators' references; needs no Vulkan");
-  add_profile_flags(*command, own->profile);
-  add_global_flags(*command, flags);
-  command->callback([&flags, &status, own] {
-    if (own->reference && own->profile.wanted()) {
-      status = report("--timings and --trace are about a device, and --reference uses none", kUsage);
-      return;
-    }
-    if (own->model.empty() == own->graph.empty()) {
-      status = report("eval takes a model or a graph: one of --model and --graph is required; see rondo eval --help", kUsage);
-      return;
-    }
-    if (!own->graph.empty() && flags.kv_type != "auto") {
-      status = report("--kv-type is about models: a file of --graph says what types its caches have", kUsage);
-      return;
-    }
-    int closed = kDone;
-    const Status done = own->graph.empty() ? evaluate(flags, *own, closed)
-                                           : evaluate_graph(flags, {own->graph, own->inputs, own->outputs, own->reference, own->profile}, closed);
-    status = !done.ok() ? report(done) : interrupted() ? static_cast<int>(kInterrupted) : closed;
-  });
+int run_eval(const GlobalFlags& flags, const EvalFlags& own) {
+  if (own.reference && own.profile.wanted()) return report("--timings and --trace are about a device, and --reference uses none", kUsage);
+  if (own.model.empty() == own.graph.empty()) {
+    return report("eval takes a model or a graph: one of --model and --graph is required; see rondo eval --help", kUsage);
+  }
+  if (!own.graph.empty() && flags.kv_type != "auto") {
+    return report("--kv-type is about models: a file of --graph says what types its caches have", kUsage);
+  }
+  int closed = kDone;
+  const Status done = own.graph.empty() ? evaluate(flags, own, closed) : evaluate_graph(flags, own, closed);
+  return !done.ok() ? report(done) : interrupted() ? static_cast<int>(kInterrupted) : closed;
 }
 
 }  // namespace rondo::tools

@@ -67,7 +67,7 @@ Result<std::vector<OutputValues>> run_on(runtime::Device& device, const GlobalFl
   return values;
 }
 
-Result<std::vector<OutputValues>> run_on_device(const GlobalFlags& flags, const GraphEvalFlags& own, models::GraphFile file, int& closed) {
+Result<std::vector<OutputValues>> run_on_device(const GlobalFlags& flags, const EvalFlags& own, models::GraphFile file, int& closed) {
   RONDO_ASSIGN(Profile profile, Profile::open(own.profile));
   RONDO_ASSIGN(const Instance instance, open_instance(flags));
   std::vector<OutputValues> values;
@@ -91,7 +91,7 @@ models::SafetensorsDtype dtype_of(graph::Type type) {
 
 }  // namespace
 
-Status evaluate_graph(const GlobalFlags& flags, const GraphEvalFlags& own, int& closed) {
+Status evaluate_graph(const GlobalFlags& flags, const EvalFlags& own, int& closed) {
   RONDO_ASSIGN(const ByteSource description, open_file(own.graph));
   RONDO_ASSIGN(const ByteSource inputs, open_file(own.inputs));
   RONDO_ASSIGN(models::GraphFile file, models::read_graph_file(description, inputs));

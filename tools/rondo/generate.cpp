@@ -1,29 +1,17 @@
 // rondo generate
 #include <algorithm>
 #include <cstdio>
-#include <random>
 
-#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "models/stop_filter.h"
 #include "models/utf8.h"
-#include "tools/rondo/command.h"
-#include "tools/rondo/profile.h"
+#include "runtime/fmt.h"
+#include "tools/rondo/subcommands.h"
 
 namespace rondo::tools {
 
 namespace {
-
-struct GenerateFlags {
-  std::string model, prompt, file, tokens, burst = "auto";
-  std::uint32_t n = 128, ctx = 0;
-  std::vector<std::string> stop_texts;
-  ProfileFlags profile;
-  SamplingOptions sampling{0.8f, 40, 0.95f, 0.05f, 1, 64};
-  std::uint64_t seed = 0;
-  bool has_prompt = false, has_tokens = false, has_seed = false, has_ctx = false, ignore_eos = false, parse_special = false, json = false;
-};
 
 const char* stop_name(StopReason reason) {
   switch (reason) {
@@ -136,48 +124,12 @@ Status generate(const GlobalFlags& flags, const GenerateFlags& own, StopReason& 
 
 }  // namespace
 
-void add_generate(CLI::App& app, GlobalFlags& flags, int& status) {
-  CLI::App* command = app.add_subcommand("generate", "Continue a text");
-  auto own = std::make_shared<GenerateFlags>();
-  command->add_option("-m,--model", own->model, "GGUF file")->required();
-  CLI::Option* prompt = command->add_option("-p,--prompt", own->prompt, "text to continue");
-  CLI::Option* file = command->add_option("-f,--file", own->file, "file with the text, taken byte for byte")->excludes(prompt);
-  CLI::Option* tokens = command->add_option("--tokens", own->tokens, "ids to continue, nothing added: 1,2,3")->excludes(prompt)->excludes(file)->check(check_ids);
-  command->add_option("-n", own->n, "most tokens to make")->check(CLI::Range(0u, ~0u))->capture_default_str();
-  CLI::Option* ctx = command->add_option("--ctx", own->ctx, "context in tokens (default: the model's, at most 4096)")->check(CLI::Range(1u, 1u << 24));
-  SamplingOptions& sampling = own->sampling;
-  command->add_option("--temp", sampling.temperature, "temperature; 0: greedy")->check(number_check(0, 1e6))->capture_default_str();
-  command->add_option("--top-k", sampling.top_k, "keep the K most probable tokens; 0: all")->check(CLI::Range(0u, ~0u))->capture_default_str();
-  command->add_option("--top-p", sampling.top_p, "keep the fewest tokens that reach this probability")->check(number_check(0, 1, true))->capture_default_str();
-  command->add_option("--min-p", sampling.min_p, "keep tokens at least this times as probable as the first")->check(number_check(0, 1))->capture_default_str();
-  command->add_option("--repeat-penalty", sampling.repeat_penalty, "divides the logits of recent tokens")->check(number_check(0, 1e6, true))->capture_default_str();
-  command->add_option("--repeat-last-n", sampling.repeat_last_n, "how many tokens are recent")->check(CLI::Range(0u, ~0u))->capture_default_str();
-  command->add_option("--stop", own->stop_texts, "end before this text; may be repeated")
-      ->check([](const std::string& text) { return text.empty() ? "--stop takes a text that is not empty" : ""; })
-      ->type_name("TEXT")
-      ->allow_extra_args(false);
-  CLI::Option* seed = command->add_option("--seed", own->seed, "seed for sampling (default: random)")->check(check_u64);
-  command->add_flag("--ignore-eos", own->ignore_eos, "go on after an end-of-text token");
-  command->add_option("--burst", own->burst, "most decode steps per submission")->check(check_burst)->type_name("auto|K");
-  command->add_flag("--parse-special", own->parse_special, "special tokens in the text become their ids");
-  command->add_flag("--json", own->json, "print one JSON document");
-  add_profile_flags(*command, own->profile);
-  add_global_flags(*command, flags);
-  command->callback([&flags, &status, own, prompt, file, tokens, ctx, seed] {
-    own->has_prompt = prompt->count() > 0;
-    own->has_tokens = tokens->count() > 0;
-    own->has_seed = seed->count() > 0;
-    own->has_ctx = ctx->count() > 0;
-    if (!own->has_prompt && !own->has_tokens && file->count() == 0) {
-      status = report("generate needs one of -p TEXT, -f FILE and --tokens IDS", kUsage);
-      return;
-    }
-    if (!own->has_seed) own->seed = std::random_device{}();
-    StopReason stop = StopReason::kNone;
-    int closed = kDone;
-    const Status done = generate(flags, *own, stop, closed);
-    status = !done.ok() ? report(done) : interrupted() ? static_cast<int>(kInterrupted) : closed;
-  });
+int run_generate(const GlobalFlags& flags, const GenerateFlags& own) {
+  if (!own.has_prompt && !own.has_tokens && !own.has_file) return report("generate needs one of -p TEXT, -f FILE and --tokens IDS", kUsage);
+  StopReason stop = StopReason::kNone;
+  int closed = kDone;
+  const Status done = generate(flags, own, stop, closed);
+  return !done.ok() ? report(done) : interrupted() ? static_cast<int>(kInterrupted) : closed;
 }
 
 }  // namespace rondo::tools

@@ -3,26 +3,21 @@
 #include <map>
 #include <optional>
 
-#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "graph/lowering.h"
 #include "models/memory_plan.h"
 #include "runtime/device.h"
+#include "runtime/fmt.h"
 #include "runtime/kernel.h"
-#include "tools/rondo/command.h"
 #include "tools/rondo/profiles.h"
+#include "tools/rondo/subcommands.h"
 
 namespace rondo::tools {
 
 namespace {
 
 using nlohmann::json;
-
-struct GraphFlags {
-  std::string model, step = "decode", format = "text";
-  std::uint32_t ctx = 0, rows = 0;
-};
 
 /// A lowered step with all that is printed of it.
 struct StepReport {
@@ -192,7 +187,7 @@ void print_text(const StepReport& report) {
   for (std::size_t i = 0; i < program.kernels.size(); ++i) {
     const runtime::Kernel& kernel = program.kernels[i];
     fmt::print("{:>4} {}  constants ({})  {} bindings  {} bytes of push constants\n", i, runtime::shader_name(kernel.shader),
-               fmt::join(kernel.constants.begin(), kernel.constants.begin() + kernel.n_constants, ", "), kernel.n_bindings, kernel.push_bytes);
+               fmt::join(std::span(kernel.constants).first(kernel.n_constants), ", "), kernel.n_bindings, kernel.push_bytes);
   }
   fmt::print("\ndispatches\n");
   for (std::size_t i = 0; i < program.dispatches.size(); ++i) {
@@ -274,29 +269,14 @@ void print_dot(const StepReport& report) {
 
 }  // namespace
 
-void add_graph(CLI::App& app, GlobalFlags& flags, int& status) {
-  CLI::App* command = app.add_subcommand("graph", "The Program that a step is lowered to; with --as NAME it needs no device");
-  auto own = std::make_shared<GraphFlags>();
-  command->add_option("-m,--model", own->model, "GGUF file")->required();
-  command->add_option("--step", own->step, "which step")->check(CLI::IsMember({"prefill", "decode"}))->type_name("prefill|decode")->capture_default_str();
-  CLI::Option* rows = command->add_option("--rows", own->rows, "tokens that a prefill takes (default: the most that a session records)")->check(CLI::Range(1u, 1u << 16));
-  command->add_option("--ctx", own->ctx, "context in tokens (default: the model's, at most 4096)")->check(CLI::Range(1u, 1u << 24));
-  command->add_option("--format", own->format, "form of the output")->check(CLI::IsMember({"text", "dot", "json"}))->type_name("text|dot|json")->capture_default_str();
-  add_global_flags(*command, flags);
-  command->callback([&flags, &status, own, rows] {
-    if (own->step == "decode" && rows->count() > 0 && own->rows != 1) {
-      status = report("--rows is for --step prefill; a decode step takes one", kUsage);
-      return;
-    }
-    const Result<StepReport> lowered = lower_step(flags, *own);
-    if (!lowered.ok()) {
-      status = report(lowered.status());
-      return;
-    }
-    if (own->format == "json") fmt::print("{}\n", as_json(*lowered));
-    else if (own->format == "dot") print_dot(*lowered);
-    else print_text(*lowered);
-  });
+int run_graph(const GlobalFlags& flags, const GraphFlags& own) {
+  if (own.step == "decode" && own.rows > 1) return report("--rows is for --step prefill; a decode step takes one", kUsage);
+  const Result<StepReport> lowered = lower_step(flags, own);
+  if (!lowered.ok()) return report(lowered.status());
+  if (own.format == "json") fmt::print("{}\n", as_json(*lowered));
+  else if (own.format == "dot") print_dot(*lowered);
+  else print_text(*lowered);
+  return kDone;
 }
 
 }  // namespace rondo::tools

@@ -1,12 +1,10 @@
 #include "tools/rondo/graph_run.h"
 
 #include <algorithm>
-#include <cstring>
 #include <utility>
 
-#include <fmt/format.h>
-
 #include "models/random_weights.h"
+#include "runtime/fmt.h"
 #include "runtime/transfer.h"
 
 namespace rondo::tools {

@@ -3,26 +3,20 @@
 #include <map>
 #include <optional>
 
-#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "graph/cache_layout.h"
 #include "models/memory_plan.h"
 #include "models/printable.h"
-#include "tools/rondo/command.h"
+#include "runtime/fmt.h"
 #include "tools/rondo/profiles.h"
+#include "tools/rondo/subcommands.h"
 
 namespace rondo::tools {
 
 namespace {
 
 using nlohmann::json;
-
-struct InfoFlags {
-  std::string model;
-  std::uint32_t ctx = 0;
-  bool json = false;
-};
 
 /// Tensors of one type.
 struct TypeTotals {
@@ -241,22 +235,12 @@ void print_text(const ModelReport& report) {
 
 }  // namespace
 
-void add_info(CLI::App& app, GlobalFlags& flags, int& status) {
-  CLI::App* command = app.add_subcommand("info", "What a model file holds, and the memory that running it takes; needs no Vulkan");
-  auto own = std::make_shared<InfoFlags>();
-  command->add_option("-m,--model", own->model, "model or vocabulary file")->required();
-  command->add_option("--ctx", own->ctx, "context in tokens (default: the model's, at most 4096)")->check(CLI::Range(1u, 1u << 24));
-  command->add_flag("--json", own->json, "print one JSON document");
-  add_global_flags(*command, flags);
-  command->callback([&flags, &status, own] {
-    const Result<ModelReport> report = make_report(flags, *own);
-    if (!report.ok()) {
-      status = tools::report(report.status());
-      return;
-    }
-    if (own->json) fmt::print("{}\n", as_json(*report));
-    else print_text(*report);
-  });
+int run_info(const GlobalFlags& flags, const InfoFlags& own) {
+  const Result<ModelReport> made = make_report(flags, own);
+  if (!made.ok()) return report(made.status());
+  if (own.json) fmt::print("{}\n", as_json(*made));
+  else print_text(*made);
+  return kDone;
 }
 
 }  // namespace rondo::tools

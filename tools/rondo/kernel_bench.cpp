@@ -4,11 +4,11 @@
 
 #include <cstdio>
 
-#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "graph/operator.h"
 #include "runtime/device.h"
+#include "runtime/fmt.h"
 #include "tools/rondo/device_rates.h"
 #include "tools/rondo/graph_run.h"
 #include "tools/rondo/kernel_cases.h"

@@ -5,10 +5,9 @@
 #include <cstring>
 #include <span>
 
-#include <fmt/format.h>
-
 #include "graph/block_format.h"
 #include "graph/operator.h"
+#include "runtime/fmt.h"
 #include "lib/step_state.h"
 
 namespace rondo::tools {

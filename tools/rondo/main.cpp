@@ -1,17 +1,26 @@
 // The rondo command. Contract: results on stdout, the rest on stderr; exit status 0, 1 (failed), 2 (usage), 130 (interrupted).
+// All flags are declared here, in the only file that compiles CLI11.
+#include <algorithm>
 #include <array>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <exception>
+#include <functional>
+#include <memory>
+#include <random>
 #include <string>
 #include <string_view>
+#include <vector>
 
-#include <fmt/format.h>
+#include <CLI/CLI.hpp>
 
 #include <rondo/version.h>
 
-#include "tools/rondo/command.h"
+#include "runtime/fmt.h"
+#include "tools/rondo/profiles.h"
+#include "tools/rondo/random_model.h"
+#include "tools/rondo/subcommands.h"
 
 namespace rondo::tools {
 namespace {
@@ -38,6 +47,210 @@ int refuse_what_is_to_come(int argc, char** argv) {
     }
   }
   return kDone;
+}
+
+// What several subcommands have.
+
+using Check = std::function<std::string(const std::string&)>;
+
+/// The text is not empty.
+Check some_text(const char* otherwise) {
+  return [otherwise](const std::string& text) { return text.empty() ? otherwise : ""; };
+}
+
+/// One of these words.
+CLI::Option* one_of(CLI::Option* option, const std::vector<std::string>& words) {
+  return option->check(CLI::IsMember(words))->type_name(fmt::join(words, "|"));
+}
+
+CLI::Option* add_ctx(CLI::App& command, std::uint32_t& ctx) {
+  return command.add_option("--ctx", ctx, "context in tokens (default: the model's, at most 4096)")->check(CLI::Range(1u, 1u << 24));
+}
+
+CLI::Option* add_burst(CLI::App& command, std::string& burst) {
+  return command.add_option("--burst", burst, "most decode steps per submission")->check(check_burst)->type_name("auto|K");
+}
+
+void add_profile_flags(CLI::App& command, ProfileFlags& flags) {
+  command.add_flag("--timings", flags.timings, "GPU time by kernel, on stderr; slows everything down");
+  command.add_option("--trace", flags.trace, "write a trace for Perfetto or chrome://tracing; slows everything down")
+      ->check(some_text("--trace takes a file"))
+      ->type_name("FILE");
+}
+
+/// What chooses and opens a device.
+void add_device_flags(CLI::App& command, GlobalFlags& flags) {
+  command.add_option("--device", flags.device, "device: index or part of its name (also RONDO_DEVICE)")->group("Global");
+  command.add_flag("--validate", flags.validate, "load the validation layers; a message is an error")->group("Global");
+  command.add_option("--as", flags.as, "pretend to be the device of this profile")->check(check_profile)->type_name("NAME")->group("Global");
+  one_of(command.add_option("--log-level", flags.log_level, "what to print on stderr")->group("Global"), {"error", "warn", "info", "debug"});
+  command.add_option("--pipeline-cache", flags.pipeline_cache, "file for compiled pipelines (default: one in the user's cache directory)")
+      ->check(some_text("--pipeline-cache takes a file or none"))
+      ->type_name("PATH|none")
+      ->group("Global");
+}
+
+void add_global_flags(CLI::App& command, GlobalFlags& flags) {
+  add_device_flags(command, flags);
+  one_of(command.add_option("--kv-type", flags.kv_type, "type of the KV cache")->group("Global"), {"auto", "f32", "f16", "q8_0"});
+  command.add_option("--kernel", flags.kernels, "force a kernel: OP=NAME, may be repeated")
+      ->check([](const std::string& text) { return text.find('=') == std::string::npos ? "--kernel takes OP=NAME" : ""; })
+      ->type_name("OP=NAME")
+      ->group("Global");
+  command.add_flag("--no-fusion", flags.no_fusion, "one dispatch per operator")->group("Global");
+  command.add_option("--segment-us", flags.segment_us, "cut steps at this much predicted time, in microseconds")
+      ->check(number_check(0, 1e12, true))
+      ->group("Global");
+}
+
+// Each adds its subcommand, which leaves its exit status in `status`.
+
+void add_devices(CLI::App& app, GlobalFlags& flags, int& status) {
+  CLI::App* command = app.add_subcommand("devices", "List Vulkan devices, and why each can or can't be used");
+  auto own = std::make_shared<DevicesFlags>();
+  command->add_flag("--json", own->json, "print one JSON document");
+  add_global_flags(*command, flags);
+  command->callback([&flags, &status, own] { status = run_devices(flags, *own); });
+}
+
+void add_generate(CLI::App& app, GlobalFlags& flags, int& status) {
+  CLI::App* command = app.add_subcommand("generate", "Continue a text");
+  auto own = std::make_shared<GenerateFlags>();
+  command->add_option("-m,--model", own->model, "GGUF file")->required();
+  CLI::Option* prompt = command->add_option("-p,--prompt", own->prompt, "text to continue");
+  CLI::Option* file = command->add_option("-f,--file", own->file, "file with the text, taken byte for byte")->excludes(prompt);
+  CLI::Option* tokens = command->add_option("--tokens", own->tokens, "ids to continue, nothing added: 1,2,3")->excludes(prompt)->excludes(file)->check(check_ids);
+  command->add_option("-n", own->n, "most tokens to make")->check(CLI::Range(0u, ~0u))->capture_default_str();
+  add_ctx(*command, own->ctx);
+  SamplingOptions& sampling = own->sampling;
+  command->add_option("--temp", sampling.temperature, "temperature; 0: greedy")->check(number_check(0, 1e6))->capture_default_str();
+  command->add_option("--top-k", sampling.top_k, "keep the K most probable tokens; 0: all")->check(CLI::Range(0u, ~0u))->capture_default_str();
+  command->add_option("--top-p", sampling.top_p, "keep the fewest tokens that reach this probability")->check(number_check(0, 1, true))->capture_default_str();
+  command->add_option("--min-p", sampling.min_p, "keep tokens at least this times as probable as the first")->check(number_check(0, 1))->capture_default_str();
+  command->add_option("--repeat-penalty", sampling.repeat_penalty, "divides the logits of recent tokens")->check(number_check(0, 1e6, true))->capture_default_str();
+  command->add_option("--repeat-last-n", sampling.repeat_last_n, "how many tokens are recent")->check(CLI::Range(0u, ~0u))->capture_default_str();
+  command->add_option("--stop", own->stop_texts, "end before this text; may be repeated")
+      ->check(some_text("--stop takes a text that is not empty"))
+      ->type_name("TEXT")
+      ->allow_extra_args(false);
+  CLI::Option* seed = command->add_option("--seed", own->seed, "seed for sampling (default: random)")->check(check_u64);
+  command->add_flag("--ignore-eos", own->ignore_eos, "go on after an end-of-text token");
+  add_burst(*command, own->burst);
+  command->add_flag("--parse-special", own->parse_special, "special tokens in the text become their ids");
+  command->add_flag("--json", own->json, "print one JSON document");
+  add_profile_flags(*command, own->profile);
+  add_global_flags(*command, flags);
+  command->callback([&flags, &status, own, prompt, file, tokens, seed] {
+    own->has_prompt = prompt->count() > 0;
+    own->has_file = file->count() > 0;
+    own->has_tokens = tokens->count() > 0;
+    if (seed->count() == 0) own->seed = std::random_device{}();
+    status = run_generate(flags, *own);
+  });
+}
+
+void add_tokenize(CLI::App& app, GlobalFlags& flags, int& status) {
+  CLI::App* command = app.add_subcommand("tokenize", "Text to token ids, or ids to text");
+  auto own = std::make_shared<TokenizeFlags>();
+  command->add_option("-m,--model", own->model, "model or vocabulary file")->required();
+  CLI::Option* prompt = command->add_option("-p,--prompt", own->prompt, "text");
+  CLI::Option* file = command->add_option("-f,--file", own->file, "file with the text, taken byte for byte")->excludes(prompt);
+  CLI::Option* decode = command->add_option("--decode", own->decode, "ids to turn into text: 1,2,3")->excludes(prompt)->excludes(file)->check(check_ids);
+  command->add_flag("--no-bos", own->no_bos, "no BOS in front");
+  command->add_flag("--parse-special", own->parse_special, "special tokens in the text become their ids");
+  command->add_flag("--json", own->json, "print one JSON document");
+  add_global_flags(*command, flags);
+  command->callback([&status, own, prompt, file, decode] {
+    own->has_prompt = prompt->count() > 0;
+    own->has_file = file->count() > 0;
+    own->has_decode = decode->count() > 0;
+    status = run_tokenize(*own);
+  });
+}
+
+void add_eval(CLI::App& app, GlobalFlags& flags, int& status) {
+  CLI::App* command = app.add_subcommand("eval", "One forward pass of a model: logits of all positions; or an operator graph");
+  auto own = std::make_shared<EvalFlags>();
+  CLI::Option* model = command->add_option("-m,--model", own->model, "GGUF file");
+  command->add_option("--graph", own->graph, "JSON file of operators")->type_name("FILE")->excludes(model);
+  command->add_option("--inputs", own->inputs, "safetensors file with input_ids (batch, tokens), or the graph's inputs by name")->required();
+  command->add_option("--outputs", own->outputs, "safetensors file to write: logits (batch, tokens, vocabulary), or the graph's outputs by name")->required();
+  command->add_flag("--reference", own->reference, "compute on the CPU, with the operators' references; needs no Vulkan");
+  add_profile_flags(*command, own->profile);
+  add_global_flags(*command, flags);
+  command->callback([&flags, &status, own] { status = run_eval(flags, *own); });
+}
+
+/// The first flag given that means nothing to `bench --kernels`, or "".
+std::string find_model_flag(const CLI::App& command) {
+  const std::vector<std::string> allowed = {"--kernels", "-r", "-o", "--device", "--validate", "--as", "--log-level", "--pipeline-cache"};
+  for (const CLI::Option* option : command.get_options()) {
+    if (option->count() == 0) continue;
+    if (std::none_of(allowed.begin(), allowed.end(), [&](const std::string& name) { return option->check_name(name); })) return option->get_name();
+  }
+  return "";
+}
+
+void add_bench(CLI::App& app, GlobalFlags& flags, int& status) {
+  CLI::App* command = app.add_subcommand("bench", "Measure prefill and decode, or single kernels");
+  auto own = std::make_shared<BenchFlags>();
+  CLI::Option* model = command->add_option("-m,--model", own->model, "GGUF file");
+  CLI::Option* random = command->add_option("--random", own->random, "no file: a Llama of this shape, its weights made on the device")->check(check_random_shape)->excludes(model)->type_name("SHAPE");
+  command->add_option("--type", own->type, fmt::format("type of all matrices of --random; q4_k and q6_k for {} only", random_shapes_of_k_types()))->check(check_random_type)->needs(random)->type_name("TYPE");
+  CLI::Option* kernels = command->add_option("--kernels", own->kernels, "no model: each kernel whose OP/KERNEL contains FILTER")->expected(0, 1)->type_name("[FILTER]");
+  const auto range = CLI::Range(0u, 1u << 20);
+  command->add_option("-p", own->prompts, "prompt lengths, 0 skips")->delimiter(',')->check(range)->capture_default_str();
+  command->add_option("-n", own->generated, "numbers of decoded tokens, 0 skips")->delimiter(',')->check(range)->capture_default_str();
+  command->add_option("-d", own->depths, "tokens in the cache before")->delimiter(',')->check(range)->capture_default_str();
+  CLI::Option* repetitions = command->add_option("-r", own->repetitions, "repetitions; of --kernels 3 unless given")->check(CLI::Range(1u, 1000u))->capture_default_str();
+  add_burst(*command, own->burst);
+  one_of(command->add_option("-o,--output", own->output, "format"), {"md", "csv", "json"});
+  add_profile_flags(*command, own->profile);
+  add_global_flags(*command, flags);
+  command->callback([&flags, &status, own, command, kernels, repetitions] {
+    own->has_kernels = kernels->count() > 0;
+    own->has_repetitions = repetitions->count() > 0;
+    own->model_flag = find_model_flag(*command);
+    status = run_bench(flags, *own);
+  });
+}
+
+void add_info(CLI::App& app, GlobalFlags& flags, int& status) {
+  CLI::App* command = app.add_subcommand("info", "What a model file holds, and the memory that running it takes; needs no Vulkan");
+  auto own = std::make_shared<InfoFlags>();
+  command->add_option("-m,--model", own->model, "model or vocabulary file")->required();
+  add_ctx(*command, own->ctx);
+  command->add_flag("--json", own->json, "print one JSON document");
+  add_global_flags(*command, flags);
+  command->callback([&flags, &status, own] { status = run_info(flags, *own); });
+}
+
+void add_graph(CLI::App& app, GlobalFlags& flags, int& status) {
+  CLI::App* command = app.add_subcommand("graph", "The Program that a step is lowered to; with --as NAME it needs no device");
+  auto own = std::make_shared<GraphFlags>();
+  command->add_option("-m,--model", own->model, "GGUF file")->required();
+  one_of(command->add_option("--step", own->step, "which step"), {"prefill", "decode"})->capture_default_str();
+  command->add_option("--rows", own->rows, "tokens that a prefill takes (default: the most that a session records)")->check(CLI::Range(1u, 1u << 16));
+  add_ctx(*command, own->ctx);
+  one_of(command->add_option("--format", own->format, "form of the output"), {"text", "dot", "json"})->capture_default_str();
+  add_global_flags(*command, flags);
+  command->callback([&flags, &status, own] { status = run_graph(flags, *own); });
+}
+
+void add_check(CLI::App& app, GlobalFlags& flags, int& status) {
+  CLI::App* command = app.add_subcommand("check", "Compare every kernel of every operator with the reference");
+  auto own = std::make_shared<CheckFlags>();
+  command->add_option("--op", own->options.ops, "only this operator, may be repeated")->type_name("NAME");
+  command->add_option("--kernel", own->options.kernels, "only kernels of this name (tiled, or attention/tiled), may be repeated")->type_name("NAME");
+  command->add_option("--case", own->options.text, "this case instead of those of the table, in the words of --list")
+      ->check(some_text("--case takes an operator with its inputs"))
+      ->type_name("TEXT");
+  command->add_option("--seed", own->options.seed, "of all random numbers")->capture_default_str();
+  command->add_flag("--thorough", own->options.thorough, "many more shapes; takes long on a CPU driver");
+  CLI::Option* list = command->add_flag("--list", own->list, "only print what would run, with the bounds; needs no Vulkan");
+  command->add_flag("--json", own->json, "one JSON document")->excludes(list);
+  add_device_flags(*command, flags);
+  command->callback([&flags, &status, own] { status = run_check(flags, *own); });
 }
 
 int run(int argc, char** argv) {
@@ -80,7 +293,6 @@ int main(int argc, char** argv) {
   try {
     return rondo::tools::run(argc, argv);
   } catch (const std::exception& error) {
-    if (std::ferror(stdout)) return rondo::tools::report("stdout: the results can't be written");  // fmt throws
     return rondo::tools::report(error.what());
   }
 }

@@ -14,8 +14,9 @@
 #include <thread>
 #include <utility>
 
-#include <fmt/format.h>
 #include <rondo/byte_source.h>
+
+#include "runtime/fmt.h"
 
 namespace rondo::tools {
 

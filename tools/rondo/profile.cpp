@@ -5,21 +5,15 @@
 #include <iterator>
 #include <map>
 
-#include <fmt/format.h>
 #include <nlohmann/json.hpp>
+
+#include "runtime/fmt.h"
 
 namespace rondo::tools {
 
 struct Profile::Trace {
   std::ofstream file;
 };
-
-void add_profile_flags(CLI::App& app, ProfileFlags& flags) {
-  app.add_flag("--timings", flags.timings, "GPU time by kernel, on stderr; slows everything down");
-  app.add_option("--trace", flags.trace, "write a trace for Perfetto or chrome://tracing; slows everything down")
-      ->check([](const std::string& text) { return text.empty() ? "--trace takes a file" : ""; })
-      ->type_name("FILE");
-}
 
 Profile::Profile(const ProfileFlags& flags) : flags_(flags) {}
 Profile::Profile(Profile&&) noexcept = default;

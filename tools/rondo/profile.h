@@ -3,8 +3,7 @@
 
 #include <memory>
 #include <string>
-
-#include <CLI/CLI.hpp>
+#include <vector>
 
 #include <rondo/session.h>
 
@@ -16,9 +15,6 @@ struct ProfileFlags {
   std::string trace;  ///< file, or ""
   bool wanted() const { return timings || !trace.empty(); }
 };
-
-/// Adds --timings and --trace to a subcommand.
-void add_profile_flags(CLI::App& app, ProfileFlags& flags);
 
 /// Collects profiled steps, and reports them at the end.
 class Profile {

@@ -9,9 +9,8 @@
 #include <string_view>
 #include <vector>
 
-#include <fmt/format.h>
-
 #include "models/formats/gguf.h"
+#include "runtime/fmt.h"
 
 namespace rondo::tools {
 

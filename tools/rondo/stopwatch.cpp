@@ -5,8 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include <fmt/format.h>
-
+#include "runtime/fmt.h"
 #include "tools/rondo/command.h"
 
 namespace rondo::tools {

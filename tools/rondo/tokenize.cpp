@@ -1,20 +1,15 @@
 // rondo tokenize: needs no Vulkan.
 #include <cstdio>
 
-#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "models/utf8.h"
-#include "tools/rondo/command.h"
+#include "runtime/fmt.h"
+#include "tools/rondo/subcommands.h"
 
 namespace rondo::tools {
 
 namespace {
-
-struct TokenizeFlags {
-  std::string model, prompt, file, decode;
-  bool has_prompt = false, has_decode = false, no_bos = false, parse_special = false, json = false;
-};
 
 std::string valid_utf8(std::string_view bytes) {
   models::Utf8Stream stream;
@@ -54,27 +49,10 @@ Status tokenize(const TokenizeFlags& flags) {
 
 }  // namespace
 
-void add_tokenize(CLI::App& app, GlobalFlags& flags, int& status) {
-  CLI::App* command = app.add_subcommand("tokenize", "Text to token ids, or ids to text");
-  auto own = std::make_shared<TokenizeFlags>();
-  command->add_option("-m,--model", own->model, "model or vocabulary file")->required();
-  CLI::Option* prompt = command->add_option("-p,--prompt", own->prompt, "text");
-  CLI::Option* file = command->add_option("-f,--file", own->file, "file with the text, taken byte for byte")->excludes(prompt);
-  CLI::Option* decode = command->add_option("--decode", own->decode, "ids to turn into text: 1,2,3")->excludes(prompt)->excludes(file)->check(check_ids);
-  command->add_flag("--no-bos", own->no_bos, "no BOS in front");
-  command->add_flag("--parse-special", own->parse_special, "special tokens in the text become their ids");
-  command->add_flag("--json", own->json, "print one JSON document");
-  add_global_flags(*command, flags);
-  command->callback([&status, own, prompt, file, decode] {
-    own->has_prompt = prompt->count() > 0;
-    own->has_decode = decode->count() > 0;
-    if (!own->has_prompt && !own->has_decode && file->count() == 0) {
-      status = report("tokenize needs one of -p TEXT, -f FILE and --decode IDS", kUsage);
-      return;
-    }
-    const Status done = tokenize(*own);
-    status = done.ok() ? kDone : report(done);
-  });
+int run_tokenize(const TokenizeFlags& own) {
+  if (!own.has_prompt && !own.has_decode && !own.has_file) return report("tokenize needs one of -p TEXT, -f FILE and --decode IDS", kUsage);
+  const Status done = tokenize(own);
+  return done.ok() ? kDone : report(done);
 }
 
 }  // namespace rondo::tools

@@ -1,0 +1,81 @@
+// The subcommands: their flags, which main.cpp declares, and what each does.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include <rondo/session.h>
+
+#include "tools/check/check.h"
+#include "tools/rondo/command.h"
+#include "tools/rondo/profile.h"
+
+namespace rondo::tools {
+
+struct DevicesFlags {
+  bool json = false;
+};
+
+/// `has_...` tells a text that was given from none: one that was given may be empty.
+struct GenerateFlags {
+  std::string model, prompt, file, tokens, burst = "auto";
+  bool has_prompt = false, has_file = false, has_tokens = false;
+  std::uint32_t n = 128, ctx = 0;
+  std::vector<std::string> stop_texts;
+  SamplingOptions sampling{0.8f, 40, 0.95f, 0.05f, 1, 64};
+  std::uint64_t seed = 0;
+  bool ignore_eos = false, parse_special = false, json = false;
+  ProfileFlags profile;
+};
+
+struct TokenizeFlags {
+  std::string model, prompt, file, decode;
+  bool has_prompt = false, has_file = false, has_decode = false;
+  bool no_bos = false, parse_special = false, json = false;
+};
+
+struct EvalFlags {
+  std::string model, graph, inputs, outputs;  ///< files
+  bool reference = false;                     ///< on the CPU, without Vulkan
+  ProfileFlags profile;
+};
+
+struct BenchFlags {
+  std::string model, random, type = "q8_0", burst = "auto", output = "md";
+  std::vector<std::uint32_t> prompts = {512}, generated = {128}, depths = {0};
+  std::uint32_t repetitions = 5;
+  bool has_repetitions = false;
+  bool has_kernels = false;
+  std::string kernels;     ///< a part of OP/KERNEL, or "" for all
+  std::string model_flag;  ///< one that was given and means nothing without a model, or ""
+  ProfileFlags profile;
+};
+
+struct InfoFlags {
+  std::string model;
+  std::uint32_t ctx = 0;
+  bool json = false;
+};
+
+struct GraphFlags {
+  std::string model, step = "decode", format = "text";
+  std::uint32_t ctx = 0, rows = 0;  ///< 0: not given
+};
+
+struct CheckFlags {
+  check::CheckOptions options;
+  bool list = false, json = false;
+};
+
+/// Each runs its subcommand, says on stderr what went wrong, and returns the exit status.
+int run_devices(const GlobalFlags& flags, const DevicesFlags& own);
+int run_generate(const GlobalFlags& flags, const GenerateFlags& own);
+int run_tokenize(const TokenizeFlags& own);
+int run_eval(const GlobalFlags& flags, const EvalFlags& own);
+int run_bench(const GlobalFlags& flags, const BenchFlags& own);
+int run_info(const GlobalFlags& flags, const InfoFlags& own);
+int run_graph(const GlobalFlags& flags, const GraphFlags& own);
+int run_check(const GlobalFlags& flags, const CheckFlags& own);
+
+}  // namespace rondo::tools
