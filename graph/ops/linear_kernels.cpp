@@ -54,7 +54,10 @@ void dispatch_linear(Lowering& lowering, const LinearVariant& variant, std::init
                       {ceil_div(push.rows, tile_rows), ceil_div(push.outputs, width * columns), 1}, cost);
   } else {
     cost.bytes += weight_bytes * (push.rows - 1);
-    constexpr std::uint32_t width = 128, lanes = 32, rows = 2;
+    // On a CPU driver every barrier switches between all subgroups of the workgroup, so there are few.
+    const bool cpu = lowering.caps().type == runtime::DeviceType::kCpu;
+    const std::uint32_t width = cpu ? 32 : 128, lanes = cpu ? 8 : 32;
+    constexpr std::uint32_t rows = 2;
     lowering.dispatch(label, runtime::Shader::linear_vector, {width, type, lanes, rows, glu, input_vec4, activation, has_bias}, arguments, push,
                       {ceil_div(push.outputs, width / lanes * rows), push.rows, 1}, cost);
   }
