@@ -3,9 +3,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "shaders/lib/step_state.h"
-
 #include "runtime/fmt.h"
+#include "shaders/lib/step_state.h"
 
 namespace rondo::models {
 

@@ -5,8 +5,8 @@
 #include <cstring>
 
 #include "graph/float16.h"
-#include "runtime/fmt.h"
 #include "random_weights.params.h"
+#include "runtime/fmt.h"
 
 namespace rondo::models {
 

@@ -2,9 +2,9 @@
 #ifndef FMT_HEADER_ONLY
 #define FMT_HEADER_ONLY 1
 #endif
-#include <fmt/format.h>
-
 #include "runtime/fmt.h"
+
+#include <fmt/format.h>
 
 namespace rondo::fmt {
 

@@ -5,14 +5,10 @@
 #include <string>
 #include <string_view>
 
-#if __has_include(<fmt/base.h>)
-#include <fmt/base.h>
-#else
 #include <fmt/core.h>
-#endif
 
 /// Within namespace rondo these are what `fmt::` names. Format strings are checked when they are compiled, as {fmt} does;
-/// arguments are numbers, texts and pointers.
+/// arguments are numbers, texts and pointers. Nothing here throws, whoever calls: the library has no exceptions.
 namespace rondo::fmt {
 
 std::string vformat(::fmt::string_view text, ::fmt::format_args arguments);
@@ -22,7 +18,7 @@ std::string format(::fmt::format_string<T...> text, T&&... arguments) {
   return fmt::vformat(text, ::fmt::make_format_args(arguments...));
 }
 
-/// Writes the text to a stream, which remembers whether that failed (std::ferror).
+/// Writes the text to a stream, which remembers if that fails (std::ferror).
 void vprint(std::FILE* stream, ::fmt::string_view text, ::fmt::format_args arguments);
 
 template <class... T>

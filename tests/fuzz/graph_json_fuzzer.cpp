@@ -17,7 +17,6 @@
 #include "models/formats/cache_blocks.h"
 #include "models/formats/graph_description.h"
 #include "models/formats/graph_file.h"
-#include "runtime/fmt.h"
 #include "tests/support/gguf_writer.h"
 #include "tests/support/safetensors_bytes.h"
 

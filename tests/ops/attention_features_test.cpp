@@ -1,5 +1,6 @@
 // Masks, windows, prefixes, chunks, soft caps, biases, relative tables and sinks: each alone, and many together.
 #include <cstdlib>
+#include <cstring>
 #include <limits>
 #include <random>
 #include <string>
@@ -8,7 +9,6 @@
 #include <gtest/gtest.h>
 
 #include "graph/ops/attention_inputs.h"
-#include "runtime/fmt.h"
 #include "tests/support/op_runner.h"
 
 namespace rondo::tests {

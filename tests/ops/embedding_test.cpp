@@ -1,6 +1,5 @@
 #include <gtest/gtest.h>
 
-#include "runtime/fmt.h"
 #include "tests/support/op_runner.h"
 
 namespace rondo::tests {

@@ -8,7 +8,6 @@
 
 #include "graph/sampling.h"
 #include "lib/step_state.h"
-#include "runtime/fmt.h"
 #include "tests/support/op_runner.h"
 
 namespace rondo::tests {

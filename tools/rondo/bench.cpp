@@ -6,7 +6,6 @@
 #include <nlohmann/json.hpp>
 
 #include "models/session_state.h"
-
 #include "runtime/fmt.h"
 #include "tools/rondo/kernel_bench.h"
 #include "tools/rondo/random_model.h"

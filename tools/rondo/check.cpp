@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "runtime/fmt.h"
+#include "tools/check/check.h"
 #include "tools/rondo/subcommands.h"
 
 namespace rondo::tools {
@@ -111,7 +112,7 @@ Status check_device(const GlobalFlags& flags, const CheckFlags& own, int& closed
         if (terminal) std::fprintf(stderr, "\r%60s\r", "");
         print_failure(result, flags, own.options.seed);
       }
-      return !interrupted();
+      return !interrupted() && !std::ferror(stdout);
     };
     RONDO_ASSIGN(const CheckReport found, check::run_check(device.internal(), own.options, on_result));
     if (terminal) std::fprintf(stderr, "\r%60s\r", "");

@@ -1,10 +1,10 @@
 // rondo eval: one forward pass of a model, all positions, or an operator graph; from and to safetensors files.
-
 #include "models/formats/safetensors.h"
 #include "models/memory_plan.h"
 #include "models/reference.h"
 #include "runtime/fmt.h"
 #include "tools/rondo/eval_graph.h"
+#include "tools/rondo/subcommands.h"
 
 namespace rondo::tools {
 

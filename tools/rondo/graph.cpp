@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <span>
 
 #include <nlohmann/json.hpp>
 

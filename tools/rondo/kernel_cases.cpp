@@ -7,8 +7,8 @@
 
 #include "graph/block_format.h"
 #include "graph/operator.h"
-#include "runtime/fmt.h"
 #include "lib/step_state.h"
+#include "runtime/fmt.h"
 
 namespace rondo::tools {
 

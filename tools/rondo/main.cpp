@@ -2,6 +2,7 @@
 // All flags are declared here, in the only file that compiles CLI11.
 #include <algorithm>
 #include <array>
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -63,12 +64,12 @@ CLI::Option* one_of(CLI::Option* option, const std::vector<std::string>& words) 
   return option->check(CLI::IsMember(words))->type_name(fmt::join(words, "|"));
 }
 
-CLI::Option* add_ctx(CLI::App& command, std::uint32_t& ctx) {
-  return command.add_option("--ctx", ctx, "context in tokens (default: the model's, at most 4096)")->check(CLI::Range(1u, 1u << 24));
+void add_ctx(CLI::App& command, std::uint32_t& ctx) {
+  command.add_option("--ctx", ctx, "context in tokens (default: the model's, at most 4096)")->check(CLI::Range(1u, 1u << 24));
 }
 
-CLI::Option* add_burst(CLI::App& command, std::string& burst) {
-  return command.add_option("--burst", burst, "most decode steps per submission")->check(check_burst)->type_name("auto|K");
+void add_burst(CLI::App& command, std::string& burst) {
+  command.add_option("--burst", burst, "most decode steps per submission")->check(check_burst)->type_name("auto|K");
 }
 
 void add_profile_flags(CLI::App& command, ProfileFlags& flags) {
@@ -282,7 +283,7 @@ int run(int argc, char** argv) {
     }
     return report(fmt::format("{}; see rondo --help", error.what()), kUsage);
   }
-  if ((std::fflush(stdout) != 0 || std::ferror(stdout)) && status == kDone) return report("stdout: the results can't be written");
+  if ((std::fflush(stdout) != 0 || std::ferror(stdout)) && status != kInterrupted) return report("stdout: the results can't be written");
   return status;
 }
 
