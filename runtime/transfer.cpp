@@ -121,6 +121,7 @@ void Uploader::release() {
 }
 
 Status upload(Device& device, const Buffer& to, std::span<const std::byte> bytes) {
+  if (bytes.empty()) return {};
   Uploader uploader(device);
   for (std::uint64_t at = 0; at < bytes.size(); at += uploader.max_write_bytes()) {
     const std::uint64_t n = std::min<std::uint64_t>(uploader.max_write_bytes(), bytes.size() - at);

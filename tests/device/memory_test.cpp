@@ -298,6 +298,21 @@ TEST(UploaderTest, StagesWhatTheHostCannotSee) {
   }
 }
 
+TEST(UploadTest, PutsAllBytesThereAndNoMore) {
+  const auto discrete = make_second_device(test_runtime_device(), DiscreteMemory::pretend);
+  const std::vector<std::byte> bytes = pattern(9'000'004, 11);
+  for (runtime::Device* device : {&test_runtime_device(), &*discrete}) {
+    const std::vector<std::byte> before = pattern(bytes.size() + 64, 12);
+    const Buffer to = make_buffer(*device, before.size(), MemoryIntent::kDevice);
+    RONDO_ASSERT_OK(runtime::upload(*device, to, before));
+    RONDO_ASSERT_OK(runtime::upload(*device, to, bytes));
+    RONDO_ASSERT_OK(runtime::upload(*device, to, {}));
+    std::vector<std::byte> expected = before;
+    std::copy(bytes.begin(), bytes.end(), expected.begin());
+    EXPECT_TRUE(read_all(*device, to, 0, expected.size()) == expected);
+  }
+}
+
 /// The ring's slots are not written while a copy from them is in flight: the device is held up, so the third slot has to wait.
 TEST(UploaderTest, WaitsForTheOldestCopy) {
   const auto device = make_second_device(test_runtime_device(), DiscreteMemory::pretend);
