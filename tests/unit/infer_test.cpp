@@ -93,6 +93,7 @@ INSTANTIATE_TEST_SUITE_P(
     ::testing::Values(Refused{"[add] has 1 inputs but takes 2", [](Builder& b) { b.add(Op::add, {b.f32({2})}); }},
                       Refused{"[add] b is missing", [](Builder& b) { b.add(Op::add, {b.f32({2}), kNone}); }},
                       Refused{"[add] a is i32 but must be f32", [](Builder& b) { b.add(Op::add, {b.i32({2}), b.f32({2})}); }},
+                      Refused{"[add] a is f16 but must be f32", [](Builder& b) { b.add(Op::add, {b.c.graph.add_tensor("h", StorageKind::kInput, Type::kF16, {2}), b.f32({2})}); }},
                       Refused{"[add] b is () but must have 1 to 4 dimensions", [](Builder& b) { b.add(Op::add, {b.f32({2}), b.f32({})}); }},
                       Refused{"[add] a is (2, 3) and b is (2, 2), which do not broadcast", [](Builder& b) { b.add(Op::add, {b.f32({2, 3}), b.f32({2, 2})}); }},
                       Refused{"[add] a is (3, 2) and b is (3), which do not broadcast", [](Builder& b) { b.add(Op::add, {b.f32({3, 2}), b.f32({3})}); }}));
