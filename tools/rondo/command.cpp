@@ -197,8 +197,9 @@ std::string check_burst(const std::string& text) {
 
 std::uint32_t parse_burst(const std::string& text) { return text == "auto" ? 0 : static_cast<std::uint32_t>(std::stoul(text)); }
 
-Result<std::string> read_text_file(const std::string& path) {
-  RONDO_ASSIGN(const ByteSource source, open_file(path));
+Result<std::string> TextFlags::read() const {
+  if (has_prompt) return prompt;
+  RONDO_ASSIGN(const ByteSource source, open_file(file));
   std::string text(source.size_bytes, '\0');
   RONDO_TRY(source.read(0, std::as_writable_bytes(std::span(text))));
   return text;

@@ -103,8 +103,15 @@ Result<RunTimes> run_session(Session& session, std::span<const std::int32_t> tok
 std::string check_burst(const std::string& text);
 std::uint32_t parse_burst(const std::string& text);
 
-/// The text of a file, byte for byte.
-Result<std::string> read_text_file(const std::string& path);
+/// A text from the command line, or that of a file.
+struct TextFlags {
+  std::string prompt, file;
+  bool has_prompt = false, has_file = false;  ///< they were given: a prompt may be empty
+
+  bool given() const { return has_prompt || has_file; }
+  /// The text, byte for byte. Errors: those of open_file.
+  Result<std::string> read() const;
+};
 
 /// "1,2,3" as integers; kInvalidArgument if it is none.
 Result<std::vector<std::int32_t>> parse_ids(const std::string& text);

@@ -30,10 +30,7 @@ Result<std::vector<std::int32_t>> prompt_tokens(const GenerateFlags& own, const 
     RONDO_TRY(check_vocabulary("--tokens", ids, static_cast<std::uint32_t>(tokenizer.n_vocab())));
     return ids;
   }
-  std::string text = own.prompt;
-  if (!own.has_prompt) {
-    RONDO_ASSIGN(text, read_text_file(own.file));
-  }
+  RONDO_ASSIGN(const std::string text, own.text.read());
   EncodeOptions options;
   options.parse_special = own.parse_special;
   std::vector<std::int32_t> tokens = tokenizer.encode(text, options);
@@ -125,7 +122,7 @@ Status generate(const GlobalFlags& flags, const GenerateFlags& own, StopReason& 
 }  // namespace
 
 int run_generate(const GlobalFlags& flags, const GenerateFlags& own) {
-  if (!own.has_prompt && !own.has_tokens && !own.has_file) return report("generate needs one of -p TEXT, -f FILE and --tokens IDS", kUsage);
+  if (!own.text.given() && !own.has_tokens) return report("generate needs one of -p TEXT, -f FILE and --tokens IDS", kUsage);
   StopReason stop = StopReason::kNone;
   int closed = kDone;
   const Status done = generate(flags, own, stop, closed);

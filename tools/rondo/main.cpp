@@ -64,6 +64,15 @@ CLI::Option* one_of(CLI::Option* option, const std::vector<std::string>& words) 
   return option->check(CLI::IsMember(words))->type_name(fmt::join(words, "|"));
 }
 
+/// Adds -p and -f, which exclude each other, and returns them.
+std::array<CLI::Option*, 2> add_text(CLI::App& command, TextFlags& text, const char* purpose) {
+  CLI::Option* prompt = command.add_option("-p,--prompt", text.prompt, purpose);
+  prompt->each([&text](const std::string&) { text.has_prompt = true; });
+  CLI::Option* file = command.add_option("-f,--file", text.file, "file with the text, taken byte for byte")->excludes(prompt);
+  file->each([&text](const std::string&) { text.has_file = true; });
+  return {prompt, file};
+}
+
 void add_ctx(CLI::App& command, std::uint32_t& ctx) {
   command.add_option("--ctx", ctx, "context in tokens (default: the model's, at most 4096)")->check(CLI::Range(1u, 1u << 24));
 }
@@ -118,8 +127,7 @@ void add_generate(CLI::App& app, GlobalFlags& flags, int& status) {
   CLI::App* command = app.add_subcommand("generate", "Continue a text");
   auto own = std::make_shared<GenerateFlags>();
   command->add_option("-m,--model", own->model, "GGUF file")->required();
-  CLI::Option* prompt = command->add_option("-p,--prompt", own->prompt, "text to continue");
-  CLI::Option* file = command->add_option("-f,--file", own->file, "file with the text, taken byte for byte")->excludes(prompt);
+  const auto [prompt, file] = add_text(*command, own->text, "text to continue");
   CLI::Option* tokens = command->add_option("--tokens", own->tokens, "ids to continue, nothing added: 1,2,3")->excludes(prompt)->excludes(file)->check(check_ids);
   command->add_option("-n", own->n, "most tokens to make")->check(CLI::Range(0u, ~0u))->capture_default_str();
   add_ctx(*command, own->ctx);
@@ -141,9 +149,7 @@ void add_generate(CLI::App& app, GlobalFlags& flags, int& status) {
   command->add_flag("--json", own->json, "print one JSON document");
   add_profile_flags(*command, own->profile);
   add_global_flags(*command, flags);
-  command->callback([&flags, &status, own, prompt, file, tokens, seed] {
-    own->has_prompt = prompt->count() > 0;
-    own->has_file = file->count() > 0;
+  command->callback([&flags, &status, own, tokens, seed] {
     own->has_tokens = tokens->count() > 0;
     if (seed->count() == 0) own->seed = std::random_device{}();
     status = run_generate(flags, *own);
@@ -154,16 +160,13 @@ void add_tokenize(CLI::App& app, GlobalFlags& flags, int& status) {
   CLI::App* command = app.add_subcommand("tokenize", "Text to token ids, or ids to text");
   auto own = std::make_shared<TokenizeFlags>();
   command->add_option("-m,--model", own->model, "model or vocabulary file")->required();
-  CLI::Option* prompt = command->add_option("-p,--prompt", own->prompt, "text");
-  CLI::Option* file = command->add_option("-f,--file", own->file, "file with the text, taken byte for byte")->excludes(prompt);
+  const auto [prompt, file] = add_text(*command, own->text, "text");
   CLI::Option* decode = command->add_option("--decode", own->decode, "ids to turn into text: 1,2,3")->excludes(prompt)->excludes(file)->check(check_ids);
   command->add_flag("--no-bos", own->no_bos, "no BOS in front");
   command->add_flag("--parse-special", own->parse_special, "special tokens in the text become their ids");
   command->add_flag("--json", own->json, "print one JSON document");
   add_global_flags(*command, flags);
-  command->callback([&status, own, prompt, file, decode] {
-    own->has_prompt = prompt->count() > 0;
-    own->has_file = file->count() > 0;
+  command->callback([&status, own, decode] {
     own->has_decode = decode->count() > 0;
     status = run_tokenize(*own);
   });

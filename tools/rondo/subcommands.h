@@ -17,10 +17,10 @@ struct DevicesFlags {
   bool json = false;
 };
 
-/// `has_...` tells a text that was given from none: one that was given may be empty.
 struct GenerateFlags {
-  std::string model, prompt, file, tokens, burst = "auto";
-  bool has_prompt = false, has_file = false, has_tokens = false;
+  std::string model, tokens, burst = "auto";
+  TextFlags text;
+  bool has_tokens = false;  ///< they were given, if only an empty list
   std::uint32_t n = 128, ctx = 0;
   std::vector<std::string> stop_texts;
   SamplingOptions sampling{0.8f, 40, 0.95f, 0.05f, 1, 64};
@@ -30,8 +30,9 @@ struct GenerateFlags {
 };
 
 struct TokenizeFlags {
-  std::string model, prompt, file, decode;
-  bool has_prompt = false, has_file = false, has_decode = false;
+  std::string model, decode;
+  TextFlags text;
+  bool has_decode = false;  ///< ids were given, if only an empty list
   bool no_bos = false, parse_special = false, json = false;
 };
 

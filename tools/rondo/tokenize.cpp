@@ -28,10 +28,7 @@ Status tokenize(const TokenizeFlags& flags) {
     else std::fwrite(text.data(), 1, text.size(), stdout);
     return {};
   }
-  std::string text = flags.prompt;
-  if (!flags.has_prompt) {
-    RONDO_ASSIGN(text, read_text_file(flags.file));
-  }
+  RONDO_ASSIGN(const std::string text, flags.text.read());
   EncodeOptions options;
   options.add_bos = !flags.no_bos;
   options.parse_special = flags.parse_special;
@@ -50,7 +47,7 @@ Status tokenize(const TokenizeFlags& flags) {
 }  // namespace
 
 int run_tokenize(const TokenizeFlags& own) {
-  if (!own.has_prompt && !own.has_decode && !own.has_file) return report("tokenize needs one of -p TEXT, -f FILE and --decode IDS", kUsage);
+  if (!own.text.given() && !own.has_decode) return report("tokenize needs one of -p TEXT, -f FILE and --decode IDS", kUsage);
   const Status done = tokenize(own);
   return done.ok() ? kDone : report(done);
 }
