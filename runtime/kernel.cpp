@@ -11,18 +11,21 @@
 
 namespace rondo::runtime {
 
-const char* shader_name(Shader shader) { return kShaderCode[static_cast<std::size_t>(shader)].name; }
+const char* shader_name(Shader shader) { return kShaders[static_cast<std::size_t>(shader)].name; }
 
-std::span<const std::uint32_t> shader_code(Shader shader) {
-  const ShaderCode& code = kShaderCode[static_cast<std::size_t>(shader)];
-  return {code.words, code.size_bytes / 4};
+std::vector<std::uint32_t> shader_code(Shader shader) {
+  const PackedShader& packed = kShaders[static_cast<std::size_t>(shader)];
+  std::vector<std::uint32_t> words(packed.n_words);
+  const std::uint8_t* byte = kPackedShaders + packed.offset;
+  for (std::uint32_t& word : words) {
+    int shift = 0;
+    for (; *byte >= 0x80; shift += 7) word |= (*byte++ & 0x7fu) << shift;
+    word |= static_cast<std::uint32_t>(*byte++) << shift;
+  }
+  return words;
 }
 
-std::uint64_t embedded_spirv_hash() {
-  std::uint64_t hash = fnv1a({});
-  for (std::size_t i = 0; i < std::size(kShaderCode); ++i) hash = fnv1a(std::as_bytes(shader_code(static_cast<Shader>(i))), hash);
-  return hash;
-}
+std::uint64_t embedded_spirv_hash() { return fnv1a(std::as_bytes(std::span(kPackedShaders))); }
 
 KernelCache::~KernelCache() {
   const VolkDeviceTable& vk = device_.vk();
@@ -63,13 +66,13 @@ Result<KernelCache::Layout> KernelCache::find_or_create_layout(const Kernel& ker
 }
 
 Result<VkShaderModule> KernelCache::find_or_create_module(Shader shader) {
-  modules_.resize(std::size(kShaderCode));
+  modules_.resize(std::size(kShaders));
   VkShaderModule& shader_module = modules_[static_cast<std::size_t>(shader)];
   if (shader_module) return shader_module;
-  const ShaderCode& code = kShaderCode[static_cast<std::size_t>(shader)];
-  const VkShaderModuleCreateInfo info{VK_STRUCTURE_TYPE_SHADER_MODULE_CREATE_INFO, nullptr, 0, code.size_bytes, code.words};
+  const std::vector<std::uint32_t> code = shader_code(shader);
+  const VkShaderModuleCreateInfo info{VK_STRUCTURE_TYPE_SHADER_MODULE_CREATE_INFO, nullptr, 0, code.size() * sizeof(std::uint32_t), code.data()};
   const VkResult result = device_.vk().vkCreateShaderModule(device_.handle(), &info, nullptr, &shader_module);
-  if (result != VK_SUCCESS) return device_.fail(result, fmt::format("kernel {}: the shader module can't be created", code.name));
+  if (result != VK_SUCCESS) return device_.fail(result, fmt::format("kernel {}: the shader module can't be created", shader_name(shader)));
   return shader_module;
 }
 

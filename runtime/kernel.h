@@ -21,8 +21,8 @@ class Device;
 /// The module's name, as in shaders/<name>.comp.
 const char* shader_name(Shader shader);
 
-/// The module's SPIR-V.
-std::span<const std::uint32_t> shader_code(Shader shader);
+/// The module's SPIR-V, unpacked.
+std::vector<std::uint32_t> shader_code(Shader shader);
 
 /// Of all modules together: what compiled pipelines depend on besides device and driver.
 std::uint64_t embedded_spirv_hash();

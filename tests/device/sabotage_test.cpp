@@ -55,7 +55,7 @@ class ReplacedShader {
  private:
   static VkResult VKAPI_PTR create(VkDevice device, const VkShaderModuleCreateInfo* info, const VkAllocationCallbacks* allocator, VkShaderModule* made) {
     VkShaderModuleCreateInfo other = *info;
-    if (info->codeSize == original_.size_bytes() && std::memcmp(info->pCode, original_.data(), info->codeSize) == 0) {
+    if (info->codeSize == original_.size() * 4 && std::memcmp(info->pCode, original_.data(), info->codeSize) == 0) {
       other.codeSize = replacement_.size() * 4;
       other.pCode = replacement_.data();
     }
@@ -64,8 +64,7 @@ class ReplacedShader {
 
   VolkDeviceTable& table_;
   static inline PFN_vkCreateShaderModule real_ = nullptr;
-  static inline std::span<const std::uint32_t> original_;
-  static inline std::vector<std::uint32_t> replacement_;
+  static inline std::vector<std::uint32_t> original_, replacement_;
 };
 
 /// "op/kernel" of runs that failed, in the table's order until all of `expected` have.
