@@ -101,7 +101,8 @@ Status merge_linears(Graph& graph) {
     const TensorId weight = joined_weight(graph, first, last);
     Shape shape = graph.tensor(nodes[first].outputs[0]).shape;
     shape[shape.rank - 1] = graph.tensor(weight).shape[0];
-    const TensorId output = graph.add_tensor("merged linear", StorageKind::kActivation, Type::kF32, shape);
+    const Type type = graph.tensor(nodes[first].outputs[0]).type;
+    const TensorId output = graph.add_tensor("merged linear", StorageKind::kActivation, type, shape);
     RONDO_TRY(graph.status());
     std::int64_t column = 0;
     for (std::size_t i = first; i < last; ++i) {

@@ -119,6 +119,10 @@ struct PadAttributes {
   double value = 0;
 };
 
+struct EmbeddingAttributes {
+  Type type = Type::kF32;  ///< of the output, f32 or f16; one that is gathered from an activation has the activation's
+};
+
 /// Column 2i has the sine of frequency i and 2i + 1 its cosine, or the sines come first, the cosines after them.
 enum class SinusoidLayout : std::uint8_t { kInterleaved = 0, kSplit = 1 };
 
@@ -127,6 +131,7 @@ struct SinusoidAttributes {
   std::int64_t width = 0;
   double theta = 10000;
   SinusoidLayout layout = SinusoidLayout::kInterleaved;
+  Type type = Type::kF32;  ///< of the output, f32 or f16
 };
 
 struct PatchEmbedAttributes {
@@ -135,7 +140,7 @@ struct PatchEmbedAttributes {
 
 using Attributes = std::variant<std::monostate, RopeAttributes, RmsNormAttributes, AttentionAttributes, StepBeginAttributes, LinearAttributes, GluAttributes,
                                 SoftmaxAttributes, LayerNormAttributes, MatmulAttributes, ReduceAttributes, TopKAttributes, ConcatAttributes, PadAttributes,
-                                SinusoidAttributes, PatchEmbedAttributes>;
+                                EmbeddingAttributes, SinusoidAttributes, PatchEmbedAttributes>;
 
 /// Elements start, start + step, ... before end of one axis, as in NumPy: negative bounds count from the end of the axis,
 /// bounds beyond it are moved to it.

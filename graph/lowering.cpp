@@ -29,8 +29,14 @@ StorageId Lowering::scratch(std::uint64_t size_bytes, const char* what) {
   return graph_.add_storage(std::move(storage));
 }
 
-TensorId Lowering::scratch_tensor(const Shape& shape, const char* what) {
-  return graph_.add_tensor(what, StorageKind::kActivation, Type::kF32, shape);
+TensorId Lowering::scratch_tensor(const Shape& shape, Type type, const char* what) {
+  return graph_.add_tensor(what, StorageKind::kActivation, type, shape);
+}
+
+runtime::Shader Lowering::module_for(runtime::Shader shader, Type activations) {
+  if (activations != Type::kF16) return shader;
+  needs_storage16_ = true;
+  return runtime::f16_variant(shader);
 }
 
 void Lowering::emit(std::string label, runtime::Shader shader, std::span<const std::uint32_t> constants,
@@ -159,6 +165,8 @@ Result<Lowered> lower(Graph& graph, const runtime::DeviceCaps& caps, const Lower
   for (const Node& node : graph.nodes()) {
     const Operator& table = operator_of(node.op);
     if (Status status = table.lower(node, lowering); !status.ok()) return status.with_prefix(fmt::format("[{}]", table.name));
+    if (!lowering.needs_storage16_ || caps.storage16) continue;
+    return Status(StatusCode::kUnsupported, fmt::format("[{}] activations in f16 need 16-bit storage (storageBuffer16BitAccess), which device {} does not have", table.name, caps.name));
   }
   return lowering.finish();
 }

@@ -58,7 +58,8 @@ double predict_ns(const runtime::Cost& cost, const runtime::DeviceCaps& caps);
 Status fuse(Graph& graph);
 
 /// The passes in order: validate, fuse, choose kernels and emit, plan memory, place barriers.
-/// Errors: the graph's own, kUnsupported (a tensor beyond the device's storage range, a forced kernel that can't run).
+/// Errors: the graph's own, kUnsupported (a tensor beyond the device's storage range, a forced kernel that can't run,
+/// activations in f16 on a device without 16-bit storage).
 Result<Lowered> lower(Graph& graph, const runtime::DeviceCaps& caps, const LoweringOptions& options);
 
 /// What an operator's `lower` writes into.
@@ -79,8 +80,12 @@ class Lowering {
   /// An unnamed activation that only this node uses.
   StorageId scratch(std::uint64_t size_bytes, const char* what);
 
-  /// The same as a dense f32 tensor, for an operator that lowers to another one's dispatches. References from `tensor` end.
-  TensorId scratch_tensor(const Shape& shape, const char* what);
+  /// The same as a dense tensor, for an operator that lowers to another one's dispatches. References from `tensor` end.
+  TensorId scratch_tensor(const Shape& shape, Type type, const char* what);
+
+  /// The module of `shader` for activations of this type, f32 or f16. `lower` refuses those of f16 on a device without 16-bit
+  /// storage.
+  runtime::Shader module_for(runtime::Shader shader, Type activations);
 
   struct Argument {
     StorageId storage;  ///< kNone binds the step state in its place (a binding that the kernel does not touch)
@@ -118,6 +123,7 @@ class Lowering {
   Graph& graph_;
   const runtime::DeviceCaps& caps_;
   const LoweringOptions& options_;
+  bool needs_storage16_ = false;
   runtime::Program program_;
   std::vector<std::vector<Argument>> arguments_;  ///< of each dispatch, until storages have places
 };

@@ -90,6 +90,7 @@ constexpr Signature kSignatures[] = {
        {"k", kActivation, kOptional}}}},
     {"pad", {{{"input"}}}},
     {"copy", {{{"input"}}}},
+    {"widen", {{{"input"}}}},
     {"slice", {{{"input"}}}},
     {"transpose", {{{"input"}}}},
     {"reshape", {{{"input"}}}},
@@ -264,7 +265,10 @@ void read_attributes(AttributeReader& reader, SinusoidAttributes& sinusoid) {
   reader.read("width", sinusoid.width);
   reader.read("theta", sinusoid.theta);
   reader.read_choice("layout", sinusoid.layout, "interleaved", "split");
+  reader.read_choice("type", sinusoid.type, "f32", "f16");
 }
+
+void read_attributes(AttributeReader& reader, EmbeddingAttributes& embedding) { reader.read_choice("type", embedding.type, "f32", "f16"); }
 
 void read_attributes(AttributeReader& reader, PatchEmbedAttributes& patches) {
   reader.require("patch");
@@ -299,6 +303,7 @@ Result<Attributes> read_attributes_of(Op op, const NamedNode& node) {
     case Op::top_k: return read_as<TopKAttributes>(node);
     case Op::concat: return read_as<ConcatAttributes>(node);
     case Op::pad: return read_as<PadAttributes>(node);
+    case Op::embedding: return read_as<EmbeddingAttributes>(node);
     case Op::sinusoidal_positions: return read_as<SinusoidAttributes>(node);
     case Op::patch_embed: return read_as<PatchEmbedAttributes>(node);
     case Op::step_begin: return read_as<StepBeginAttributes>(node);

@@ -26,7 +26,7 @@ struct NamedNode {
 
 /// What an input is for. The kind decides how a file's tensor is stored.
 enum class InputRole : std::uint8_t {
-  kActivation,  ///< f32, any strides
+  kActivation,  ///< f32 or f16, any strides
   kMatrix,      ///< (N, K) or what flattens to it, of any weight type
   kParameter,      ///< f32, dense: a weight or bias of norms and the like
   kKeys,        ///< (B, G, S, D) of f32, f16 or q8_0, rows padded to words

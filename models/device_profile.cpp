@@ -31,8 +31,9 @@ Status read_features(const nlohmann::json& document, std::string_view what, runt
   RONDO_ASSIGN(const nlohmann::json* features, models::find_array(document, "features", what));
   for (const nlohmann::json& feature : *features) {
     if (feature == "subgroup_shuffle") caps.subgroup_shuffle = true;
+    else if (feature == "storage16") caps.storage16 = true;
     else if (feature == "timestamps") caps.timestamp_bits = 64;
-    else return Status(StatusCode::kCorruptData, fmt::format("{}: 'features' holds something that is neither \"subgroup_shuffle\" nor \"timestamps\"", what));
+    else return Status(StatusCode::kCorruptData, fmt::format("{}: 'features' holds something that is none of \"subgroup_shuffle\", \"storage16\" and \"timestamps\"", what));
   }
   return {};
 }

@@ -31,6 +31,10 @@ Result<std::unique_ptr<Device>> Device::create(Instance& instance, std::uint32_t
   VkPhysicalDeviceVulkan12Features features12{};
   features12.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_FEATURES;
   features12.timelineSemaphore = VK_TRUE;
+  VkPhysicalDeviceVulkan11Features features11{};
+  features11.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_1_FEATURES;
+  features11.storageBuffer16BitAccess = parts.plan.caps.storage16;
+  features12.pNext = &features11;
   std::vector<const char*> extensions;
   for (const std::string& name : parts.plan.extensions) extensions.push_back(name.c_str());
   VkDeviceCreateInfo info{};
@@ -228,16 +232,24 @@ Result<Device> Device::create(const Instance& instance, std::string_view selecto
 
 namespace {
 
-/// Whether the timelineSemaphore feature is on in a VkDeviceCreateInfo's pNext chain.
-bool timeline_enabled(const void* chain) {
+/// The features that Rondo uses and a VkDeviceCreateInfo's pNext chain has on.
+struct EnabledFeatures {
+  bool timeline_semaphore = false, storage16 = false;
+};
+EnabledFeatures read_features(const void* chain) {
+  EnabledFeatures enabled;
   for (auto* link = static_cast<const VkBaseInStructure*>(chain); link; link = link->pNext) {
     if (link->sType == VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_FEATURES) {
-      if (reinterpret_cast<const VkPhysicalDeviceVulkan12Features*>(link)->timelineSemaphore) return true;
+      enabled.timeline_semaphore |= reinterpret_cast<const VkPhysicalDeviceVulkan12Features*>(link)->timelineSemaphore == VK_TRUE;
     } else if (link->sType == VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_TIMELINE_SEMAPHORE_FEATURES) {
-      if (reinterpret_cast<const VkPhysicalDeviceTimelineSemaphoreFeatures*>(link)->timelineSemaphore) return true;
+      enabled.timeline_semaphore |= reinterpret_cast<const VkPhysicalDeviceTimelineSemaphoreFeatures*>(link)->timelineSemaphore == VK_TRUE;
+    } else if (link->sType == VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_1_FEATURES) {
+      enabled.storage16 |= reinterpret_cast<const VkPhysicalDeviceVulkan11Features*>(link)->storageBuffer16BitAccess == VK_TRUE;
+    } else if (link->sType == VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_16BIT_STORAGE_FEATURES) {
+      enabled.storage16 |= reinterpret_cast<const VkPhysicalDevice16BitStorageFeatures*>(link)->storageBuffer16BitAccess == VK_TRUE;
     }
   }
-  return false;
+  return enabled;
 }
 
 }  // namespace
@@ -252,7 +264,9 @@ Result<Device> import_device(const ImportedDevice& imported) {
   RONDO_ASSIGN(const runtime::InstanceTable vk, runtime::load_instance_table(imported.instance, imported.get_instance_proc_addr));
   runtime::DeviceSnapshot snapshot = runtime::take_snapshot(vk, imported.physical_device);
   snapshot.api_version = std::min(snapshot.api_version, imported.api_version);
-  if (!timeline_enabled(imported.enabled_features)) {
+  const EnabledFeatures enabled = read_features(imported.enabled_features);
+  snapshot.storage16 = enabled.storage16;
+  if (!enabled.timeline_semaphore) {
     return Status(StatusCode::kUnsupported, fmt::format("import_device: {}: feature timelineSemaphore is not enabled", snapshot.reported.name));
   }
   runtime::Device::Parts parts;

@@ -33,6 +33,7 @@ struct DeviceCaps {
   std::uint32_t min_subgroup_size = 1;
   std::uint32_t max_subgroup_size = 128;
   bool subgroup_shuffle = false;  ///< subgroupShuffle in compute shaders
+  bool storage16 = false;  ///< storageBuffer16BitAccess: what kernels for activations in f16 need
   std::uint32_t timestamp_bits = 0;  ///< of the compute queue's counter; 0: no timestamps
   double timestamp_period_ns = 1;
   /// Iterations that all loops of one invocation may make together; 0: no limit. See quirks.cpp.

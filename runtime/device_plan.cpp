@@ -85,6 +85,7 @@ DeviceCaps clamp_caps(const DeviceCaps& caps, const DeviceCaps& profile) {
   both.min_subgroup_size = std::min(caps.min_subgroup_size, profile.min_subgroup_size);
   both.max_subgroup_size = std::max(caps.max_subgroup_size, profile.max_subgroup_size);
   both.subgroup_shuffle = caps.subgroup_shuffle && profile.subgroup_shuffle;
+  both.storage16 = caps.storage16 && profile.storage16;
   both.timestamp_bits = std::min(caps.timestamp_bits, profile.timestamp_bits);
   both.max_loop_iterations = smaller(caps.max_loop_iterations, profile.max_loop_iterations);
   return both;
@@ -108,6 +109,7 @@ std::optional<DeviceType> find_device_type(std::string_view name) {
 DevicePlan plan_device(const DeviceSnapshot& snapshot) {
   DevicePlan plan;
   plan.caps = snapshot.reported;
+  plan.caps.storage16 = snapshot.storage16;
   plan.caps.storage_offset_alignment = std::max(plan.caps.storage_offset_alignment, 16u);  // kernels read 16 bytes at a time
   for (const MemoryHeap& heap : snapshot.heaps) {
     if (heap.device_local) plan.caps.memory_budget_bytes = std::max(plan.caps.memory_budget_bytes, heap.size_bytes);

@@ -4,10 +4,12 @@
 #extension GL_GOOGLE_include_directive : require
 #include "argmax.params.h"
 #include "lib/step_state.glsl"
+#include "lib/element.glsl"
 
 layout(local_size_x_id = 0) in;
 layout(constant_id = 0) const uint kWidth = 64u;
-layout(std430, set = 0, binding = 1) readonly buffer Input { uint input_words[]; };
+layout(std430, set = 0, binding = 1) readonly buffer Input { ELEMENT input_values[]; };
+layout(std430, set = 0, binding = 1) readonly buffer InputPairs { uint input_pairs[]; };
 layout(std430, set = 0, binding = 2) writeonly buffer Output { uint output_words[]; };
 shared float best_value[kWidth];
 shared uint best_index[kWidth];
@@ -29,8 +31,14 @@ void main() {
   const uint last = min(first + p.chunk, p.columns);
   const uint at = p.input_offset + row * p.input_stride;
   for (uint i = first + self; i < last; i += kWidth) {
-    const float v = uintBitsToFloat(input_words[p.from_pairs != 0u ? at + 2u * i : at + i]);
-    const uint n = p.from_pairs != 0u ? input_words[at + 2u * i + 1u] : i;
+    float v;
+    uint n = i;
+    if (p.from_pairs != 0u) {
+      v = uintBitsToFloat(input_pairs[at + 2u * i]);
+      n = input_pairs[at + 2u * i + 1u];
+    } else {
+      v = from_element(input_values[at + i]);
+    }
     if (!isnan(v) && wins(v, n, value, index)) {
       value = v;
       index = n;

@@ -12,6 +12,7 @@
 #include "attention.params.h"
 #include "lib/attention_features.h"
 #include "lib/step_state.glsl"
+#include "lib/element.glsl"
 
 layout(local_size_x_id = 0) in;
 layout(constant_id = 0) const uint kWidth = 64u;  // at least kTile
@@ -21,14 +22,15 @@ layout(constant_id = 3) const uint kSplit = 0u;
 layout(constant_id = 4) const uint kFeatures = 0u;
 layout(constant_id = 5) const uint kRadii = 0u;    // R of the relative keys, and of the values in the upper half
 layout(constant_id = 6) const uint kBuckets = 0u;  // of T5's bias, and from which distance on the last one is used in the upper half
-layout(std430, set = 0, binding = 1) readonly buffer Query { float query[]; };
+layout(std430, set = 0, binding = 1) readonly buffer Query { ELEMENT query[]; };
 layout(std430, set = 0, binding = 2) readonly buffer Key { uint key[]; };
 layout(std430, set = 0, binding = 3) readonly buffer Value { uint value[]; };
 layout(std430, set = 0, binding = 4) readonly buffer Offset { int query_offset[]; };
 layout(std430, set = 0, binding = 4) readonly buffer Tables { float tables[]; };
 layout(std430, set = 0, binding = 5) readonly buffer Lengths { int lengths[]; };
 layout(std430, set = 0, binding = 5) readonly buffer Mask { uint mask[]; };
-layout(std430, set = 0, binding = 6) writeonly buffer Output { float values[]; };
+layout(std430, set = 0, binding = 6) writeonly buffer Output { ELEMENT values[]; };
+layout(std430, set = 0, binding = 6) writeonly buffer Partials { float partials[]; };
 
 const float kLowest = -3.3e38;         // of a key that is not allowed
 const float kMinusInfinity = -3.1e38;  // of a key that is, where query or key hold an infinity
@@ -149,7 +151,7 @@ void load_queries(Rows rows) {
     const uint row = rows.first + min(i / rows.query_width, rows.count - 1u);
     const uint head = rows.kv_head * p.group + row % p.group;
     const uint at = p.query_offset + rows.sequence * p.query_sequence + head * p.query_head + (row / p.group) * p.query_row;
-    const float q = query[at + min(d, p.head_dim - 1u)];
+    const float q = from_element(query[at + min(d, p.head_dim - 1u)]);
     queries_tile[i] = mix(0.0, q * p.scale, d < p.head_dim);
   }
   for (uint i = gl_LocalInvocationID.x; i < kTile * rows.value_width; i += kWidth) sums[i] = 0.0;
@@ -249,13 +251,13 @@ void write_rows(Rows rows) {
     const float sum = sums[r * rows.value_width + e];
     if (kSplit == 0u) {
       // Zeros where no key is allowed; 0 / 0 where all scores are minus infinity.
-      values[out_row * p.value_dim + e] = row_sum[r] == 0.0 && row_max[r] == kLowest ? 0.0 : sum / row_sum[r];
+      values[out_row * p.value_dim + e] = to_element(row_sum[r] == 0.0 && row_max[r] == kLowest ? 0.0 : sum / row_sum[r]);
     } else {
       const uint to = (out_row * p.n_splits + gl_WorkGroupID.z) * (p.value_dim + 2u);
-      values[to + e] = sum;
+      partials[to + e] = sum;
       if (e == 0u) {
-        values[to + p.value_dim] = row_max[r];
-        values[to + p.value_dim + 1u] = row_sum[r];
+        partials[to + p.value_dim] = row_max[r];
+        partials[to + p.value_dim + 1u] = row_sum[r];
       }
     }
   }

@@ -4,10 +4,11 @@
 #extension GL_GOOGLE_include_directive : require
 #include "attention_combine.params.h"
 #include "lib/step_state.glsl"
+#include "lib/element.glsl"
 
 layout(local_size_x_id = 0) in;
 layout(std430, set = 0, binding = 1) readonly buffer Partials { float partials[]; };
-layout(std430, set = 0, binding = 2) writeonly buffer Output { float values[]; };
+layout(std430, set = 0, binding = 2) writeonly buffer Output { ELEMENT values[]; };
 
 const float kLowest = -3.3e38;  // attention.comp
 
@@ -29,5 +30,5 @@ void main() {
     sum += scale * partials[at + s * stride + e];
     weight += scale * l;
   }
-  values[out_row * p.value_dim + e] = weight == 0.0 && highest == kLowest ? 0.0 : sum / weight;
+  values[out_row * p.value_dim + e] = to_element(weight == 0.0 && highest == kLowest ? 0.0 : sum / weight);
 }

@@ -3,17 +3,19 @@
 #extension GL_GOOGLE_include_directive : require
 #include "glu.params.h"
 #include "lib/step_state.glsl"
+#include "lib/element.glsl"
 
 layout(local_size_x_id = 0) in;
 layout(constant_id = 1) const uint kActivation = 0u;
 #include "lib/activation.glsl"
-layout(std430, set = 0, binding = 1) readonly buffer Gate { float gate[]; };
-layout(std430, set = 0, binding = 2) readonly buffer Up { float up[]; };
-layout(std430, set = 0, binding = 3) writeonly buffer Output { float values[]; };
+layout(std430, set = 0, binding = 1) readonly buffer Gate { ELEMENT gate[]; };
+layout(std430, set = 0, binding = 2) readonly buffer Up { ELEMENT up[]; };
+layout(std430, set = 0, binding = 3) writeonly buffer Output { ELEMENT values[]; };
 
 void main() {
   const uint row = gl_WorkGroupID.y;
   const uint i = gl_GlobalInvocationID.x;
   if (i >= p.columns || !row_valid(row, p.rows_per_sequence)) return;
-  values[row * p.columns + i] = activate(gate[p.gate_offset + row * p.gate_stride + i]) * up[p.up_offset + row * p.up_stride + i];
+  const float activated = activate(from_element(gate[p.gate_offset + row * p.gate_stride + i]));
+  values[row * p.columns + i] = to_element(activated * from_element(up[p.up_offset + row * p.up_stride + i]));
 }

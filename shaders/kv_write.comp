@@ -4,12 +4,13 @@
 #extension GL_GOOGLE_include_directive : require
 #include "kv_write.params.h"
 #include "lib/step_state.glsl"
+#include "lib/element.glsl"
 
 layout(local_size_x_id = 0) in;
 layout(constant_id = 0) const uint kWidth = 64u;
 layout(constant_id = 1) const uint kCacheType = 1u;
 layout(std430, set = 0, binding = 1) buffer Cache { uint cache[]; };
-layout(std430, set = 0, binding = 2) readonly buffer Update { float update_values[]; };
+layout(std430, set = 0, binding = 2) readonly buffer Update { ELEMENT update_values[]; };
 layout(std430, set = 0, binding = 3) readonly buffer Start { int start[]; };
 layout(std430, set = 0, binding = 4) readonly buffer Count { int count[]; };
 #include "lib/cache_write.glsl"
@@ -25,7 +26,7 @@ void main() {
   const uint from = p.input_offset + sequence * p.stride_sequence + head * p.stride_head + t * p.stride_row + first;
   vec4 elements = vec4(0.0);
   for (uint i = 0u; i < kElements; ++i) {
-    if (first + i < p.head_dim) elements[i] = update_values[from + i];
+    if (first + i < p.head_dim) elements[i] = from_element(update_values[from + i]);
   }
   RONDO_CACHE_STORE(cache, gl_WorkGroupID.z * p.cache_rows + row, first, elements)
 }

@@ -5,33 +5,36 @@
 #extension GL_GOOGLE_include_directive : require
 #include "layer_norm.params.h"
 #include "lib/step_state.glsl"
+#include "lib/element.glsl"
 
 layout(local_size_x_id = 0) in;
 layout(constant_id = 0) const uint kWidth = 64u;
 #include "lib/workgroup_reduce.glsl"
-layout(std430, set = 0, binding = 1) readonly buffer Input { float input_values[]; };
+layout(std430, set = 0, binding = 1) readonly buffer Input { ELEMENT input_values[]; };
 layout(std430, set = 0, binding = 2) readonly buffer Weight { float weight[]; };
 layout(std430, set = 0, binding = 3) readonly buffer Bias { float bias[]; };
-layout(std430, set = 0, binding = 4) writeonly buffer Output { float values[]; };
+layout(std430, set = 0, binding = 4) writeonly buffer Output { ELEMENT values[]; };
+
+float input_at(uint i) { return from_element(input_values[i]); }
 
 void main() {
   const uint row = gl_WorkGroupID.x;
   if (!row_valid(row, p.rows_per_sequence)) return;
   const uint self = gl_LocalInvocationID.x;
   const uint at = p.input_offset + row * p.input_stride;
-  const float pivot = input_values[at];
+  const float pivot = input_at(at);
   float sum = 0.0;
-  for (uint i = self; i < p.columns; i += kWidth) sum += input_values[at + i] - pivot;
+  for (uint i = self; i < p.columns; i += kWidth) sum += input_at(at + i) - pivot;
   const float mean = workgroup_sum(sum) / float(p.columns);
   float squares = 0.0;
   for (uint i = self; i < p.columns; i += kWidth) {
-    const float centred = (input_values[at + i] - pivot) - mean;
+    const float centred = (input_at(at + i) - pivot) - mean;
     squares += centred * centred;
   }
   const float scale = 1.0 / sqrt(workgroup_sum(squares) / float(p.columns) + p.epsilon);
   for (uint i = self; i < p.columns; i += kWidth) {
     const float factor = p.has_weight != 0u ? weight[p.weight_offset + i] : 1.0;
     const float shift = p.has_bias != 0u ? bias[p.bias_offset + i] : 0.0;
-    values[row * p.columns + i] = ((input_values[at + i] - pivot) - mean) * scale * factor + shift;
+    values[row * p.columns + i] = to_element(((input_at(at + i) - pivot) - mean) * scale * factor + shift);
   }
 }

@@ -6,6 +6,7 @@
 #extension GL_GOOGLE_include_directive : require
 #include "linear.params.h"
 #include "lib/step_state.glsl"
+#include "lib/element.glsl"
 
 layout(local_size_x = 64) in;
 layout(constant_id = 1) const uint kWeightType = 0u;

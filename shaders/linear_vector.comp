@@ -6,6 +6,7 @@
 #extension GL_GOOGLE_include_directive : require
 #include "linear.params.h"
 #include "lib/step_state.glsl"
+#include "lib/element.glsl"
 
 layout(local_size_x_id = 0) in;
 layout(constant_id = 0) const uint kWidth = 64u;

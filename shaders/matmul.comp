@@ -7,13 +7,14 @@
 #extension GL_EXT_control_flow_attributes : require
 #include "matmul.params.h"
 #include "lib/step_state.glsl"
+#include "lib/element.glsl"
 
 layout(local_size_x = 64) in;
 layout(constant_id = 1) const uint kRows = 4u;
 #include "lib/exact_sum.glsl"
-layout(std430, set = 0, binding = 1) readonly buffer A { float a_values[]; };
-layout(std430, set = 0, binding = 2) readonly buffer B { float b_values[]; };
-layout(std430, set = 0, binding = 3) writeonly buffer Output { float values[]; };
+layout(std430, set = 0, binding = 1) readonly buffer A { ELEMENT a_values[]; };
+layout(std430, set = 0, binding = 2) readonly buffer B { ELEMENT b_values[]; };
+layout(std430, set = 0, binding = 3) writeonly buffer Output { ELEMENT values[]; };
 
 const uint kM = 8u * kRows, kN = 32u, kDepth = 16u;
 shared float a_tile[kDepth * (kM + 1)];
@@ -23,13 +24,13 @@ void load_tiles(uint a_at, uint b_at, uint first_row, uint first_column, uint fi
   [[unroll]] for (uint part = 0u; part < kM * kDepth / 64u; ++part) {
     const uint item = part * 64u + gl_LocalInvocationID.x;
     const uint step = item % kDepth, row = item / kDepth;
-    const float x = a_values[a_at + min(first_row + row, p.rows - 1u) * p.a_row + min(first_step + step, p.depth - 1u) * p.a_depth];
+    const float x = from_element(a_values[a_at + min(first_row + row, p.rows - 1u) * p.a_row + min(first_step + step, p.depth - 1u) * p.a_depth]);
     a_tile[step * (kM + 1u) + row] = first_step + step < p.depth ? x : 0.0;
   }
   [[unroll]] for (uint part = 0u; part < kN * kDepth / 64u; ++part) {
     const uint item = part * 64u + gl_LocalInvocationID.x;
     const uint step = item / kN, column = item % kN;
-    const float x = b_values[b_at + min(first_column + column, p.columns - 1u) * p.b_column + min(first_step + step, p.depth - 1u) * p.b_depth];
+    const float x = from_element(b_values[b_at + min(first_column + column, p.columns - 1u) * p.b_column + min(first_step + step, p.depth - 1u) * p.b_depth]);
     b_tile[step * (kN + 1u) + column] = first_step + step < p.depth ? x : 0.0;
   }
 }
@@ -74,7 +75,7 @@ void main() {
     if (row >= p.rows || !row_active(output_row, p.rows_per_sequence)) continue;
     for (uint j = 0u; j < 4u; ++j) {
       const uint column = first_column + tx + 8u * j;
-      if (column < p.columns) values[output_row * p.columns + column] = p.scale * value_of(sums[i * 4u + j]);
+      if (column < p.columns) values[output_row * p.columns + column] = to_element(p.scale * value_of(sums[i * 4u + j]));
     }
   }
 }

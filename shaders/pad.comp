@@ -4,10 +4,11 @@
 #include "pad.params.h"
 #include "lib/step_state.glsl"
 #include "lib/walk.glsl"
+#include "lib/element.glsl"
 
 layout(local_size_x_id = 0) in;
-layout(std430, set = 0, binding = 1) readonly buffer Input { float input_values[]; };
-layout(std430, set = 0, binding = 2) writeonly buffer Output { float values[]; };
+layout(std430, set = 0, binding = 1) readonly buffer Input { ELEMENT input_values[]; };
+layout(std430, set = 0, binding = 2) writeonly buffer Output { ELEMENT values[]; };
 
 void main() {
   const uint row = gl_WorkGroupID.y;
@@ -17,6 +18,6 @@ void main() {
   // Before the input's beginning the difference wraps to a large number.
   const uvec4 index = index_of(row, i3, p.dim1, p.dim2) - uvec4(p.before0, p.before1, p.before2, p.before3);
   const uvec4 strides = uvec4(p.input_stride0, p.input_stride1, p.input_stride2, p.input_stride3);
-  const float x = input_values[element_at(p.input_offset, strides, min(index, extents - 1u))];
-  values[row * p.dim3 + i3] = all(lessThan(index, extents)) ? x : p.value;
+  const float x = from_element(input_values[element_at(p.input_offset, strides, min(index, extents - 1u))]);
+  values[row * p.dim3 + i3] = to_element(all(lessThan(index, extents)) ? x : p.value);
 }

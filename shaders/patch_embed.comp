@@ -4,10 +4,11 @@
 #extension GL_GOOGLE_include_directive : require
 #include "patch_embed.params.h"
 #include "lib/step_state.glsl"
+#include "lib/element.glsl"
 
 layout(local_size_x_id = 0) in;
-layout(std430, set = 0, binding = 1) readonly buffer Pixels { float pixels[]; };
-layout(std430, set = 0, binding = 2) writeonly buffer Rows { float values[]; };
+layout(std430, set = 0, binding = 1) readonly buffer Pixels { ELEMENT_BITS pixels[]; };
+layout(std430, set = 0, binding = 2) writeonly buffer Rows { ELEMENT_BITS values[]; };
 
 void main() {
   const uint row = gl_WorkGroupID.y;

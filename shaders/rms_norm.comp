@@ -4,13 +4,16 @@
 #extension GL_GOOGLE_include_directive : require
 #include "rms_norm.params.h"
 #include "lib/step_state.glsl"
+#include "lib/element.glsl"
 
 layout(local_size_x_id = 0) in;
 layout(constant_id = 0) const uint kWidth = 64u;
-layout(std430, set = 0, binding = 1) readonly buffer Input { float input_values[]; };
+layout(std430, set = 0, binding = 1) readonly buffer Input { ELEMENT input_values[]; };
 layout(std430, set = 0, binding = 2) readonly buffer Weight { float weight[]; };
-layout(std430, set = 0, binding = 3) writeonly buffer Output { float values[]; };
+layout(std430, set = 0, binding = 3) writeonly buffer Output { ELEMENT values[]; };
 shared float partial[kWidth];
+
+float input_at(uint i) { return from_element(input_values[i]); }
 
 void main() {
   const uint row = gl_WorkGroupID.x;
@@ -18,7 +21,7 @@ void main() {
   const uint self = gl_LocalInvocationID.x;
   const uint at = p.input_offset + row * p.input_stride;
   float sum = 0.0;
-  for (uint i = self; i < p.columns; i += kWidth) sum += input_values[at + i] * input_values[at + i];
+  for (uint i = self; i < p.columns; i += kWidth) sum += input_at(at + i) * input_at(at + i);
   partial[self] = sum;
   barrier();
   for (uint step = kWidth / 2u; step > 0u; step /= 2u) {
@@ -28,6 +31,6 @@ void main() {
   const float scale = 1.0 / sqrt(partial[0] / float(p.columns) + p.epsilon);
   for (uint i = self; i < p.columns; i += kWidth) {
     const float factor = p.has_weight != 0u ? weight[p.weight_offset + i] + p.weight_bias : 1.0;
-    values[row * p.columns + i] = input_values[at + i] * scale * factor;
+    values[row * p.columns + i] = to_element(input_at(at + i) * scale * factor);
   }
 }

@@ -4,14 +4,15 @@
 #extension GL_GOOGLE_include_directive : require
 #include "rope.params.h"
 #include "lib/step_state.glsl"
+#include "lib/element.glsl"
 
 layout(local_size_x_id = 0) in;
-layout(std430, set = 0, binding = 1) readonly buffer Input { float input_values[]; };
+layout(std430, set = 0, binding = 1) readonly buffer Input { ELEMENT input_values[]; };
 layout(std430, set = 0, binding = 2) readonly buffer Positions { int positions[]; };
 layout(std430, set = 0, binding = 3) readonly buffer Table { vec2 rope_table[]; };
-layout(std430, set = 0, binding = 4) writeonly buffer Output { float values[]; };
+layout(std430, set = 0, binding = 4) writeonly buffer Output { ELEMENT values[]; };
 
-float head_element(uint at) { return input_values[at]; }
+float head_element(uint at) { return from_element(input_values[at]); }
 #include "lib/rope.glsl"
 
 void main() {
@@ -22,5 +23,5 @@ void main() {
   if (i >= p.head_dim || !row_valid(sequence * p.rows_per_sequence + t, p.rows_per_sequence)) return;
   const uint base = p.input_offset + sequence * p.stride_sequence + head * p.stride_head + t * p.stride_row;
   const uint position = uint(positions[sequence * p.positions_stride + t]);
-  values[(gl_WorkGroupID.z * p.rows_per_sequence + t) * p.head_dim + i] = rotated(base, i, position);
+  values[(gl_WorkGroupID.z * p.rows_per_sequence + t) * p.head_dim + i] = to_element(rotated(base, i, position));
 }

@@ -5,19 +5,20 @@
 #extension GL_GOOGLE_include_directive : require
 #include "rope_kv_write.params.h"
 #include "lib/step_state.glsl"
+#include "lib/element.glsl"
 
 layout(local_size_x_id = 0) in;
 layout(constant_id = 0) const uint kWidth = 64u;
 layout(constant_id = 1) const uint kCacheType = 1u;
-layout(std430, set = 0, binding = 1) readonly buffer Input { float input_values[]; };
+layout(std430, set = 0, binding = 1) readonly buffer Input { ELEMENT input_values[]; };
 layout(std430, set = 0, binding = 2) readonly buffer Positions { int positions[]; };
 layout(std430, set = 0, binding = 3) readonly buffer Start { int start[]; };
 layout(std430, set = 0, binding = 4) readonly buffer Table { vec2 rope_table[]; };
-layout(std430, set = 0, binding = 5) writeonly buffer Query { float query[]; };
+layout(std430, set = 0, binding = 5) writeonly buffer Query { ELEMENT query[]; };
 layout(std430, set = 0, binding = 6) writeonly buffer KeyCache { uint key_cache[]; };
 layout(std430, set = 0, binding = 7) writeonly buffer ValueCache { uint value_cache[]; };
 
-float head_element(uint at) { return input_values[at]; }
+float head_element(uint at) { return from_element(input_values[at]); }
 #include "lib/cache_write.glsl"
 #include "lib/rope.glsl"
 
@@ -34,7 +35,7 @@ void main() {
   if (slot < p.heads) {
     const uint base = p.query_offset + token + slot * p.stride_head;
     const uint to = ((sequence * p.heads + slot) * p.rows_per_sequence + t) * p.head_dim;
-    for (uint i = first; i < min(first + kElements, p.head_dim); ++i) query[to + i] = rotated(base, i, position);
+    for (uint i = first; i < min(first + kElements, p.head_dim); ++i) query[to + i] = to_element(rotated(base, i, position));
     return;
   }
   const uint row = uint(start[sequence]) + t;

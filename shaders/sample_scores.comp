@@ -7,10 +7,11 @@
 #include "sample.params.h"
 #include "lib/sample_key.glsl"
 #include "lib/step_state.glsl"
+#include "lib/element.glsl"
 
 layout(local_size_x_id = 0) in;
 layout(constant_id = 0) const uint kWidth = 64u;  // a power of two, at least 8, at most 64
-layout(std430, set = 0, binding = 1) readonly buffer Input { float logits[]; };
+layout(std430, set = 0, binding = 1) readonly buffer Input { ELEMENT logits[]; };
 layout(std430, set = 0, binding = 2) readonly buffer Tokens { int tokens[]; };
 layout(std430, set = 0, binding = 3) writeonly buffer Keys { uint keys[]; };
 
@@ -26,7 +27,7 @@ void main() {
   const uint first = gl_WorkGroupID.x * kElements;
   const uint at = p.input_offset + sequence * p.input_stride;
   for (uint i = self; i < kElements; i += kWidth) {
-    const float value = logits[at + min(first + i, p.vocabulary - 1u)];
+    const float value = from_element(logits[at + min(first + i, p.vocabulary - 1u)]);
     group_keys[i] = first + i < p.vocabulary ? sample_key(value) : 0u;
   }
   barrier();
@@ -38,7 +39,7 @@ void main() {
   for (uint i = self; i < last_n; i += kWidth) {
     const uint id = uint(tokens[sequence * p.context + end - 1u - i]);
     if (id >= p.vocabulary || id < first || id >= first + kElements) continue;
-    const float value = logits[at + id];
+    const float value = from_element(logits[at + id]);
     group_keys[id - first] = sample_key(value > 0.0 ? value / penalty : value * penalty);
   }
   barrier();

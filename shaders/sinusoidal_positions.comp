@@ -6,11 +6,12 @@
 #extension GL_GOOGLE_include_directive : require
 #include "sinusoidal_positions.params.h"
 #include "lib/step_state.glsl"
+#include "lib/element.glsl"
 
 layout(local_size_x_id = 0) in;
 layout(std430, set = 0, binding = 1) readonly buffer Positions { int positions[]; };
 layout(std430, set = 0, binding = 2) readonly buffer Turns { uvec2 turns[]; };  // high and low word
-layout(std430, set = 0, binding = 3) writeonly buffer Output { float values[]; };
+layout(std430, set = 0, binding = 3) writeonly buffer Output { ELEMENT values[]; };
 
 // Sine and cosine of x in [-pi / 4, pi / 4] by their series.
 vec2 small_sine_cosine(float x) {
@@ -40,6 +41,6 @@ void main() {
   vec2 result = sine_cosine_of_turns(magnitude * turns[i].x + high);
   if (position < 0) result.x = -result.x;
   const uint at = row * 2u * p.frequencies;
-  values[at + (p.split != 0u ? i : 2u * i)] = result.x;
-  values[at + (p.split != 0u ? p.frequencies + i : 2u * i + 1u)] = result.y;
+  values[at + (p.split != 0u ? i : 2u * i)] = to_element(result.x);
+  values[at + (p.split != 0u ? p.frequencies + i : 2u * i + 1u)] = to_element(result.y);
 }

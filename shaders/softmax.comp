@@ -6,14 +6,15 @@
 #extension GL_GOOGLE_include_directive : require
 #include "softmax.params.h"
 #include "lib/step_state.glsl"
+#include "lib/element.glsl"
 
 layout(local_size_x_id = 0) in;
 layout(constant_id = 0) const uint kWidth = 64u;
 layout(constant_id = 1) const uint kLogarithm = 0u;
 #include "lib/workgroup_reduce.glsl"
-layout(std430, set = 0, binding = 1) readonly buffer Input { float input_values[]; };
+layout(std430, set = 0, binding = 1) readonly buffer Input { ELEMENT input_values[]; };
 layout(std430, set = 0, binding = 2) readonly buffer Mask { float mask_values[]; };
-layout(std430, set = 0, binding = 3) writeonly buffer Output { float values[]; };
+layout(std430, set = 0, binding = 3) writeonly buffer Output { ELEMENT values[]; };
 
 const float kLowest = -3.40282347e38;
 
@@ -21,7 +22,7 @@ uint input_at, mask_at;
 float pivot;
 
 float score(uint i) {
-  float value = (input_values[input_at + i * p.input_axis_stride] - pivot) * p.scale;
+  float value = (from_element(input_values[input_at + i * p.input_axis_stride]) - pivot) * p.scale;
   if (p.has_mask != 0u) value += mask_values[mask_at + i * p.mask_axis_stride];
   return value;
 }
@@ -34,7 +35,7 @@ void main() {
   mask_at = p.mask_offset + i0 * p.mask_stride0 + i1 * p.mask_stride1 + inner * p.mask_stride2;
   const float sign_of_scale = p.scale < 0.0 ? -1.0 : 1.0;
   float largest = kLowest;
-  for (uint i = self; i < p.columns; i += kWidth) largest = max(largest, sign_of_scale * input_values[input_at + i * p.input_axis_stride]);
+  for (uint i = self; i < p.columns; i += kWidth) largest = max(largest, sign_of_scale * from_element(input_values[input_at + i * p.input_axis_stride]));
   pivot = sign_of_scale * workgroup_max(largest);
   float top = 0.0;
   if (p.has_mask != 0u) {
@@ -54,6 +55,6 @@ void main() {
     float result;
     if (kLogarithm == 1u) result = total == 0.0 ? uintBitsToFloat(0xff800000u) : isnan(total) ? total : value - log(total);
     else result = total == 0.0 ? 0.0 : exp(value) / total;
-    values[to + i * p.output_axis_stride] = result;
+    values[to + i * p.output_axis_stride] = to_element(result);
   }
 }

@@ -6,11 +6,14 @@
 #include "top_k.params.h"
 #include "lib/step_state.glsl"
 #include "lib/sample_key.glsl"
+#include "lib/element.glsl"
 
 layout(local_size_x_id = 0) in;
 layout(constant_id = 0) const uint kWidth = 128u;
-layout(std430, set = 0, binding = 1) readonly buffer Input { uint input_words[]; };
-layout(std430, set = 0, binding = 2) writeonly buffer Values { uint output_words[]; };
+layout(std430, set = 0, binding = 1) readonly buffer Input { ELEMENT input_values[]; };
+layout(std430, set = 0, binding = 1) readonly buffer InputPairs { uint input_pairs[]; };
+layout(std430, set = 0, binding = 2) writeonly buffer Values { ELEMENT output_values[]; };
+layout(std430, set = 0, binding = 2) writeonly buffer OutputPairs { uint output_pairs[]; };
 layout(std430, set = 0, binding = 3) writeonly buffer Indices { uint output_indices[]; };
 shared uint keys[RONDO_TOP_K_CHUNK];
 shared uint indices[RONDO_TOP_K_CHUNK];
@@ -22,10 +25,10 @@ void load(uint slot, uint i, uint end, uint at) {
   indices[slot] = kNothing;
   if (i >= end) return;
   if (p.from_pairs != 0u) {
-    keys[slot] = input_words[at + 2u * i];
-    indices[slot] = input_words[at + 2u * i + 1u];
+    keys[slot] = input_pairs[at + 2u * i];
+    indices[slot] = input_pairs[at + 2u * i + 1u];
   } else {
-    keys[slot] = sample_key(uintBitsToFloat(input_words[at + i]));
+    keys[slot] = sample_key(from_element(input_values[at + i]));
     indices[slot] = i;
   }
 }
@@ -67,10 +70,10 @@ void main() {
     if (p.to_pairs != 0u) {
       const uint to = 2u * ((row * gl_NumWorkGroups.x + gl_WorkGroupID.x) * p.k + i);
       const bool there = i < p.sorted;
-      output_words[to] = there ? keys[min(i, p.sorted - 1u)] : 0u;
-      output_words[to + 1u] = there ? indices[min(i, p.sorted - 1u)] : kNothing;
+      output_pairs[to] = there ? keys[min(i, p.sorted - 1u)] : 0u;
+      output_pairs[to + 1u] = there ? indices[min(i, p.sorted - 1u)] : kNothing;
     } else {
-      output_words[row * p.k + i] = keys[i] == 0u ? 0x7fc00000u : floatBitsToUint(sample_value(keys[i]));
+      output_values[row * p.k + i] = to_element(keys[i] == 0u ? uintBitsToFloat(0x7fc00000u) : sample_value(keys[i]));
       output_indices[row * p.k + i] = indices[i];
     }
   }

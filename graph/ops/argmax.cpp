@@ -15,7 +15,7 @@ constexpr std::uint32_t kWidth = 128;
 
 Status infer(Graph& graph, Node& node) {
   RONDO_TRY(check_input_count(node, 1));
-  RONDO_TRY(check_tensor(graph, node.inputs[0], "input", Type::kF32, 1, kMaxRank));
+  RONDO_TRY(check_activation(graph, node.inputs[0], "input", 1, kMaxRank));
   make_rows_even(graph, node.inputs[0]);
   Shape shape = graph.tensor(node.inputs[0]).shape;
   shape.dims[static_cast<std::size_t>(--shape.rank)] = 0;
@@ -39,7 +39,7 @@ Status lower(const Node& node, Lowering& lowering) {
     push.chunk = kChunk;
     push.to_pairs = 1;
     source = lowering.scratch(std::uint64_t{8} * rows * chunks, "argmax pairs");
-    lowering.dispatch("argmax chunks", runtime::Shader::argmax, {kWidth},
+    lowering.dispatch("argmax chunks", lowering.module_for(runtime::Shader::argmax, input.type), {kWidth},
                       {{input.storage, runtime::Access::kRead}, {source, runtime::Access::kWrite}}, push, {chunks, rows, 1}, {tensor_bytes(input), 0});
     push.columns = push.chunk = chunks;
     push.input_offset = 0;
@@ -47,7 +47,7 @@ Status lower(const Node& node, Lowering& lowering) {
     push.from_pairs = 1;
     push.to_pairs = 0;
   }
-  lowering.dispatch("argmax", runtime::Shader::argmax, {kWidth}, {{source, runtime::Access::kRead}, {output, runtime::Access::kWrite}}, push,
+  lowering.dispatch("argmax", lowering.module_for(runtime::Shader::argmax, input.type), {kWidth}, {{source, runtime::Access::kRead}, {output, runtime::Access::kWrite}}, push,
                     {1, rows, 1}, {4.0 * push.columns * rows, 0});
   return {};
 }

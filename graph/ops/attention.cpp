@@ -27,25 +27,36 @@ Status check_keys(const Graph& graph, TensorId id, const char* role) {
   RONDO_TRY(check_cache_type(tensor, role));
   if (tensor.shape.rank != 4) return refuse(fmt::format("{} is {} but must be (B, G, S, D)", role, to_string(tensor.shape)));
   if (tensor.shape[3] > kMaxHeadDim) return refuse(fmt::format("{} has heads {} wide; at most {} is there yet", role, tensor.shape[3], kMaxHeadDim));
-  if (tensor.type == Type::kQ8_0) return check_cache(graph, id, role);
-  const bool halves = tensor.type == Type::kF16;
-  for (int axis = 0; axis < 3; ++axis) {
-    if (halves && stride_of(tensor, axis) % 2 != 0) return refuse(fmt::format("{} is f16 with rows that are not whole words", role));
+  return tensor.type == Type::kQ8_0 ? check_cache(graph, id, role) : Status();
+}
+
+/// Keys or values (B, G, S, D) as the kernels read them, dense in their last dimension and of f16 in whole words, or a copy
+/// that is.
+void make_rows_whole(Graph& graph, TensorId& id) {
+  const Tensor tensor = graph.tensor(id);
+  if (tensor.shape.rank != 4 || (tensor.type != Type::kF32 && tensor.type != Type::kF16)) return;
+  std::int64_t all = tensor.offset_elements;
+  for (std::size_t axis = 0; axis < 3; ++axis) all |= tensor.shape[static_cast<int>(axis)] == 1 ? 0 : tensor.strides[axis];
+  if (tensor.strides[3] == 1 && (tensor.type == Type::kF32 || all % 2 == 0)) return;
+  const std::int64_t width = tensor.shape[3];
+  if (tensor.type == Type::kF32 || width % 2 == 0) {
+    id = graph.add(Op::copy, {id});
+    return;
   }
-  if (tensor.strides[3] != 1 || (halves && tensor.offset_elements % 2 != 0)) return refuse(fmt::format("{} must be dense in its last dimension", role));
-  return {};
+  PadAttributes one_more;
+  one_more.after[3] = 1;
+  id = graph.slice(graph.add(Op::pad, {id}, one_more), 3, 0, width);
 }
 
 Status infer(Graph& graph, Node& node) {
   while (node.inputs.size() < kAttentionFileInputs) node.inputs.push_back(kNone);
   RONDO_TRY(check_input_count(node, kAttentionFileInputs));
-  RONDO_TRY(check_tensor(graph, node.inputs[kQuery], "query", Type::kF32, 4, 4));
+  RONDO_TRY(check_activation(graph, node.inputs[kQuery], "query", 4, 4));
   if (node.inputs[kKey] == kNone || node.inputs[kValue] == kNone) return refuse("key or value is missing");
   make_columns_dense(graph, node.inputs[kQuery]);
-  for (const AttentionInput input : {kKey, kValue}) {
-    const Tensor& tensor = graph.tensor(node.inputs[input]);
-    if (tensor.type == Type::kF32 && tensor.shape.rank == 4) make_columns_dense(graph, node.inputs[input]);
-  }
+  for (const AttentionInput input : {kKey, kValue}) make_rows_whole(graph, node.inputs[input]);
+  RONDO_TRY(Status(graph.status()));
+  for (const AttentionInput input : {kMask, kSlopes, kBias, kRelativeKey, kRelativeValue, kSinks}) widen(graph, node.inputs[input]);
   RONDO_TRY(check_keys(graph, node.inputs[kKey], "key"));
   RONDO_TRY(check_keys(graph, node.inputs[kValue], "value"));
   const Tensor& query = graph.tensor(node.inputs[kQuery]);
@@ -65,7 +76,7 @@ Status infer(Graph& graph, Node& node) {
     }
     node.inputs[kBuckets] = graph.add_constant(fmt::format("buckets {} to {}", n, attributes.max_distance), {attributes.max_distance + 1}, buckets);
   }
-  const TensorId stored = graph.add_tensor("attention", StorageKind::kActivation, Type::kF32, {q[0], q[2], q[1], v[3]});
+  const TensorId stored = graph.add_tensor("attention", StorageKind::kActivation, graph.tensor(node.inputs[kQuery]).type, {q[0], q[2], q[1], v[3]});
   if (stored != kNone) node.outputs.push_back(graph.transpose(stored, {0, 2, 1, 3}));
   return {};
 }
@@ -88,7 +99,7 @@ constexpr const char* kKernels[] = {"tiled", "split", "wide", "wide_split"};
 
 /// What the wide kernels need that is missing here, or "".
 std::string refuses_wide(const runtime::DeviceCaps& caps, std::uint32_t features, const Tensor& query, const Tensor& key, const Tensor& value) {
-  if (const char* missing = wide_kernel_needs(caps)) return missing;
+  if (const char* missing = wide_kernel_needs(caps, query.type)) return missing;
   if (features != 0) return "scores without mask, window, bias and the like";
   std::int64_t all = query.shape[3] | value.shape[3] | query.offset_elements | key.offset_elements | value.offset_elements;
   for (std::size_t axis = 0; axis < 3; ++axis) all |= query.strides[axis] | key.strides[axis] | value.strides[axis];
@@ -205,7 +216,7 @@ Status lower(const Node& node, Lowering& lowering) {
       // On a CPU driver a barrier switches between all subgroups of the workgroup: one or two are enough.
       const std::uint32_t threads = caps.type == runtime::DeviceType::kCpu ? std::max(tile, 8u) : 64;
       RONDO_TRY(check_loops(caps, push.keys, shared_iterations(push, features.bits, tile, threads)));
-      lowering.dispatch(label, runtime::Shader::attention, {threads, cache_type_constant(key), tile, split ? 1u : 0u, features.bits, features.radii, features.buckets}, arguments, push,
+      lowering.dispatch(label, lowering.module_for(runtime::Shader::attention, query.type), {threads, cache_type_constant(key), tile, split ? 1u : 0u, features.bits, features.radii, features.buckets}, arguments, push,
                         {ceil_div(rows, tile), sequences * push.kv_heads, push.n_splits}, cost);
     }
   }
@@ -213,7 +224,7 @@ Status lower(const Node& node, Lowering& lowering) {
 
   shaders::AttentionCombineParams combine{push.queries, push.heads, push.value_dim, push.n_splits};
   const std::uint32_t width = push.value_dim <= 16 ? 16 : push.value_dim <= 32 ? 32 : 64;
-  lowering.dispatch("attention combine", runtime::Shader::attention_combine, {width},
+  lowering.dispatch("attention combine", lowering.module_for(runtime::Shader::attention_combine, query.type), {width},
                     {{target, runtime::Access::kRead}, {output.storage, runtime::Access::kWrite}}, combine,
                     {ceil_div(push.value_dim, width), sequences * push.queries * push.heads, 1}, {4.0 * static_cast<double>(partial_floats), 0});
   return {};

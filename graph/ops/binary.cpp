@@ -17,8 +17,9 @@ std::uint32_t operation_of(const Node& node) {
 
 Status infer(Graph& graph, Node& node) {
   RONDO_TRY(check_input_count(node, 2));
-  RONDO_TRY(check_tensor(graph, node.inputs[0], "a", Type::kF32, 1, kMaxRank));
-  RONDO_TRY(check_tensor(graph, node.inputs[1], "b", Type::kF32, 1, kMaxRank));
+  RONDO_TRY(check_activation(graph, node.inputs[0], "a", 1, kMaxRank));
+  RONDO_TRY(check_activation(graph, node.inputs[1], "b", 1, kMaxRank));
+  const Type type = make_types_equal(graph, {&node.inputs[0], &node.inputs[1]});
   const Shape a = graph.tensor(node.inputs[0]).shape, b = graph.tensor(node.inputs[1]).shape;
   Shape shape;
   shape.rank = std::max(a.rank, b.rank);
@@ -27,7 +28,7 @@ Status infer(Graph& graph, Node& node) {
     if (in_a != in_b && in_a != 1 && in_b != 1) return refuse(fmt::format("a is {} and b is {}, which do not broadcast", to_string(a), to_string(b)));
     shape[axis] = std::max(in_a, in_b);
   }
-  node.outputs.push_back(graph.add_tensor(operator_of(node.op).name, StorageKind::kActivation, Type::kF32, shape));
+  node.outputs.push_back(graph.add_tensor(operator_of(node.op).name, StorageKind::kActivation, type, shape));
   return {};
 }
 
@@ -43,7 +44,7 @@ Status lower(const Node& node, Lowering& lowering) {
   push.b_offset = u32(b.offset_elements);
   push.b_stride0 = stride4(b, 0), push.b_stride1 = stride4(b, 1), push.b_stride2 = stride4(b, 2), push.b_stride3 = stride4(b, 3);
   constexpr std::uint32_t kWidth = 64;
-  lowering.dispatch(operator_of(node.op).name, runtime::Shader::binary, {kWidth, operation_of(node)},
+  lowering.dispatch(operator_of(node.op).name, lowering.module_for(runtime::Shader::binary, output.type), {kWidth, operation_of(node)},
                     {{a.storage, runtime::Access::kRead}, {b.storage, runtime::Access::kRead}, {output.storage, runtime::Access::kWrite}}, push,
                     {ceil_div(push.dim3, kWidth), u32(output.shape.n_rows()), 1}, {3 * tensor_bytes(output), tensor_bytes(output)});
   return {};

@@ -1,6 +1,9 @@
 // Refusals that several operators share, in words: what was found, what was expected.
 #pragma once
 
+#include <algorithm>
+#include <vector>
+
 #include <rondo/status.h>
 
 #include "graph/graph.h"
@@ -21,6 +24,14 @@ inline Status check_tensor(const Graph& graph, TensorId id, const char* role, Ty
   return {};
 }
 
+/// The same of an activation: f32, or f16 where the graph asks for it.
+inline Status check_activation(const Graph& graph, TensorId id, const char* role, int min_rank, int max_rank) {
+  if (id == kNone || graph.tensor(id).type == Type::kF16 || graph.tensor(id).type == Type::kF32) {
+    return check_tensor(graph, id, role, id == kNone ? Type::kF32 : graph.tensor(id).type, min_rank, max_rank);
+  }
+  return refuse(fmt::format("{} is {} but must be f32 or f16", role, type_name(graph.tensor(id).type)));
+}
+
 inline Status check_shape(const Graph& graph, TensorId id, const char* role, const Shape& expected) {
   const Shape& found = graph.tensor(id).shape;
   if (found == expected) return {};
@@ -33,7 +44,7 @@ inline Status check_rows(const Graph& graph, TensorId id, const char* role) {
   return refuse(fmt::format("{} {} has rows that are not evenly spaced", role, to_string(graph.tensor(id).shape)));
 }
 
-/// For kernels that take one distance between rows: the tensor (f32) becomes a dense copy of itself, by a dispatch, where its
+/// For kernels that take one distance between rows: the tensor, an activation, becomes a dense copy of itself, by a dispatch, where its
 /// rows lie otherwise. References into the graph's tensors end.
 inline void make_rows_even(Graph& graph, TensorId& id) {
   if (row_stride(graph.tensor(id)) < 0) id = graph.add(Op::copy, {id});
@@ -43,6 +54,21 @@ inline void make_rows_even(Graph& graph, TensorId& id) {
 inline void make_columns_dense(Graph& graph, TensorId& id) {
   const Tensor& tensor = graph.tensor(id);
   if (tensor.strides[static_cast<std::size_t>(tensor.shape.rank - 1)] != 1) id = graph.add(Op::copy, {id});
+}
+
+/// For what kernels read as f32 only, such as biases and masks: a tensor of f16 becomes a widened copy of itself, exact. Weights
+/// stay what they are. References into the graph's tensors end.
+inline void widen(Graph& graph, TensorId& id) {
+  if (id != kNone && graph.tensor(id).type == Type::kF16 && graph.storage_of(id).kind != StorageKind::kWeight) id = graph.add(Op::widen, {id});
+}
+
+/// The activations of one node have one type: where any is f32, those of f16 are widened. Returns the type; ids may be kNone.
+/// References into the graph's tensors end.
+inline Type make_types_equal(Graph& graph, const std::vector<TensorId*>& ids) {
+  const auto is_f32 = [&](const TensorId* id) { return *id != kNone && graph.tensor(*id).type == Type::kF32; };
+  if (std::none_of(ids.begin(), ids.end(), is_f32)) return Type::kF16;
+  for (TensorId* id : ids) widen(graph, *id);
+  return Type::kF32;
 }
 
 inline Status check_contiguous(const Graph& graph, TensorId id, const char* role) {
@@ -80,6 +106,7 @@ inline std::uint32_t u32(std::int64_t value) { return static_cast<std::uint32_t>
 
 inline std::uint32_t stride_of(const Tensor& tensor, int axis) { return u32(tensor.strides[static_cast<std::size_t>(axis)]); }
 
-inline double tensor_bytes(const Tensor& tensor) { return 4.0 * static_cast<double>(tensor.shape.n_elements()); }
+/// Of a dense tensor that is no cache and no weight.
+inline double tensor_bytes(const Tensor& tensor) { return (tensor.type == Type::kF16 ? 2.0 : 4.0) * static_cast<double>(tensor.shape.n_elements()); }
 
 }  // namespace rondo::graph

@@ -13,7 +13,7 @@ Status infer(Graph& graph, Node& node) {
   int axis = 0;
   for (std::size_t i = 0; i < node.inputs.size(); ++i) {
     const std::string role = fmt::format("input {}", i);
-    RONDO_TRY(check_tensor(graph, node.inputs[i], role.c_str(), Type::kF32, 1, kMaxRank));
+    RONDO_TRY(check_activation(graph, node.inputs[i], role.c_str(), 1, kMaxRank));
     const Shape& own = graph.tensor(node.inputs[i]).shape;
     if (i == 0) {
       axis = resolve_axis(own, attributes_of<ConcatAttributes>(node).axis);
@@ -26,7 +26,10 @@ Status infer(Graph& graph, Node& node) {
     RONDO_TRY(check_shape(graph, node.inputs[i], role.c_str(), expected));
     shape[axis] += own[axis];
   }
-  node.outputs.push_back(graph.add_tensor("concat", StorageKind::kActivation, Type::kF32, shape));
+  std::vector<TensorId*> inputs;
+  for (TensorId& id : node.inputs) inputs.push_back(&id);
+  const Type type = make_types_equal(graph, inputs);
+  node.outputs.push_back(graph.add_tensor("concat", StorageKind::kActivation, type, shape));
   return {};
 }
 

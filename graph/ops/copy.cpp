@@ -1,4 +1,5 @@
 // copy: input, any view -> the same elements, dense. What reshape needs where strides can't express it.
+// widen: the same of f16 as f32, exact.
 #include "graph/ops/copy.h"
 
 #include "copy.params.h"
@@ -17,21 +18,24 @@ void dispatch_copy(Lowering& lowering, const char* label, const Tensor& from, co
   push.output_offset = u32(to.offset_elements);
   push.output_stride0 = stride4(to, 0), push.output_stride1 = stride4(to, 1), push.output_stride2 = stride4(to, 2), push.output_stride3 = stride4(to, 3);
   constexpr std::uint32_t kWidth = 64;
-  lowering.dispatch(label, runtime::Shader::copy, {kWidth}, {{from.storage, runtime::Access::kRead}, {to.storage, runtime::Access::kWrite}}, push,
-                    {ceil_div(push.dim3, kWidth), rows, 1}, {2 * tensor_bytes(from), 0});
+  const runtime::Shader shader = from.type == to.type ? lowering.module_for(runtime::Shader::copy, from.type) : runtime::Shader::widen;
+  lowering.dispatch(label, shader, {kWidth}, {{from.storage, runtime::Access::kRead}, {to.storage, runtime::Access::kWrite}}, push,
+                    {ceil_div(push.dim3, kWidth), rows, 1}, {tensor_bytes(from) + tensor_bytes(to), 0});
 }
 
 namespace {
 
 Status infer(Graph& graph, Node& node) {
   RONDO_TRY(check_input_count(node, 1));
-  RONDO_TRY(check_tensor(graph, node.inputs[0], "input", Type::kF32, 1, kMaxRank));
-  node.outputs.push_back(graph.add_tensor("copy", StorageKind::kActivation, Type::kF32, Shape(graph.tensor(node.inputs[0]).shape)));
+  if (node.op == Op::widen) RONDO_TRY(check_tensor(graph, node.inputs[0], "input", Type::kF16, 1, kMaxRank));
+  RONDO_TRY(check_activation(graph, node.inputs[0], "input", 1, kMaxRank));
+  const Tensor input = graph.tensor(node.inputs[0]);
+  node.outputs.push_back(graph.add_tensor(operator_of(node.op).name, StorageKind::kActivation, node.op == Op::widen ? Type::kF32 : input.type, input.shape));
   return {};
 }
 
 Status lower(const Node& node, Lowering& lowering) {
-  dispatch_copy(lowering, "copy", lowering.tensor(node.inputs[0]), lowering.tensor(node.outputs[0]));
+  dispatch_copy(lowering, operator_of(node.op).name, lowering.tensor(node.inputs[0]), lowering.tensor(node.outputs[0]));
   return {};
 }
 
@@ -47,5 +51,6 @@ constexpr const char* kKernels[] = {"baseline"};
 }  // namespace
 
 extern const Operator copy_operator = {"copy", infer, lower, reference, nullptr, kKernels};
+extern const Operator widen_operator = {"widen", infer, lower, reference, nullptr, kKernels};
 
 }  // namespace rondo::graph

@@ -1,4 +1,4 @@
-// embedding: ids (...), weight (V, D) -> (..., D). Weights of any weight type, or an f32 activation whose rows are gathered.
+// embedding: ids (...), weight (V, D) -> (..., D). Weights of any weight type, or an activation whose rows are gathered.
 #include "embedding.params.h"
 #include "graph/block_format.h"
 #include "graph/host_tensors.h"
@@ -24,11 +24,13 @@ Status infer(Graph& graph, Node& node) {
                               format->block_elements));
   }
   const bool dense = graph.storage(weight.storage).kind != StorageKind::kWeight;
-  if (dense && weight.type != Type::kF32) return refuse("a weight that is computed must be f32");
+  const Type wanted = attributes_of<EmbeddingAttributes>(node).type, type = dense ? weight.type : wanted;
+  if (dense) RONDO_TRY(check_activation(graph, node.inputs[1], "weight", 2, 2));
+  if (dense && wanted == Type::kF16 && type != Type::kF16) return refuse("type is f16, but the rows of an activation stay f32");
   RONDO_TRY(check_rows(graph, node.inputs[1], "weight"));
   Shape shape = graph.tensor(node.inputs[0]).shape;
   shape[shape.rank++] = weight.shape[1];
-  node.outputs.push_back(graph.add_tensor("embedding", StorageKind::kActivation, Type::kF32, shape));
+  node.outputs.push_back(graph.add_tensor("embedding", StorageKind::kActivation, type, shape));
   return {};
 }
 
@@ -47,7 +49,7 @@ Status lower(const Node& node, Lowering& lowering) {
   push.dense = dense;
   constexpr std::uint32_t kWidth = 32;
   const auto gather = [&](std::size_t piece) {
-    lowering.dispatch("embedding", runtime::Shader::embedding, {kWidth, static_cast<std::uint32_t>(weight.type)},
+    lowering.dispatch("embedding", lowering.module_for(runtime::Shader::embedding, output.type), {kWidth, static_cast<std::uint32_t>(weight.type)},
                       {{ids.storage, runtime::Access::kRead}, {weight.storage, runtime::Access::kRead, piece}, {output.storage, runtime::Access::kWrite}},
                       push, {ceil_div(push.groups, kWidth), push.rows, 1}, {2 * tensor_bytes(output), 0});
   };

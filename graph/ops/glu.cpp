@@ -13,12 +13,13 @@ namespace {
 Status infer(Graph& graph, Node& node) {
   RONDO_TRY(check_input_count(node, 2));
   for (auto [input, role] : {std::pair{0u, "gate"}, std::pair{1u, "up"}}) {
-    RONDO_TRY(check_tensor(graph, node.inputs[input], role, Type::kF32, 1, kMaxRank));
+    RONDO_TRY(check_activation(graph, node.inputs[input], role, 1, kMaxRank));
     make_rows_even(graph, node.inputs[input]);
   }
+  const Type type = make_types_equal(graph, {&node.inputs[0], &node.inputs[1]});
   const Shape shape = graph.tensor(node.inputs[0]).shape;
   RONDO_TRY(check_shape(graph, node.inputs[1], "up", shape));
-  node.outputs.push_back(graph.add_tensor("glu", StorageKind::kActivation, Type::kF32, shape));
+  node.outputs.push_back(graph.add_tensor("glu", StorageKind::kActivation, type, shape));
   return {};
 }
 
@@ -34,7 +35,7 @@ Status lower(const Node& node, Lowering& lowering) {
   push.up_offset = u32(up.offset_elements);
   push.up_stride = u32(row_stride(up));
   constexpr std::uint32_t kWidth = 64;
-  lowering.dispatch("glu", runtime::Shader::glu, {kWidth, static_cast<std::uint32_t>(attributes_of<GluAttributes>(node).activation)},
+  lowering.dispatch("glu", lowering.module_for(runtime::Shader::glu, gate.type), {kWidth, static_cast<std::uint32_t>(attributes_of<GluAttributes>(node).activation)},
                     {{gate.storage, runtime::Access::kRead},
                      {up.storage, runtime::Access::kRead},
                      {lowering.tensor(node.outputs[0]).storage, runtime::Access::kWrite}},

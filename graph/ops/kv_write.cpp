@@ -17,7 +17,7 @@ Status infer(Graph& graph, Node& node) {
   if (node.inputs.size() == 3) node.inputs.push_back(kNone);
   RONDO_TRY(check_input_count(node, kInputs));
   RONDO_TRY(check_cache(graph, node.inputs[kCache], "cache"));
-  RONDO_TRY(check_tensor(graph, node.inputs[kUpdate], "update", Type::kF32, 4, 4));
+  RONDO_TRY(check_activation(graph, node.inputs[kUpdate], "update", 4, 4));
   make_columns_dense(graph, node.inputs[kUpdate]);
   const Shape& cache = graph.tensor(node.inputs[kCache]).shape;
   const Tensor& update = graph.tensor(node.inputs[kUpdate]);
@@ -44,7 +44,7 @@ Status lower(const Node& node, Lowering& lowering) {
     push.kv_heads = u32(pieces[i].count);
     push.cache_scales = scales_offset(cache, pieces[i]);
     push.input_offset = u32(update.offset_elements + pieces[i].first * update.strides[1]);
-    lowering.dispatch("kv_write", runtime::Shader::kv_write, {lanes.width, cache_type_constant(cache)},
+    lowering.dispatch("kv_write", lowering.module_for(runtime::Shader::kv_write, update.type), {lanes.width, cache_type_constant(cache)},
                       {{cache.storage, runtime::Access::kReadWrite, i},
                        {update.storage, runtime::Access::kRead},
                        {lowering.read_only(node.inputs[kStart]), runtime::Access::kRead},

@@ -12,13 +12,15 @@ namespace {
 Status infer(Graph& graph, Node& node) {
   while (!node.inputs.empty() && node.inputs.size() < 3) node.inputs.push_back(kNone);
   RONDO_TRY(check_input_count(node, 3));
-  RONDO_TRY(check_tensor(graph, node.inputs[0], "input", Type::kF32, 1, kMaxRank));
+  RONDO_TRY(check_activation(graph, node.inputs[0], "input", 1, kMaxRank));
   make_rows_even(graph, node.inputs[0]);
-  const Shape shape = graph.tensor(node.inputs[0]).shape;
+  widen(graph, node.inputs[1]);
+  widen(graph, node.inputs[2]);
+  const Tensor norm_input = graph.tensor(node.inputs[0]);
   for (auto [input, role] : {std::pair{1u, "weight"}, std::pair{2u, "bias"}}) {
-    if (node.inputs[input] != kNone) RONDO_TRY(check_vector(graph, node.inputs[input], role, shape.last()));
+    if (node.inputs[input] != kNone) RONDO_TRY(check_vector(graph, node.inputs[input], role, norm_input.shape.last()));
   }
-  node.outputs.push_back(graph.add_tensor("layer_norm", StorageKind::kActivation, Type::kF32, shape));
+  node.outputs.push_back(graph.add_tensor("layer_norm", StorageKind::kActivation, norm_input.type, norm_input.shape));
   return {};
 }
 
@@ -35,7 +37,7 @@ Status lower(const Node& node, Lowering& lowering) {
   push.has_bias = node.inputs[2] != kNone;
   if (push.has_bias) push.bias_offset = u32(lowering.tensor(node.inputs[2]).offset_elements);
   push.epsilon = static_cast<float>(attributes_of<LayerNormAttributes>(node).epsilon);
-  lowering.dispatch("layer_norm", runtime::Shader::layer_norm, {row_width(lowering, push.columns)},
+  lowering.dispatch("layer_norm", lowering.module_for(runtime::Shader::layer_norm, input.type), {row_width(lowering, push.columns)},
                     {{input.storage, runtime::Access::kRead},
                      {lowering.read_only(node.inputs[1]), runtime::Access::kRead},
                      {lowering.read_only(node.inputs[2]), runtime::Access::kRead},

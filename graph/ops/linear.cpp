@@ -19,12 +19,14 @@ Status infer(Graph& graph, Node& node) {
   Shape shape = graph.tensor(node.inputs[0]).shape;
   shape[shape.rank - 1] = graph.tensor(node.inputs[1]).shape[0];
   if (node.inputs[2] != kNone) {
-    RONDO_TRY(check_tensor(graph, node.inputs[2], "residual", Type::kF32, 1, kMaxRank));
+    RONDO_TRY(check_activation(graph, node.inputs[2], "residual", 1, kMaxRank));
     RONDO_TRY(check_shape(graph, node.inputs[2], "residual", shape));
     make_rows_even(graph, node.inputs[2]);
   }
+  const Type type = make_types_equal(graph, {&node.inputs[0], &node.inputs[2]});
+  widen(graph, node.inputs[3]);
   if (node.inputs[3] != kNone) RONDO_TRY(check_vector(graph, node.inputs[3], "bias", shape.last()));
-  node.outputs.push_back(graph.add_tensor("linear", StorageKind::kActivation, Type::kF32, shape));
+  node.outputs.push_back(graph.add_tensor("linear", StorageKind::kActivation, type, shape));
   return {};
 }
 

@@ -17,7 +17,7 @@ Status infer(Graph& graph, Node& node) {
   if (rows % 2 != 0) return refuse(fmt::format("weight has {} rows, which can't be halves of gates and ups", rows));
   Shape shape = graph.tensor(node.inputs[0]).shape;
   shape[shape.rank - 1] = rows / 2;
-  node.outputs.push_back(graph.add_tensor("linear_glu", StorageKind::kActivation, Type::kF32, shape));
+  node.outputs.push_back(graph.add_tensor("linear_glu", StorageKind::kActivation, graph.tensor(node.inputs[0]).type, shape));
   return {};
 }
 

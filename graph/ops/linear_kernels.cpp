@@ -18,12 +18,12 @@ constexpr std::uint32_t kVectorRows = 4;
 /// Rows that an invocation of the wide kernel makes where there are as many.
 constexpr std::uint32_t kWideRows = 8;
 
-Result<LinearKernel> choose(const Lowering& lowering, std::string_view op, std::uint32_t rows) {
+Result<LinearKernel> choose(const Lowering& lowering, std::string_view op, std::uint32_t rows, Type activations) {
   std::string_view forced = lowering.forced_kernel(op);
   if (forced.empty()) forced = lowering.forced_kernel("linear");
-  const char* missing = wide_kernel_needs(lowering.caps());
+  const char* missing = wide_kernel_needs(lowering.caps(), activations);
   if (forced == "wide" && missing) {
-    return Status(StatusCode::kUnsupported, fmt::format("kernel 'wide' needs {}, which device {} does not have", missing, lowering.caps().name));
+    return Status(StatusCode::kUnsupported, fmt::format("kernel 'wide' needs {}, which device {} or this graph does not have", missing, lowering.caps().name));
   }
   if (forced == "vector") return LinearKernel::kVector;
   if (forced == "wide") return LinearKernel::kWide;
@@ -35,6 +35,7 @@ Result<LinearKernel> choose(const Lowering& lowering, std::string_view op, std::
 /// What the dispatches of one linear have in common.
 struct LinearVariant {
   LinearKernel kernel;
+  Type activations;
   std::uint32_t type, glu, input_vec4, activation, has_bias;
   std::string label;
 };
@@ -42,10 +43,10 @@ struct LinearVariant {
 /// Emits the dispatch of the rows of a weight that lie in one piece, `weight_bytes` of it.
 void dispatch_linear(Lowering& lowering, const LinearVariant& variant, std::initializer_list<Lowering::Argument> arguments, const shaders::LinearParams& push,
                      runtime::Cost cost, double weight_bytes) {
-  const auto [kernel, type, glu, input_vec4, activation, has_bias, label] = variant;
+  const auto [kernel, activations, type, glu, input_vec4, activation, has_bias, label] = variant;
   if (kernel == LinearKernel::kTiled) {
     const std::uint32_t tile_rows = push.rows_per_sequence <= 8 ? 1 : 4;
-    lowering.dispatch(label, runtime::Shader::linear_tiled, {64, type, tile_rows, glu, input_vec4, activation, has_bias}, arguments, push,
+    lowering.dispatch(label, lowering.module_for(runtime::Shader::linear_tiled, activations), {64, type, tile_rows, glu, input_vec4, activation, has_bias}, arguments, push,
                       {ceil_div(push.outputs, glu ? 32 : 64), ceil_div(push.rows, 8 * tile_rows), 1}, cost);
   } else if (kernel == LinearKernel::kWide) {
     const std::uint32_t width = lowering.caps().min_subgroup_size;
@@ -58,7 +59,7 @@ void dispatch_linear(Lowering& lowering, const LinearVariant& variant, std::init
     const bool cpu = lowering.caps().type == runtime::DeviceType::kCpu;
     const std::uint32_t width = cpu ? 32 : 128, lanes = cpu ? 8 : 32;
     constexpr std::uint32_t rows = 2;
-    lowering.dispatch(label, runtime::Shader::linear_vector, {width, type, lanes, rows, glu, input_vec4, activation, has_bias}, arguments, push,
+    lowering.dispatch(label, lowering.module_for(runtime::Shader::linear_vector, activations), {width, type, lanes, rows, glu, input_vec4, activation, has_bias}, arguments, push,
                       {ceil_div(push.outputs, width / lanes * rows), push.rows, 1}, cost);
   }
 }
@@ -66,7 +67,7 @@ void dispatch_linear(Lowering& lowering, const LinearVariant& variant, std::init
 }  // namespace
 
 Status check_linear(Graph& graph, Node& node) {
-  RONDO_TRY(check_tensor(graph, node.inputs[0], "input", Type::kF32, 1, kMaxRank));
+  RONDO_TRY(check_activation(graph, node.inputs[0], "input", 1, kMaxRank));
   make_rows_even(graph, node.inputs[0]);
   return check_linear_weight(graph, node.inputs[1], graph.tensor(node.inputs[0]).shape.last());
 }
@@ -100,6 +101,7 @@ Status lower_linear(Lowering& lowering, const Operator& op, TensorId input_id, T
   push.input_offset = u32(input.offset_elements);
   push.input_stride = u32(row_stride(input));
   LinearVariant variant{};
+  variant.activations = input.type;
   variant.type = static_cast<std::uint32_t>(weight.type);
   variant.glu = after.glu ? 1 : 0;
   variant.activation = static_cast<std::uint32_t>(after.activation);
@@ -109,7 +111,7 @@ Status lower_linear(Lowering& lowering, const Operator& op, TensorId input_id, T
   push.has_residual = after.residual != kNone;
   if (push.has_residual) push.residual_stride = u32(row_stride(lowering.tensor(after.residual)));
 
-  RONDO_ASSIGN(variant.kernel, choose(lowering, op.name, push.rows));
+  RONDO_ASSIGN(variant.kernel, choose(lowering, op.name, push.rows, input.type));
   variant.label = fmt::format("{} {} {}", op.name, kLinearKernels[static_cast<std::size_t>(variant.kernel)], type_name(weight.type));
 
   const std::vector<WeightPlanes> pieces = planes_of(lowering.graph(), weight);
@@ -131,7 +133,7 @@ Status lower_linear(Lowering& lowering, const Operator& op, TensorId input_id, T
                                                                  {output.storage, runtime::Access::kWrite},
                                                                  {lowering.read_only(after.bias), runtime::Access::kRead}};
     const double weight_bytes = 4.0 * planes.n_rows * (planes.layout.row_words + planes.layout.scale_row_words);
-    const double output_bytes = 4.0 * push.rows * push.outputs;
+    const double output_bytes = (output.type == Type::kF16 ? 2.0 : 4.0) * push.rows * push.outputs;
     dispatch_linear(lowering, variant, arguments, push, {weight_bytes + tensor_bytes(input) + output_bytes, 2.0 * push.rows * push.columns * planes.n_rows}, weight_bytes);
   }
   return {};

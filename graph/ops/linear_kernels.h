@@ -10,7 +10,7 @@ namespace rondo::graph {
 /// share the input; for CPU drivers), "tiled" (many rows, dequantised tiles in shared memory).
 extern const char* const kLinearKernels[3];
 
-/// Checks input (..., K), f32, against weight (N, K); an input whose rows are not even becomes a copy of itself.
+/// Checks input (..., K) against weight (N, K); an input whose rows are not even becomes a copy of itself.
 Status check_linear(Graph& graph, Node& node);
 
 /// Checks a weight (N, K), of a weight type, against K.

@@ -21,8 +21,9 @@ MatrixAxes axes_of(bool transposed) { return transposed ? MatrixAxes{3, 2} : Mat
 
 Status infer(Graph& graph, Node& node) {
   RONDO_TRY(check_input_count(node, 2));
-  RONDO_TRY(check_tensor(graph, node.inputs[0], "a", Type::kF32, 2, kMaxRank));
-  RONDO_TRY(check_tensor(graph, node.inputs[1], "b", Type::kF32, 2, kMaxRank));
+  RONDO_TRY(check_activation(graph, node.inputs[0], "a", 2, kMaxRank));
+  RONDO_TRY(check_activation(graph, node.inputs[1], "b", 2, kMaxRank));
+  const Type type = make_types_equal(graph, {&node.inputs[0], &node.inputs[1]});
   const auto attributes = attributes_of<MatmulAttributes>(node);
   const Shape a = graph.tensor(node.inputs[0]).shape, b = graph.tensor(node.inputs[1]).shape;
   const MatrixAxes in_a = axes_of(attributes.transpose_a), in_b = axes_of(attributes.transpose_b);
@@ -43,7 +44,7 @@ Status infer(Graph& graph, Node& node) {
   }
   shape[shape.rank - 2] = extent4(a, in_a.row);
   shape[shape.rank - 1] = extent4(b, in_b.column);
-  node.outputs.push_back(graph.add_tensor("matmul", StorageKind::kActivation, Type::kF32, shape));
+  node.outputs.push_back(graph.add_tensor("matmul", StorageKind::kActivation, type, shape));
   return {};
 }
 
@@ -67,7 +68,7 @@ Status lower(const Node& node, Lowering& lowering) {
   push.scale = static_cast<float>(attributes.scale);
   const std::uint32_t tile_rows = push.rows <= 8 ? 1 : 4;
   const std::uint32_t batches = u32(extent4(output.shape, 0)) * push.batch1;
-  lowering.dispatch("matmul", runtime::Shader::matmul, {64, tile_rows},
+  lowering.dispatch("matmul", lowering.module_for(runtime::Shader::matmul, output.type), {64, tile_rows},
                     {{a.storage, runtime::Access::kRead}, {b.storage, runtime::Access::kRead}, {output.storage, runtime::Access::kWrite}}, push,
                     {ceil_div(push.columns, 32), ceil_div(push.rows, 8 * tile_rows), batches},
                     {tensor_bytes(a) + tensor_bytes(b) + tensor_bytes(output), 14.0 * push.depth * static_cast<double>(output.shape.n_elements())});

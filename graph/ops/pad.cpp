@@ -9,7 +9,7 @@ namespace {
 
 Status infer(Graph& graph, Node& node) {
   RONDO_TRY(check_input_count(node, 1));
-  RONDO_TRY(check_tensor(graph, node.inputs[0], "input", Type::kF32, 1, kMaxRank));
+  RONDO_TRY(check_activation(graph, node.inputs[0], "input", 1, kMaxRank));
   const auto attributes = attributes_of<PadAttributes>(node);
   Shape shape = graph.tensor(node.inputs[0]).shape;
   constexpr std::int64_t kMost = 0x3fffffff;
@@ -21,7 +21,7 @@ Status infer(Graph& graph, Node& node) {
     if (axis >= shape.rank && before + after > 0) return refuse(fmt::format("dimension {} is to be padded, but input is {}", axis, to_string(shape)));
     if (axis < shape.rank) shape[axis] += before + after;
   }
-  node.outputs.push_back(graph.add_tensor("pad", StorageKind::kActivation, Type::kF32, shape));
+  node.outputs.push_back(graph.add_tensor("pad", StorageKind::kActivation, graph.tensor(node.inputs[0]).type, shape));
   return {};
 }
 
@@ -46,7 +46,7 @@ Status lower(const Node& node, Lowering& lowering) {
   push.extent0 = extent(0), push.extent1 = extent(1), push.extent2 = extent(2), push.extent3 = extent(3);
   push.value = static_cast<float>(attributes_of<PadAttributes>(node).value);
   constexpr std::uint32_t kWidth = 64;
-  lowering.dispatch("pad", runtime::Shader::pad, {kWidth}, {{input.storage, runtime::Access::kRead}, {output.storage, runtime::Access::kWrite}}, push,
+  lowering.dispatch("pad", lowering.module_for(runtime::Shader::pad, input.type), {kWidth}, {{input.storage, runtime::Access::kRead}, {output.storage, runtime::Access::kWrite}}, push,
                     {ceil_div(push.dim3, kWidth), rows, 1}, {tensor_bytes(input) + tensor_bytes(output), 0});
   return {};
 }

@@ -14,7 +14,8 @@ namespace {
 Status infer(Graph& graph, Node& node) {
   if (node.inputs.size() == 2) node.inputs.push_back(kNone);
   RONDO_TRY(check_input_count(node, 3));
-  RONDO_TRY(check_tensor(graph, node.inputs[0], "pixels", Type::kF32, 4, 4));
+  RONDO_TRY(check_activation(graph, node.inputs[0], "pixels", 4, 4));
+  widen(graph, node.inputs[2]);
   const Shape pixels = graph.tensor(node.inputs[0]).shape;
   const std::int64_t patch = attributes_of<PatchEmbedAttributes>(node).patch;
   if (patch < 1 || patch > 0x7fff || pixels[2] % patch != 0 || pixels[3] % patch != 0) {
@@ -24,7 +25,7 @@ Status infer(Graph& graph, Node& node) {
   const Tensor& weight = graph.tensor(node.inputs[1]);
   if (node.inputs[2] != kNone) RONDO_TRY(check_vector(graph, node.inputs[2], "bias", weight.shape[0]));
   const Shape shape = {pixels[0], pixels[2] / patch * (pixels[3] / patch), weight.shape[0]};
-  node.outputs.push_back(graph.add_tensor("patch_embed", StorageKind::kActivation, Type::kF32, shape));
+  node.outputs.push_back(graph.add_tensor("patch_embed", StorageKind::kActivation, graph.tensor(node.inputs[0]).type, shape));
   return {};
 }
 
@@ -32,7 +33,7 @@ Status lower(const Node& node, Lowering& lowering) {
   const Tensor pixels = lowering.tensor(node.inputs[0]);
   const Shape output = lowering.tensor(node.outputs[0]).shape;
   const std::int64_t patch = attributes_of<PatchEmbedAttributes>(node).patch;
-  const TensorId rows = lowering.scratch_tensor({output[0], output[1], pixels.shape[1] * patch * patch}, "patches");
+  const TensorId rows = lowering.scratch_tensor({output[0], output[1], pixels.shape[1] * patch * patch}, pixels.type, "patches");
   RONDO_TRY(lowering.graph().status());
   const Tensor& gathered = lowering.tensor(rows);
   shaders::PatchEmbedParams push{};
@@ -44,7 +45,7 @@ Status lower(const Node& node, Lowering& lowering) {
   push.offset = u32(pixels.offset_elements);
   push.stride_image = stride_of(pixels, 0), push.stride_channel = stride_of(pixels, 1), push.stride_y = stride_of(pixels, 2), push.stride_x = stride_of(pixels, 3);
   constexpr std::uint32_t kWidth = 64;
-  lowering.dispatch("patch_embed patches", runtime::Shader::patch_embed, {kWidth},
+  lowering.dispatch("patch_embed patches", lowering.module_for(runtime::Shader::patch_embed, pixels.type), {kWidth},
                     {{pixels.storage, runtime::Access::kRead}, {gathered.storage, runtime::Access::kWrite}}, push,
                     {ceil_div(push.columns, kWidth), u32(gathered.shape.n_rows()), 1}, {2 * tensor_bytes(gathered), 0});
   return lower_linear(lowering, patch_embed_operator, rows, node.inputs[1], node.outputs[0], {.bias = node.inputs[2]});

@@ -16,7 +16,7 @@ std::uint32_t operation_of(const Node& node) {
 
 Status infer(Graph& graph, Node& node) {
   RONDO_TRY(check_input_count(node, 1));
-  RONDO_TRY(check_tensor(graph, node.inputs[0], "input", Type::kF32, 1, kMaxRank));
+  RONDO_TRY(check_activation(graph, node.inputs[0], "input", 1, kMaxRank));
   const auto attributes = attributes_of<ReduceAttributes>(node);
   const Shape from = graph.tensor(node.inputs[0]).shape;
   const int axis = resolve_axis(from, attributes.axis);
@@ -26,7 +26,7 @@ Status infer(Graph& graph, Node& node) {
     if (i != axis) shape[shape.rank++] = from[i];
     else if (attributes.keep) shape[shape.rank++] = 1;
   }
-  node.outputs.push_back(graph.add_tensor(operator_of(node.op).name, StorageKind::kActivation, Type::kF32, shape));
+  node.outputs.push_back(graph.add_tensor(operator_of(node.op).name, StorageKind::kActivation, graph.tensor(node.inputs[0]).type, shape));
   return {};
 }
 
@@ -41,7 +41,7 @@ Status lower(const Node& node, Lowering& lowering) {
   push.rows_per_sequence = lowering.rows_per_sequence(std::int64_t{inner} * outer);
   push.input_offset = u32(input.offset_elements);
   push.input_stride0 = stride4(input, d0), push.input_stride1 = stride4(input, d1), push.input_stride2 = stride4(input, d2), push.input_axis_stride = stride4(input, axis);
-  lowering.dispatch(operator_of(node.op).name, runtime::Shader::reduce, {row_width(lowering, push.columns), operation_of(node)},
+  lowering.dispatch(operator_of(node.op).name, lowering.module_for(runtime::Shader::reduce, input.type), {row_width(lowering, push.columns), operation_of(node)},
                     {{input.storage, runtime::Access::kRead}, {lowering.tensor(node.outputs[0]).storage, runtime::Access::kWrite}}, push, {inner, outer, 1},
                     {tensor_bytes(input), tensor_bytes(input)});
   return {};

@@ -14,11 +14,12 @@ namespace {
 Status infer(Graph& graph, Node& node) {
   if (node.inputs.size() == 1) node.inputs.push_back(kNone);
   RONDO_TRY(check_input_count(node, 2));
-  RONDO_TRY(check_tensor(graph, node.inputs[0], "input", Type::kF32, 1, kMaxRank));
+  RONDO_TRY(check_activation(graph, node.inputs[0], "input", 1, kMaxRank));
   make_rows_even(graph, node.inputs[0]);
-  const Shape shape = graph.tensor(node.inputs[0]).shape;
-  if (node.inputs[1] != kNone) RONDO_TRY(check_vector(graph, node.inputs[1], "weight", shape.last()));
-  node.outputs.push_back(graph.add_tensor("rms_norm", StorageKind::kActivation, Type::kF32, shape));
+  widen(graph, node.inputs[1]);
+  const Tensor input = graph.tensor(node.inputs[0]);
+  if (node.inputs[1] != kNone) RONDO_TRY(check_vector(graph, node.inputs[1], "weight", input.shape.last()));
+  node.outputs.push_back(graph.add_tensor("rms_norm", StorageKind::kActivation, input.type, input.shape));
   return {};
 }
 
@@ -37,7 +38,7 @@ Status lower(const Node& node, Lowering& lowering) {
   push.weight_bias = static_cast<float>(attributes.weight_offset);
   // On a CPU driver every barrier switches between all subgroups of the workgroup: keep it small.
   const std::uint32_t width = lowering.caps().type == runtime::DeviceType::kCpu ? 8 : 128;
-  lowering.dispatch("rms_norm", runtime::Shader::rms_norm, {width},
+  lowering.dispatch("rms_norm", lowering.module_for(runtime::Shader::rms_norm, input.type), {width},
                     {{input.storage, runtime::Access::kRead},
                      {lowering.read_only(node.inputs[1]), runtime::Access::kRead},
                      {output.storage, runtime::Access::kWrite}},

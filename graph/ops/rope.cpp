@@ -84,13 +84,13 @@ Status infer(Graph& graph, Node& node) {
   const auto attributes = attributes_of<RopeAttributes>(node);
   if (node.inputs.size() == 2) node.inputs.push_back(kNone);
   RONDO_TRY(check_input_count(node, 3));
-  RONDO_TRY(check_tensor(graph, node.inputs[kInput], "input", Type::kF32, 4, 4));
+  RONDO_TRY(check_activation(graph, node.inputs[kInput], "input", 4, 4));
   make_columns_dense(graph, node.inputs[kInput]);
   const Tensor input = graph.tensor(node.inputs[kInput]);
   RONDO_TRY(check_rope(graph, attributes, input.shape[3], node.inputs[kFactors]));
   RONDO_TRY(check_positions(graph, node.inputs[kPositions], input.shape[0], input.shape[2]));
   node.inputs.push_back(find_or_add_rope_table(graph, attributes, input.shape[3], node.inputs[kFactors]));
-  node.outputs.push_back(graph.add_tensor("rope", StorageKind::kActivation, Type::kF32, input.shape));
+  node.outputs.push_back(graph.add_tensor("rope", StorageKind::kActivation, input.type, input.shape));
   return {};
 }
 
@@ -114,7 +114,7 @@ Status lower(const Node& node, Lowering& lowering) {
   push.interleaved = attributes.style == RopeStyle::kInterleaved;
   push.attention_factor = static_cast<float>(attributes.attention_factor);
   constexpr std::uint32_t kWidth = 64;
-  lowering.dispatch("rope", runtime::Shader::rope, {kWidth},
+  lowering.dispatch("rope", lowering.module_for(runtime::Shader::rope, input.type), {kWidth},
                     {{input.storage, runtime::Access::kRead},
                      {positions.storage, runtime::Access::kRead},
                      {lowering.tensor(node.inputs[kTable]).storage, runtime::Access::kRead},

@@ -17,7 +17,7 @@ Status infer(Graph& graph, Node& node) {
   const auto attributes = attributes_of<RopeAttributes>(node);
   RONDO_TRY(check_input_count(node, kTable));
   for (auto [input, role] : {std::pair{kQuery, "query"}, std::pair{kKey, "key"}, std::pair{kValue, "value"}}) {
-    RONDO_TRY(check_tensor(graph, node.inputs[input], role, Type::kF32, 4, 4));
+    RONDO_TRY(check_activation(graph, node.inputs[input], role, 4, 4));
   }
   const Tensor query = graph.tensor(node.inputs[kQuery]);
   const Tensor& key = graph.tensor(node.inputs[kKey]);
@@ -39,7 +39,7 @@ Status infer(Graph& graph, Node& node) {
   RONDO_TRY(check_rope(graph, attributes, query.shape[3], node.inputs[kFactors]));
   RONDO_TRY(check_positions(graph, node.inputs[kPositions], query.shape[0], query.shape[2]));
   node.inputs.push_back(find_or_add_rope_table(graph, attributes, query.shape[3], node.inputs[kFactors]));
-  node.outputs.push_back(graph.add_tensor("rope", StorageKind::kActivation, Type::kF32, query.shape));
+  node.outputs.push_back(graph.add_tensor("rope", StorageKind::kActivation, query.type, query.shape));
   return {};
 }
 
@@ -75,7 +75,7 @@ Status lower(const Node& node, Lowering& lowering) {
     push.cache_scales = scales_offset(cache, pieces[i]);
     push.key_offset = u32(key.offset_elements + pieces[i].first * key.strides[1]);
     push.value_offset = u32(value.offset_elements + pieces[i].first * value.strides[1]);
-    lowering.dispatch("rope_kv_write", runtime::Shader::rope_kv_write, {lanes.width, cache_type_constant(cache)},
+    lowering.dispatch("rope_kv_write", lowering.module_for(runtime::Shader::rope_kv_write, query.type), {lanes.width, cache_type_constant(cache)},
                       {{query.storage, runtime::Access::kRead},
                        {positions.storage, runtime::Access::kRead},
                        {lowering.read_only(node.inputs[kStart]), runtime::Access::kRead},

@@ -1,4 +1,4 @@
-// sample: logits f32 (B, V), tokens i32 (B, n_ctx), state -> i32 (B): a token drawn as graph/sampling.h defines it, with the
+// sample: logits (B, V), tokens i32 (B, n_ctx), state -> i32 (B): a token drawn as graph/sampling.h defines it, with the
 // parameters in the step state. V up to 262,144.
 #include <algorithm>
 #include <bit>
@@ -20,7 +20,7 @@ constexpr std::int64_t kMaxVocabulary = 262144;  // what the kernel's list of ch
 
 Status infer(Graph& graph, Node& node) {
   RONDO_TRY(check_input_count(node, kInputs));
-  RONDO_TRY(check_tensor(graph, node.inputs[kLogits], "logits", Type::kF32, 2, 2));
+  RONDO_TRY(check_activation(graph, node.inputs[kLogits], "logits", 2, 2));
   RONDO_TRY(check_rows(graph, node.inputs[kLogits], "logits"));
   const Shape& logits = graph.tensor(node.inputs[kLogits]).shape;
   if (logits[1] > kMaxVocabulary) return refuse(fmt::format("logits is {} but at most {} columns are there yet", to_string(logits), kMaxVocabulary));
@@ -48,7 +48,7 @@ Status lower(const Node& node, Lowering& lowering) {
   const StorageId keys = lowering.scratch(std::uint64_t{4} * push.sequence_keys * sequences, "sampling keys");
   // A CPU driver runs a workgroup's subgroups in turn: few of them, but enough for its bound on loops (max_loop_iterations).
   const bool cpu = lowering.caps().type == runtime::DeviceType::kCpu;
-  lowering.dispatch("sample scores", runtime::Shader::sample_scores, {cpu ? 8u : 64u},
+  lowering.dispatch("sample scores", lowering.module_for(runtime::Shader::sample_scores, logits.type), {cpu ? 8u : 64u},
                     {{logits.storage, runtime::Access::kRead},
                      {lowering.tensor(node.inputs[kTokens]).storage, runtime::Access::kRead},
                      {keys, runtime::Access::kWrite}},

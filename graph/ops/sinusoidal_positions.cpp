@@ -42,7 +42,7 @@ Status infer(Graph& graph, Node& node) {
   if (!(attributes.theta >= 1) || !std::isfinite(attributes.theta)) return refuse(fmt::format("theta is {} but must be finite and at least 1", attributes.theta));
   const Shape shape = {graph.tensor(node.inputs[0]).shape[0], attributes.width};
   node.inputs.push_back(add_turns(graph, attributes));
-  node.outputs.push_back(graph.add_tensor("sinusoidal_positions", StorageKind::kActivation, Type::kF32, shape));
+  node.outputs.push_back(graph.add_tensor("sinusoidal_positions", StorageKind::kActivation, attributes.type, shape));
   return {};
 }
 
@@ -58,7 +58,7 @@ Status lower(const Node& node, Lowering& lowering) {
   push.positions_offset = u32(positions.offset_elements);
   push.positions_stride = stride_of(positions, 0);
   constexpr std::uint32_t kWidth = 64;
-  lowering.dispatch("sinusoidal_positions", runtime::Shader::sinusoidal_positions, {kWidth},
+  lowering.dispatch("sinusoidal_positions", lowering.module_for(runtime::Shader::sinusoidal_positions, output.type), {kWidth},
                     {{positions.storage, runtime::Access::kRead}, {lowering.read_only(node.inputs[1]), runtime::Access::kRead}, {output.storage, runtime::Access::kWrite}},
                     push, {ceil_div(push.frequencies, kWidth), rows, 1}, {tensor_bytes(output), 20 * tensor_bytes(output)});
   return {};

@@ -22,13 +22,15 @@ Status check_mask(const Graph& graph, TensorId mask, const Shape& shape) {
 Status infer(Graph& graph, Node& node) {
   if (node.inputs.size() == 1) node.inputs.push_back(kNone);
   RONDO_TRY(check_input_count(node, 2));
-  RONDO_TRY(check_tensor(graph, node.inputs[0], "input", Type::kF32, 1, kMaxRank));
+  RONDO_TRY(check_activation(graph, node.inputs[0], "input", 1, kMaxRank));
   const auto attributes = attributes_of<SoftmaxAttributes>(node);
+  widen(graph, node.inputs[1]);
+  const Type type = graph.tensor(node.inputs[0]).type;
   const Shape shape = graph.tensor(node.inputs[0]).shape;
   if (resolve_axis(shape, attributes.axis) < 0) return refuse(fmt::format("axis is {} but input is {}", attributes.axis, to_string(shape)));
   if (!std::isfinite(attributes.scale) || attributes.scale == 0) return refuse(fmt::format("scale is {} but must be finite and not 0", attributes.scale));
   if (node.inputs[1] != kNone) RONDO_TRY(check_mask(graph, node.inputs[1], shape));
-  node.outputs.push_back(graph.add_tensor(operator_of(node.op).name, StorageKind::kActivation, Type::kF32, shape));
+  node.outputs.push_back(graph.add_tensor(operator_of(node.op).name, StorageKind::kActivation, type, shape));
   return {};
 }
 
@@ -53,7 +55,7 @@ Status lower(const Node& node, Lowering& lowering) {
     push.mask_stride0 = stride4(mask, d0), push.mask_stride1 = stride4(mask, d1), push.mask_stride2 = stride4(mask, d2), push.mask_axis_stride = stride4(mask, axis);
   }
   push.scale = static_cast<float>(attributes.scale);
-  lowering.dispatch(operator_of(node.op).name, runtime::Shader::softmax, {row_width(lowering, push.columns), node.op == Op::log_softmax},
+  lowering.dispatch(operator_of(node.op).name, lowering.module_for(runtime::Shader::softmax, input.type), {row_width(lowering, push.columns), node.op == Op::log_softmax},
                     {{input.storage, runtime::Access::kRead}, {lowering.read_only(node.inputs[1]), runtime::Access::kRead}, {output.storage, runtime::Access::kWrite}},
                     push, {inner, outer, 1}, {2 * tensor_bytes(input), 4 * tensor_bytes(input)});
   return {};

@@ -1,4 +1,4 @@
-// top_k: input (..., D) -> values f32 and indices i32 (..., k): the k largest, largest first, ties to the lower index; NaN is
+// top_k: input (..., D) -> values and indices i32 (..., k): the k largest, largest first, ties to the lower index; NaN is
 // the smallest.
 #include <algorithm>
 #include <bit>
@@ -18,14 +18,14 @@ constexpr std::uint32_t kWidth = 128;
 
 Status infer(Graph& graph, Node& node) {
   RONDO_TRY(check_input_count(node, 1));
-  RONDO_TRY(check_tensor(graph, node.inputs[0], "input", Type::kF32, 1, kMaxRank));
+  RONDO_TRY(check_activation(graph, node.inputs[0], "input", 1, kMaxRank));
   make_rows_even(graph, node.inputs[0]);
   const std::int64_t k = attributes_of<TopKAttributes>(node).k;
   Shape shape = graph.tensor(node.inputs[0]).shape;
   if (k < 1 || k > shape.last()) return refuse(fmt::format("k is {} but input {} has rows of {}", k, to_string(shape), shape.last()));
   if (k > kMaxK) return refuse(fmt::format("k is {} but can be at most {}", k, kMaxK));
   shape[shape.rank - 1] = k;
-  node.outputs.push_back(graph.add_tensor("top_k values", StorageKind::kActivation, Type::kF32, shape));
+  node.outputs.push_back(graph.add_tensor("top_k values", StorageKind::kActivation, graph.tensor(node.inputs[0]).type, shape));
   node.outputs.push_back(graph.add_tensor("top_k indices", StorageKind::kActivation, Type::kI32, shape));
   return {};
 }
@@ -46,7 +46,7 @@ Status lower(const Node& node, Lowering& lowering) {
     const StorageId pairs = lowering.scratch(std::uint64_t{8} * rows * chunks * push.k, "top_k pairs");
     push.sorted = RONDO_TOP_K_CHUNK;
     push.to_pairs = 1;
-    lowering.dispatch("top_k chunks", runtime::Shader::top_k, {kWidth},
+    lowering.dispatch("top_k chunks", lowering.module_for(runtime::Shader::top_k, input.type), {kWidth},
                       {{source, runtime::Access::kRead}, {pairs, runtime::Access::kWrite}, {kNone, runtime::Access::kRead}}, push, {chunks, rows, 1},
                       {4.0 * rows * push.columns, 300.0 * rows * push.columns});
     source = pairs;
@@ -57,7 +57,7 @@ Status lower(const Node& node, Lowering& lowering) {
   }
   push.sorted = std::max(2u, std::bit_ceil(push.columns));
   push.to_pairs = 0;
-  lowering.dispatch("top_k", runtime::Shader::top_k, {kWidth}, {{source, runtime::Access::kRead}, {values, runtime::Access::kWrite}, {indices, runtime::Access::kWrite}},
+  lowering.dispatch("top_k", lowering.module_for(runtime::Shader::top_k, input.type), {kWidth}, {{source, runtime::Access::kRead}, {values, runtime::Access::kWrite}, {indices, runtime::Access::kWrite}},
                     push, {1, rows, 1}, {4.0 * rows * push.columns, 300.0 * rows * push.columns});
   return {};
 }

@@ -12,8 +12,9 @@ Activation activation_of(const Node& node) { return *find_activation(operator_of
 
 Status infer(Graph& graph, Node& node) {
   RONDO_TRY(check_input_count(node, 1));
-  RONDO_TRY(check_tensor(graph, node.inputs[0], "input", Type::kF32, 1, kMaxRank));
-  node.outputs.push_back(graph.add_tensor(operator_of(node.op).name, StorageKind::kActivation, Type::kF32, Shape(graph.tensor(node.inputs[0]).shape)));
+  RONDO_TRY(check_activation(graph, node.inputs[0], "input", 1, kMaxRank));
+  const Tensor input = graph.tensor(node.inputs[0]);
+  node.outputs.push_back(graph.add_tensor(operator_of(node.op).name, StorageKind::kActivation, input.type, input.shape));
   return {};
 }
 
@@ -26,7 +27,7 @@ Status lower(const Node& node, Lowering& lowering) {
   push.input_offset = u32(input.offset_elements);
   push.input_stride0 = stride4(input, 0), push.input_stride1 = stride4(input, 1), push.input_stride2 = stride4(input, 2), push.input_stride3 = stride4(input, 3);
   constexpr std::uint32_t kWidth = 64;
-  lowering.dispatch(operator_of(node.op).name, runtime::Shader::unary, {kWidth, static_cast<std::uint32_t>(activation_of(node))},
+  lowering.dispatch(operator_of(node.op).name, lowering.module_for(runtime::Shader::unary, input.type), {kWidth, static_cast<std::uint32_t>(activation_of(node))},
                     {{input.storage, runtime::Access::kRead}, {output.storage, runtime::Access::kWrite}}, push,
                     {ceil_div(push.dim3, kWidth), u32(input.shape.n_rows()), 1}, {2 * tensor_bytes(input), 8 * tensor_bytes(input)});
   return {};

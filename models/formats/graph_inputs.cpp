@@ -68,7 +68,7 @@ Result<GraphInputs::Form> GraphInputs::form_of(std::string_view op, const graph:
   switch (role.role) {
     case InputRole::kActivation:
       if (is_view(op) && (kind == Kind::kInteger || kind == Kind::kBool)) return Form::kIntegers;
-      if (kind == Kind::kFloat) return Form::kDense;
+      if (kind == Kind::kFloat) return input.type.type == graph::Type::kF16 ? Form::kHalves : Form::kDense;
       return refuse("f32, f16 or bf16");
     case InputRole::kParameter:
       if (kind == Kind::kFloat) return Form::kDense;
@@ -124,6 +124,7 @@ Result<TensorId> GraphInputs::make(std::string_view op, const DescribedInput& in
   TensorId made = graph::kNone;
   switch (form) {
     case Form::kDense: made = graph_.add_tensor(input.name, kind, graph::Type::kF32, input.shape); break;
+    case Form::kHalves: made = graph_.add_tensor(input.name, kind, graph::Type::kF16, input.shape); break;
     case Form::kIntegers: made = graph_.add_tensor(input.name, graph::StorageKind::kInput, graph::Type::kI32, input.shape); break;
     case Form::kConstant: return add_constant(input);
     case Form::kCacheRows:
@@ -173,6 +174,7 @@ Status GraphInputs::load(StorageBytes& contents, bool integers) const {
     if ((stored.form == Form::kIntegers && stored.input->type.kind == Kind::kInteger) != integers) continue;
     const auto read = stored.form == Form::kIntegers    ? &GraphInputs::read_integers
                       : stored.form == Form::kWeight    ? &GraphInputs::read_bytes
+                      : stored.form == Form::kHalves    ? &GraphInputs::read_halves
                       : stored.form == Form::kCacheRows ? &GraphInputs::read_cache_rows
                                                         : &GraphInputs::read_floats;
     RONDO_ASSIGN(contents[storage], (this->*read)(*stored.input));
@@ -192,6 +194,12 @@ Result<std::vector<std::byte>> GraphInputs::read_floats(const DescribedInput& in
   RONDO_ASSIGN(const std::vector<float> values, file_.read_f32(source_, input.name));
   const auto bytes = std::as_bytes(std::span(values));
   return std::vector<std::byte>(bytes.begin(), bytes.end());
+}
+
+Result<std::vector<std::byte>> GraphInputs::read_halves(const DescribedInput& input) const {
+  RONDO_ASSIGN(std::vector<std::byte> bytes, read_bytes(input));
+  bytes.resize((bytes.size() + 3) / 4 * 4);
+  return bytes;
 }
 
 Result<std::vector<std::byte>> GraphInputs::read_cache_rows(const DescribedInput& input) const {

@@ -40,6 +40,7 @@ class GraphInputs {
   /// How an input is stored.
   enum class Form : std::uint8_t {
     kDense,     ///< f32
+    kHalves,    ///< f16, dense
     kCacheRows, ///< f16 or q8_0 (B, G, S, D), as graph/cache_layout.h says
     kIntegers,  ///< i32
     kWeight,    ///< a matrix of a weight type
@@ -57,6 +58,7 @@ class GraphInputs {
   Status load(StorageBytes& contents, bool integers) const;
   Result<std::vector<std::byte>> read_integers(const DescribedInput& input) const;
   Result<std::vector<std::byte>> read_floats(const DescribedInput& input) const;
+  Result<std::vector<std::byte>> read_halves(const DescribedInput& input) const;
   Result<std::vector<std::byte>> read_cache_rows(const DescribedInput& input) const;
   Result<std::vector<std::byte>> read_bytes(const DescribedInput& input) const;
 

@@ -1,4 +1,6 @@
 // f32 to f16 bits by integer arithmetic, to nearest, ties to even: a driver's packHalf2x16 may round towards zero.
+#ifndef RONDO_FLOAT16_GLSL
+#define RONDO_FLOAT16_GLSL
 uint half_bits(float value) {
   const uint bits = floatBitsToUint(value);
   const uint sign = (bits >> 16) & 0x8000u;
@@ -20,3 +22,4 @@ uint pack_halves(float low, float high) { return half_bits(low) | (half_bits(hig
 
 // A finite half that is not negative, exactly: by integers, as a driver's unpackHalf2x16 may flush subnormals.
 float half_value(uint bits) { return bits < 0x400u ? float(bits) * 5.9604644775390625e-8 : uintBitsToFloat((bits << 13) + (112u << 23)); }
+#endif

@@ -1,18 +1,25 @@
 // The activations of linear: 32 elements of a row, zeros beyond K. Needs p of linear.params.h and the specialization
 // constant kInputVec4 (1: offset, stride and K are multiples of 4). Clamped loads and selects, no branches: CPU drivers run
 // both sides of a branch.
-layout(std430, set = 0, binding = 1) readonly buffer Input { float input_values[]; };
+#include "lib/element.glsl"
+layout(std430, set = 0, binding = 1) readonly buffer Input { ELEMENT input_values[]; };
+#ifdef RONDO_F16
+layout(std430, set = 0, binding = 1) readonly buffer Input4 { uvec2 input_values4[]; };
+vec4 stored_quad(uint i) { return vec4(unpackHalf2x16(input_values4[i].x), unpackHalf2x16(input_values4[i].y)); }
+#else
 layout(std430, set = 0, binding = 1) readonly buffer Input4 { vec4 input_values4[]; };
+vec4 stored_quad(uint i) { return input_values4[i]; }
+#endif
 
 float input_element(uint at, uint column) {
-  const float x = input_values[at + min(column, p.columns - 1u)];
+  const float x = from_element(input_values[at + min(column, p.columns - 1u)]);
   return mix(0.0, x, column < p.columns);
 }
 
 // Elements [column, column + 4) of the row at element `at`; column is a multiple of 4.
 vec4 input_quad(uint at, uint column) {
   if (kInputVec4 == 1u) {
-    const vec4 x = input_values4[(at + min(column, p.columns - 4u)) >> 2];
+    const vec4 x = stored_quad((at + min(column, p.columns - 4u)) >> 2);
     return mix(vec4(0.0), x, bvec4(column < p.columns));
   }
   return vec4(input_element(at, column), input_element(at, column + 1u), input_element(at, column + 2u), input_element(at, column + 3u));

@@ -23,6 +23,7 @@ TEST(CheckCommandTest, JsonNamesEveryCaseWithItsBound) {
   EXPECT_EQ(document.at("unsupported"), 0);
   EXPECT_GE(document.at("pipelines"), 2);
   EXPECT_EQ(document.at("passed"), document.at("cases").size());
+  EXPECT_TRUE(document.at("left_out").is_number_unsigned());
   std::set<std::string> ops, values;
   for (const json& one : document.at("cases")) {
     ops.insert(one.at("op"));
@@ -47,6 +48,17 @@ TEST(CheckCommandTest, TakesACaseInItsOwnWords) {
   const CommandResult result = testing::run_device_command({"check", "--kernel", "split", "--seed", "9", "--case", "attention query (1, 2, 5, 24), key (1, 1, 19, 24), value (1, 1, 19, 8), causal", "--json"});
   testing::expect_done(result);
   for (const json& one : testing::parse_output(result).at("cases")) EXPECT_EQ(one.at("kernel"), "split");
+}
+
+/// A device without 16-bit storage passes without the cases that need it, and says so.
+TEST(CheckCommandTest, WithoutSixteenBitStorageCasesAreLeftOut) {
+  const CommandResult result = testing::run_device_command({"check", "--op", "add", "--as", "baseline"});
+  testing::expect_done(result);
+  EXPECT_NE(result.out.find("runs with activations in f16, for which this device has no 16-bit storage"), std::string::npos) << result.out;
+  EXPECT_NE(result.out.find(" passed, 0 failed, 0 unsupported; "), std::string::npos) << result.out;
+  const CommandResult one = testing::run_device_command({"check", "--case", "add a f16 (3), b f16 (3)", "--as", "baseline"});
+  testing::expect_done(one);
+  EXPECT_NE(one.out.find("unsupported: add/baseline: [add] activations in f16 need 16-bit storage"), std::string::npos) << one.out;
 }
 
 /// A kernel that refuses all of its cases is named with its reason, and is no failure.

@@ -46,6 +46,9 @@ CommandResult evaluate(const TemporaryFolder& folder, const Arguments& more = {}
   return testing::run_device_command(all);
 }
 
+/// It was refused because the device has no activations in f16.
+bool lacks_storage16(const CommandResult& result) { return result.exit_status == 1 && result.err.find("storageBuffer16BitAccess") != std::string::npos; }
+
 /// On the CPU, where Vulkan finds no driver.
 CommandResult evaluate_reference(const TemporaryFolder& folder) {
   CommandInput input;
@@ -102,8 +105,8 @@ double error_of(const std::vector<float>& found, const std::vector<float>& expec
 }
 
 /// A step of attention: q, k and v in one tensor, RoPE, both caches written in place (f16, rows of 6), attention, a linear of
-/// q8_0 with the input as residual, GLU of bf16 and f32 weights, the best output and views.
-void write_layer(const TemporaryFolder& folder) {
+/// q8_0 with the input as residual, GLU of bf16 and f32 weights, the best output and views. With `f16` so is x.
+void write_layer(const TemporaryFolder& folder, bool f16 = false) {
   std::string q8;
   for (int block = 0; block < 12; ++block) {
     q8 += halves({0.01f * static_cast<float>(block + 1)});
@@ -112,7 +115,7 @@ void write_layer(const TemporaryFolder& folder) {
   std::vector<std::uint16_t> upper;
   for (float value : wave(8 * 12, 0.7f)) upper.push_back(static_cast<std::uint16_t>(std::bit_cast<std::uint32_t>(value) >> 16));
   folder.write("in.safetensors",
-               testing::safetensors_bytes({{"x", "F16", {1, 3, 32}, halves(wave(96, 0.37f))},
+               testing::safetensors_bytes({{"x", f16 ? "F16" : "F32", {1, 3, 32}, f16 ? halves(wave(96, 0.37f)) : bytes_of_values(wave(96, 0.37f))},
                                            {"wqkv", "F32", {24, 32}, bytes_of_values(wave(24 * 32, 0.11f))},
                                            {"wo", "U8", {12, 34}, q8},
                                            {"wa", "BF16", {8, 12}, bytes_of_values(upper)},
@@ -131,7 +134,8 @@ void write_layer(const TemporaryFolder& folder) {
   // Heads of 4 in q and k, of 5 in the caches: padded, so that the values' rows are odd.
   folder.write(
       "g.json",
-      std::string(R"({"note":"a layer","inputs":{"x":{"type":"f16","shape":[1,3,32]},"wqkv":{"type":"f32","shape":[24,32]},"wo":{"type":"q8_0","shape":[12,32]},)"
+      R"({"note":"a layer","inputs":{"x":{"type":")" + std::string(f16 ? "f16" : "f32") +
+          std::string(R"(","shape":[1,3,32]},"wqkv":{"type":"f32","shape":[24,32]},"wo":{"type":"q8_0","shape":[12,32]},)"
                   R"("wa":{"type":"bf16","shape":[8,12]},"wb":{"type":"f32","shape":[8,12]},"residual":{"type":"f32","shape":[1,3,12]},"positions":{"type":"i64","shape":[3]},)"
                   R"("start":{"type":"i32","shape":[1]},"lengths":{"type":"i32","shape":[1]},"kc":{"type":"f16","shape":[1,2,9,5]},"vc":{"type":"f16","shape":[1,2,9,5]}},"nodes":[)"
                   R"({"op":"linear","inputs":{"input":"x","weight":"wqkv"},"outputs":["qkv"]},)") +
@@ -177,6 +181,50 @@ TEST(EvalGraphTest, DeviceFusedOrNotAgreesWithTheReference) {
       // f16 keys of the device may round the other way: 1e-6 as for all f16 values.
       EXPECT_LT(error_of(found.at(name).values, output.values), name == "g" || name == "gt" ? 1e-11 : 1e-6) << name << (flags.empty() ? "" : " " + flags[0]);
     }
+  }
+}
+
+/// The layer with x in f16: so is all that is made of it alone, and what meets the residual in f32 is f32.
+TEST(EvalGraphTest, ActivationsInF16) {
+  const TemporaryFolder folder;
+  write_layer(folder, true);
+  if (lacks_storage16(evaluate(folder))) GTEST_SKIP() << "no 16-bit storage";
+  testing::expect_done(evaluate_reference(folder));
+  const std::map<std::string, Output> expected = read_outputs(folder);
+  EXPECT_EQ(expected.at("a").dtype, SafetensorsDtype::kF16);
+  EXPECT_EQ(expected.at("g").dtype, SafetensorsDtype::kF32);
+  for (const Arguments& flags : {Arguments{}, {"--no-fusion"}, {"--kernel", "linear=vector"}, {"--kernel", "linear=tiled"}, {"--kernel", "attention=tiled"}, {"--kernel", "attention=split"}}) {
+    testing::expect_done(evaluate(folder, flags));
+    const std::map<std::string, Output> found = read_outputs(folder);
+    for (const auto& [name, output] : expected) {
+      EXPECT_EQ(found.at(name).dtype, output.dtype) << name;
+      EXPECT_LT(error_of(found.at(name).values, output.values), 1e-6) << name << (flags.empty() ? "" : " " + flags[1]);
+    }
+  }
+  expect_error(evaluate(folder, {"--kernel", "linear=wide"}), 1, {"[linear]", "'wide'", "activations in f32"});
+  expect_error(evaluate(folder, {"--as", "baseline"}), 1, {"[linear]", "activations in f16", "storageBuffer16BitAccess"});
+}
+
+/// A mask, a weight and keys that are views of f16 inputs are read as they must be.
+TEST(EvalGraphTest, ViewsOfF16Inputs) {
+  const TemporaryFolder folder;
+  folder.write("in.safetensors", testing::safetensors_bytes({{"x", "F32", {1, 2, 3, 7}, bytes_of_values(wave(42, 0.37f))},
+                                                             {"k", "F16", {1, 9, 2, 8}, halves(wave(144, 0.71f))},
+                                                             {"w", "F16", {7, 2}, halves(wave(14, 0.3f))},
+                                                             {"m", "F16", {9, 3}, halves(wave(27, 0.2f))}}));
+  folder.write("g.json", R"({"inputs":{"x":{"type":"f32","shape":[1,2,3,7]},"k":{"type":"f16","shape":[1,9,2,8]},"w":{"type":"f16","shape":[7,2]},"m":{"type":"f16","shape":[9,3]}},"nodes":[)"
+                         R"({"op":"slice","inputs":{"input":"w"},"attributes":{"starts":[0,1],"ends":[7,2]},"outputs":["w1"]},{"op":"reshape","inputs":{"input":"w1"},"attributes":{"shape":[7]},"outputs":["w2"]},)"
+                         R"({"op":"rms_norm","inputs":{"input":"x","weight":"w2"},"outputs":["q"]},{"op":"transpose","inputs":{"input":"m"},"attributes":{"permutation":[1,0]},"outputs":["m1"]},)"
+                         R"({"op":"reshape","inputs":{"input":"m1"},"attributes":{"shape":[1,1,3,9]},"outputs":["m2"]},{"op":"transpose","inputs":{"input":"k"},"attributes":{"permutation":[0,2,1,3]},"outputs":["k1"]},)"
+                         R"({"op":"slice","inputs":{"input":"k1"},"attributes":{"starts":[0,0,0,0],"ends":[1,2,9,7]},"outputs":["k2"]},)"
+                         R"({"op":"attention","inputs":{"query":"q","key":"k2","value":"k1","mask":"m2"},"outputs":["y"]}],"outputs":["y"]})");
+  testing::expect_done(evaluate_reference(folder));
+  const Output expected = read_outputs(folder).at("y");
+  EXPECT_EQ(expected.shape, (std::vector<std::uint64_t>{1, 2, 3, 8}));
+  if (lacks_storage16(evaluate(folder))) GTEST_SKIP() << "no 16-bit storage";  // the transposed mask is reshaped, which takes a copy
+  for (const Arguments& flags : {Arguments{}, {"--no-fusion"}}) {
+    testing::expect_done(evaluate(folder, flags));
+    EXPECT_LT(error_of(read_outputs(folder).at("y").values, expected.values), 1e-10);
   }
 }
 

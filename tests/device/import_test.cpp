@@ -250,6 +250,32 @@ TEST_F(ImportTest, TheTimelineFeatureMustBeEnabled) {
   RONDO_EXPECT_OK(import_device(imported).status());
 }
 
+/// Whatever the device could do: what its owner has not enabled is not used.
+TEST_F(ImportTest, SixteenBitStorageCountsWhereItIsEnabled) {
+  Result<Device> device = import_device(host_.imported());
+  RONDO_ASSERT_OK(device.status());
+  EXPECT_FALSE(device->internal().caps().storage16);
+  VkPhysicalDeviceVulkan11Features features11{};
+  features11.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_1_FEATURES;
+  VkPhysicalDevice16BitStorageFeatures features16{};
+  features16.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_16BIT_STORAGE_FEATURES;
+  ImportedDevice imported = host_.imported();
+  features11.pNext = &features16;
+  features16.pNext = const_cast<void*>(imported.enabled_features);
+  imported.enabled_features = &features11;
+  const auto enabled = [&] {
+    const Result<Device> again = import_device(imported);
+    RONDO_EXPECT_OK(again.status());
+    return again.ok() && again->internal().caps().storage16;
+  };
+  EXPECT_FALSE(enabled());
+  features11.storageBuffer16BitAccess = VK_TRUE;
+  EXPECT_TRUE(enabled());
+  features11.storageBuffer16BitAccess = VK_FALSE;
+  features16.storageBuffer16BitAccess = VK_TRUE;
+  EXPECT_TRUE(enabled());
+}
+
 TEST_F(ImportTest, QueueFamiliesAreChecked) {
   for (const std::uint32_t family : {host_.n_queue_families(), 0xffffffffu}) {
     ImportedDevice imported = host_.imported();

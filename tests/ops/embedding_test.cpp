@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include "tests/support/device_environment.h"
 #include "tests/support/op_runner.h"
 
 namespace rondo::tests {
@@ -67,6 +68,19 @@ TEST(EmbeddingOfActivationsTest, GathersRows) {
     OpCase c;
     const TensorId wide = c.f32("wide", {11, width + 3}, random_values(static_cast<std::size_t>(11 * (width + 3)), 5));
     const TensorId rows = c.graph.slice(c.graph.slice(wide, 1, 2, 2 + width), 0, 1, 11);
+    const TensorId ids = c.i32("ids", {5}, std::vector<std::int32_t>{9, 0, 4, -1, 10});
+    c.output(c.graph.add(Op::embedding, {ids, rows}));
+    EXPECT_TRUE(agrees(c, kExact)) << width;
+  }
+}
+
+/// The same of f16, in rows that begin within a word.
+TEST(EmbeddingOfActivationsTest, GathersRowsOfHalves) {
+  if (!test_runtime_device().caps().storage16) GTEST_SKIP() << "no 16-bit storage";
+  for (std::int64_t width : {1, 37, 64, 257}) {
+    OpCase c;
+    const TensorId wide = c.activation("wide", Type::kF16, {11, width + 3}, random_values(static_cast<std::size_t>(11 * (width + 3)), 5));
+    const TensorId rows = c.graph.slice(c.graph.slice(wide, 1, 1, 1 + width), 0, 1, 11);
     const TensorId ids = c.i32("ids", {5}, std::vector<std::int32_t>{9, 0, 4, -1, 10});
     c.output(c.graph.add(Op::embedding, {ids, rows}));
     EXPECT_TRUE(agrees(c, kExact)) << width;

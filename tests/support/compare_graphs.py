@@ -2,16 +2,17 @@
 """Compares `rondo eval --graph` with the oracle, on the device with and without fusion and on the CPU.
 
 usage: compare_graphs.py RONDO FOLDER [FOLDER ...]
-       compare_graphs.py --random SEED N RONDO
+       compare_graphs.py --random SEED N [--f16] RONDO
 
 FOLDER holds cases as random_graphs.py writes them (a folder each with graph.json and inputs.safetensors), or is one.
 Every output has to be there in its shape, NaN and infinities where the oracle has them, integers exactly, and finite
 values within oracle.Bounds: a normalised mean squared error of 1e-10 and 1e-5 of the largest magnitude. The bounds are
-wider only for what depends on computed values written into an f16 or q8_0 cache (oracle.ROUNDED_CACHE_BOUNDS):
-inputs of these types are exact for both sides. A q8_0 cache may come back as blocks (U8) or as values.
+wider only for what depends on computed values that are rounded: into an f16 or q8_0 cache (oracle.ROUNDED_CACHE_BOUNDS)
+or a result in f16 (oracle.ROUNDED_RESULT_BOUNDS). Inputs of these types are exact for both sides. A q8_0 cache may come back as blocks (U8) or as values.
 
 Prints one line for each failing case, with what differs in which run and a command that repeats the first such run,
-and a count; exit status 1 if a case failed or there is none. With --random the cases are made up and kept if they fail.
+and a count; exit status 1 if a case failed or there is none. With --random the cases are made up and kept if they fail,
+with --f16 those have activations in f16, which takes a device with 16-bit storage.
 The environment (VK_DRIVER_FILES, RONDO_DEVICE) chooses the device.
 """
 import argparse
@@ -76,11 +77,13 @@ def output_failure(description: dict, expected: oracle.Graph, outputs_path: str)
         outputs = tensor_files.read_safetensors(outputs_path)
     except (KeyError, OSError, ValueError) as error:
         return f"outputs are not to be read: {error}"
-    bounds = oracle.bounds_by_name(description)
+    bounds = oracle.bounds_by_name(description, expected.halves)
     for name in description["outputs"]:
         if name not in outputs:
             return f"{name} is missing"
         want = expected.value(name)
+        if (outputs[name].dtype == "F16") != expected.is_half(name):
+            return f"{name}: dtype {outputs[name].dtype}"
         have = values_of(outputs[name], expected.input_type(name), want.shape[-1] if want.ndim else 1)
         reason = oracle.difference(want, have, bounds.get(name, oracle.Bounds()))
         if reason is not None:
@@ -117,12 +120,13 @@ def compare_case(rondo: str, case: str) -> Optional[str]:
 def main() -> int:
     parser = argparse.ArgumentParser(description="compares rondo eval --graph with the oracle")
     parser.add_argument("--random", nargs=2, type=int, metavar=("SEED", "N"), help="N cases that are made up")
+    parser.add_argument("--f16", action="store_true", help="random cases with activations in f16")
     parser.add_argument("rondo")
     parser.add_argument("folders", nargs="*", metavar="folder")
     arguments = parser.parse_args()
     made = tempfile.mkdtemp(prefix="rondo-graphs-") if arguments.random else None
     if made is not None:
-        random_graphs.write_cases(*arguments.random, made)
+        random_graphs.write_cases(*arguments.random, made, arguments.f16)
     cases = find_cases(arguments.folders + ([made] if made else []))
     n_failed = 0
     for case in cases:

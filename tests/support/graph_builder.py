@@ -20,8 +20,9 @@ class Unfit(Exception):
 class GraphBuilder:
     """A growing graph, its inputs, and its values as the oracle computes them."""
 
-    def __init__(self, rng: np.random.Generator) -> None:
+    def __init__(self, rng: np.random.Generator, halves: bool) -> None:
         self.rng = rng
+        self.halves = halves  # most new inputs and results are f16
         self.description: dict = {"inputs": {}, "nodes": [], "outputs": []}
         self.tensors: dict[str, Tensor] = {}
         self.graph = oracle.Graph()
@@ -67,10 +68,16 @@ class GraphBuilder:
         return name
 
     def floats(self, values: np.ndarray, prefix: str = "x") -> str:
+        if self.halves and self.chance(0.8):
+            return self.add_input(prefix, "f16", values.shape, Tensor("F16", values.astype(np.float16)))
+        return self.f32(values, prefix)
+
+    def f32(self, values: np.ndarray, prefix: str = "x") -> str:
+        """An input of f32 in any graph."""
         return self.add_input(prefix, "f32", values.shape, Tensor("F32", values.astype(np.float32)))
 
     def exact_floats(self, values: np.ndarray, prefix: str = "x") -> str:
-        name = self.floats(values, prefix)
+        name = self.f32(values, prefix)
         self.exact.add(name)
         return name
 

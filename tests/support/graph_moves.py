@@ -114,7 +114,8 @@ def embedding(b: GraphBuilder) -> None:
         ids = b.node("argmax", {"input": selectable(b, b.shape(b.pick([2, 3]), columns, 300))})[0]
     else:
         ids = b.integers(b.rng.integers(0, rows, b.shape(b.pick([1, 2]), limit=60)))
-    b.node("embedding", {"ids": ids, "weight": b.weight(type_name, rows, width)})
+    attributes = {"type": "f16"} if b.halves and b.chance(0.8) else {}
+    b.node("embedding", {"ids": ids, "weight": b.weight(type_name, rows, width)}, attributes)
 
 
 def patch_embed(b: GraphBuilder) -> None:
@@ -199,6 +200,8 @@ def sinusoidal_positions(b: GraphBuilder) -> None:
     attributes = {"width": b.pick([2, 8, 16, 62, 64])}
     b.maybe(attributes, 0.3, "theta", [500.0, 1e5])
     b.maybe(attributes, 0.6, "layout", ["interleaved", "split"])
+    if b.halves:
+        b.maybe(attributes, 0.8, "type", ["f16", "f16", "f32"])
     b.node("sinusoidal_positions", {"positions": b.integers(b.rng.integers(0, 2048, b.shape(1)))}, attributes)
 
 
@@ -298,8 +301,9 @@ def keys(b: GraphBuilder, type_name: str, shape: list[int], lengths: Optional[np
     if lengths is not None and b.chance(0.4):
         huge = 1e30 if type_name == "f32" else 6e4
         tensor = random_weights.poison(type_name, tensor, lengths, b.pick([np.nan, huge]))
-    elif type_name == "f32" and b.chance(0.3):
-        x = b.floats(tensor.array.transpose(0, 2, 1, 3))
+    elif (type_name == "f32" or (type_name == "f16" and b.halves)) and b.chance(0.3):
+        rows = tensor.array.transpose(0, 2, 1, 3)
+        x = b.f32(rows) if type_name == "f32" else b.add_input("x", type_name, rows.shape, Tensor("F16", rows))
         return b.node("transpose", {"input": x}, {"permutation": [0, 2, 1, 3]})[0]
     return b.add_input("c", type_name, shape, tensor)
 

@@ -10,7 +10,7 @@ failing case and a count; exit status 1 if there is one. Needs NumPy only.
 
 Written from the table of operators and the papers named below, not from the library's sources. Each operator is a
 function whose parameters are the table's inputs and attributes by name, with the table's defaults; NumPy broadcasting
-is the table's. Nothing is rounded between nodes. Where the table leaves a choice, a comment starting "Choice:" says
+is the table's. Nothing is rounded between nodes but activations in f16. Where the table leaves a choice, a comment starting "Choice:" says
 which was made.
 """
 import argparse
@@ -348,6 +348,10 @@ OPERATORS.update({name: (lambda f: lambda input: f(input))(f) for name, f in UNA
 
 # Graphs
 
+# What may be f16: a node's results are, if all of these are that it has, and an operator without any if its `type` says so.
+ACTIVATION_ROLES = {"input", "residual", "a", "b", "c", "d", "gate", "up", "query", "pixels"}
+
+
 class Graph:
     """The values of a graph so far, float64, int64 or bool, by name, and the files' types of its inputs."""
 
@@ -357,6 +361,7 @@ class Graph:
         # q8_0 inputs as bytes as well, so that rows which a kv_write leaves alone stay what they were to the bit.
         self.bytes: dict[str, Array] = {}
         self.aliases: dict[str, str] = {}
+        self.halves: set[str] = set()  # results in f16
 
     def add_input(self, name: str, type_name: str, shape: list, stored: Tensor) -> None:
         """Takes an input as a file holds it. Raises ValueError where type or shape are not what the graph says."""
@@ -384,10 +389,27 @@ class Graph:
         if op not in OPERATORS:
             raise ValueError(f"{op} is not an operator of graph files")
         inputs = {role: self.value(name) for role, name in node["inputs"].items()}
-        results = OPERATORS[op](**inputs, **node.get("attributes", {}))
+        attributes = dict(node.get("attributes", {}))
+        halves = attributes.pop("type", "f32") == "f16" if op in ("embedding", "sinusoidal_positions") else self.reads_halves(node)
+        results = OPERATORS[op](**inputs, **attributes)
         results = results if isinstance(results, tuple) else (results,)
         for name, result in zip(outputs, results, strict=True):
-            self.values[name] = np.asarray(result)
+            self.store(name, np.asarray(result), op, halves)
+
+    def store(self, name: str, value: Array, op: str, halves: bool) -> None:
+        """Takes a result of an operator, rounded if it is f16."""
+        if halves and value.dtype.kind == "f":
+            self.halves.add(name)
+            value = value.astype(np.float16).astype(np.float64)
+        self.values[name] = value
+
+    def is_half(self, name: str) -> bool:
+        return name in self.halves or self.input_type(name) == "f16"
+
+    def reads_halves(self, node: dict) -> bool:
+        """All activations that the node reads are f16."""
+        activations = [name for role, name in node["inputs"].items() if role in ACTIVATION_ROLES]
+        return bool(activations) and all(self.is_half(name) for name in activations)
 
     def write_cache(self, node: dict) -> None:
         """Changes the cache, whatever name a node reads it by; a name among the outputs is one more of these."""
@@ -418,7 +440,7 @@ class Graph:
         value, type_name = self.value(name), self.input_type(name)
         if type_name == "q8_0":
             return Tensor("U8", self.bytes[self.aliases.get(name, name)])
-        if type_name == "f16":
+        if self.is_half(name):
             return Tensor("F16", value.astype(np.float16))
         dtype = "BOOL" if value.dtype == bool else "I32" if value.dtype.kind == "i" else "F64"
         return Tensor(dtype, value.astype(tensor_files.DTYPES[dtype]))
@@ -464,10 +486,13 @@ class Bounds(NamedTuple):
 
 # Where a kv_write rounds computed values, a last bit of float32 decides between two neighbours now and then.
 ROUNDED_CACHE_BOUNDS = {"f16": Bounds(1e-6, 2e-3), "q8_0": Bounds(2e-4, 2e-2)}
+# The same of results in f16, which fused operators round once where others round twice.
+ROUNDED_RESULT_BOUNDS = Bounds(1e-6, 1e-2)
 
 
-def bounds_by_name(description: dict) -> dict[str, Bounds]:
-    """The bounds of each result and written cache: wider from where computed values were rounded into a cache.
+def bounds_by_name(description: dict, halves: set[str]) -> dict[str, Bounds]:
+    """The bounds of each result and written cache: wider from where computed values were rounded, into a cache or into a
+    result that is one of `halves`.
 
     An input that is written rounds to the same bits everywhere, if no scale's last bit decides over one of its values.
     """
@@ -482,7 +507,7 @@ def bounds_by_name(description: dict) -> dict[str, Bounds]:
                 widest = max(widest, ROUNDED_CACHE_BOUNDS.get(inputs[names["cache"]]["type"], Bounds()))
             bounds[names["cache"]] = widest
             aliases.update({name: names["cache"] for name in node["outputs"]})
-        bounds.update({name: widest for name in node["outputs"]})
+        bounds.update({name: max(widest, ROUNDED_RESULT_BOUNDS) if name in halves else widest for name in node["outputs"]})
     return bounds
 
 

@@ -14,7 +14,8 @@ deviation 1 / sqrt(K), quantised ones any bits under sane scales. Rows beyond `l
 
 A graph is evaluated while it grows, and given up (the next attempt of the same case begins) where a value passes 1e3,
 where its tensors pass 200,000 elements in all, or where float32 would not do: every value is disturbed by a few
-units in float32's last place, and the outputs must move by less than a third of what the comparison tolerates. argmax
+units in float32's last place (of results in f16, by half a unit of theirs), and the outputs must move by less than a third
+of what the comparison tolerates. argmax
 and top_k read inputs only, and what a kv_write rounds to q8_0 straight from an input has no halves.
 """
 import json
@@ -29,6 +30,7 @@ import tensor_files
 from graph_builder import GraphBuilder, Unfit
 
 DISTURBANCE = 2.0 ** -22
+DISTURBANCE_OF_HALVES = 2.0 ** -12
 N_DISTURBANCES = 3  # each with other signs
 # What these give are values that they got: nothing is rounded.
 EXACT_OPERATORS = ("concat", "embedding", "max", "neg", "pad", "relu", "reshape", "slice", "top_k", "transpose")
@@ -41,16 +43,15 @@ class DisturbedGraph(oracle.Graph):
         super().__init__()
         self.rng = rng
 
-    def disturb(self, name: str) -> None:
+    def disturb(self, name: str, amount: float = DISTURBANCE) -> None:
         value = self.values[name]
         if value.dtype.kind == "f":
-            self.values[name] = value * (1 + DISTURBANCE * self.rng.choice([-1, 1], value.shape))
+            self.values[name] = value * (1 + amount * self.rng.choice([-1, 1], value.shape))
 
-    def run(self, node: dict) -> None:
-        super().run(node)
-        if node["op"] not in EXACT_OPERATORS:
-            for name in node["outputs"]:
-                self.disturb(name)
+    def store(self, name: str, value: np.ndarray, op: str, halves: bool) -> None:
+        super().store(name, value, op, halves)
+        if op not in EXACT_OPERATORS:
+            self.disturb(name, DISTURBANCE_OF_HALVES if halves else DISTURBANCE)
 
 
 def check_conditioning(builder: GraphBuilder) -> None:
@@ -62,24 +63,25 @@ def check_conditioning(builder: GraphBuilder) -> None:
     disturbed = DisturbedGraph(builder.rng)
     for name, entry in description["inputs"].items():
         disturbed.add_input(name, entry["type"], entry["shape"], builder.tensors[name])
-        if name not in builder.exact:
+        if name not in builder.exact and entry["type"] != "f16":
             disturbed.disturb(name)
     with np.errstate(all="ignore"):
         for node in description["nodes"]:
             disturbed.run(node)
-    bounds = oracle.bounds_by_name(description)
+    bounds = oracle.bounds_by_name(description, builder.graph.halves)
     for name in description["outputs"]:
         nmse, relative = bounds.get(name, oracle.Bounds())
-        reason = oracle.difference(builder.value(name), disturbed.value(name), oracle.Bounds(nmse / 9, relative / 3))
+        part = 3 if name in builder.graph.halves else 9
+        reason = oracle.difference(builder.value(name), disturbed.value(name), oracle.Bounds(nmse / part, relative / 3))
         if reason is not None:
             raise Unfit(f"{name} is sensitive: {reason}")
 
 
-def build_case(seed: int, number: int) -> GraphBuilder:
+def build_case(seed: int, number: int, halves: bool) -> GraphBuilder:
     """The case's first attempt that is fit."""
     attempt = 0
     while True:
-        builder = GraphBuilder(np.random.default_rng([seed, number, attempt]))
+        builder = GraphBuilder(np.random.default_rng([seed, number, attempt]), halves)
         try:
             for _ in range(int(builder.rng.integers(1, 9))):
                 if len(builder.description["nodes"]) < 8:
@@ -92,9 +94,10 @@ def build_case(seed: int, number: int) -> GraphBuilder:
             attempt += 1
 
 
-def write_cases(seed: int, n_cases: int, folder: str) -> None:
+def write_cases(seed: int, n_cases: int, folder: str, halves: bool = False) -> None:
+    """With `halves` most activations are f16."""
     for number in range(n_cases):
-        builder = build_case(seed, number)
+        builder = build_case(seed, number, halves)
         case = os.path.join(folder, f"{seed}-{number:04}")
         os.makedirs(case, exist_ok=True)
         with open(os.path.join(case, "graph.json"), "w", encoding="utf-8") as file:

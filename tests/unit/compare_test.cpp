@@ -53,6 +53,19 @@ TEST(CompareTest, NanAndInfinityMustBeWhereTheyBelong) {
   EXPECT_NE(judge({1, -kInfinity}, {1, kInfinity}, kBound), "");
 }
 
+/// One half of the poison is a NaN: left alone where a NaN is expected, it was still not written.
+TEST(CompareTest, UntouchedHalvesAreRejected) {
+  const std::uint16_t nan = graph::float_to_half(kNan), one = graph::float_to_half(1);
+  const std::vector<std::byte> before = poison_bytes(8);
+  const std::vector<std::uint16_t> expected = {one, nan, nan, one};
+  EXPECT_EQ(find_difference({Type::kF16, before, bytes_of(expected), bytes_of(expected)}, kBound), "");
+  for (std::size_t i = 0; i < 4; ++i) {
+    std::vector<std::byte> found = bytes_of(expected);
+    std::memcpy(found.data() + 2 * i, before.data() + 2 * i, 2);
+    EXPECT_NE(find_difference({Type::kF16, before, found, bytes_of(expected)}, kBound), "") << i;
+  }
+}
+
 TEST(CompareTest, UntouchedOutputsAreRejected) {
   std::vector<std::byte> found = bytes_of(std::vector<float>{1, 2, 3});
   std::memcpy(found.data() + 4, &kPoison, 4);

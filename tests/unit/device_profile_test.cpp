@@ -34,6 +34,7 @@ DeviceCaps generous() {
   caps.max_grid = {1u << 31, 70000, 65535};
   caps.min_subgroup_size = caps.max_subgroup_size = 8;
   caps.subgroup_shuffle = true;
+  caps.storage16 = true;
   caps.timestamp_bits = 36;
   caps.bytes_per_s = 3e9;
   return caps;
@@ -56,6 +57,7 @@ TEST(ClampCapsTest, TheBaselineLeavesTheBaseline) {
   EXPECT_EQ(caps.max_push_bytes, 128u);
   EXPECT_EQ(caps.max_grid, (std::array<std::uint32_t, 3>{65535, 65535, 65535}));
   EXPECT_FALSE(caps.subgroup_shuffle);
+  EXPECT_FALSE(caps.storage16);
   EXPECT_EQ(caps.timestamp_bits, 0u);
   EXPECT_LE(caps.min_subgroup_size, 8u);
   EXPECT_GE(caps.max_subgroup_size, 8u);
@@ -91,6 +93,7 @@ TEST(ClampCapsTest, NothingIsWonByPretending) {
   EXPECT_EQ(caps.max_grid, weak.max_grid);
   EXPECT_EQ(caps.max_loop_iterations, 65535u) << "no limit must not lift one";
   EXPECT_FALSE(caps.subgroup_shuffle);
+  EXPECT_FALSE(caps.storage16);
   EXPECT_EQ(caps.type, DeviceType::kCpu) << "but the type is the profile's";
 }
 
@@ -116,10 +119,12 @@ TEST(ClampCapsTest, WhoDoesTheWorkIsStillPredicted) {
 
 TEST(DeviceProfileTest, FeaturesAreRead) {
   std::string text = profile_text("baseline");
-  text.replace(text.find("[]"), 2, "[\"subgroup_shuffle\", \"timestamps\"]");
+  text.replace(text.find("[]"), 2, "[\"subgroup_shuffle\", \"storage16\", \"timestamps\"]");
   const Result<DeviceProfile> profile = DeviceProfile::parse(text, "p");
   ASSERT_TRUE(profile.ok()) << profile.status().message();
   EXPECT_TRUE(profile->internal().subgroup_shuffle);
+  EXPECT_TRUE(profile->internal().storage16);
+  EXPECT_TRUE(clamp_caps(generous(), profile->internal()).storage16);
   EXPECT_EQ(profile->internal().timestamp_bits, 64u);
 }
 

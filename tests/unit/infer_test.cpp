@@ -21,6 +21,7 @@ class Builder {
  public:
   OpCase c;
   TensorId f32(const Shape& shape) { return c.graph.add_tensor("x", StorageKind::kInput, Type::kF32, shape); }
+  TensorId f16(const Shape& shape) { return c.graph.add_tensor("h", StorageKind::kInput, Type::kF16, shape); }
   TensorId i32(const Shape& shape) { return c.graph.add_tensor("n", StorageKind::kInput, Type::kI32, shape); }
   TensorId weight(Type type, std::int64_t rows, std::int64_t columns) { return c.weight("w", type, rows, columns, {}); }
   TensorId cache(Type type, const Shape& shape) { return c.cache("cache", type, shape, {}); }
@@ -88,12 +89,60 @@ INSTANTIATE_TEST_SUITE_P(
                       Layout{"Rope", [](Builder& b) { b.add(Op::rope, {b.c.graph.transpose(b.f32({1, 2, 8, 4}), {0, 1, 3, 2}), b.i32({4})}); }}),
     [](const ::testing::TestParamInfo<Layout>& each) { return std::string(each.param.name); });
 
+/// A node of an f16 graph: the type of its first output, and the operators that were added before it to read what it reads.
+struct Halves {
+  const char* name;
+  Type type;
+  std::vector<Op> before;
+  void (*build)(Builder&);
+};
+void PrintTo(const Halves& halves, std::ostream* out) { *out << halves.name; }
+
+class HalvesTest : public ::testing::TestWithParam<Halves> {};
+
+TEST_P(HalvesTest, TypesFollowTheActivations) {
+  Builder builder;
+  GetParam().build(builder);
+  const Graph& graph = builder.c.graph;
+  ASSERT_TRUE(graph.status().ok()) << graph.status().message();
+  std::vector<Op> before;
+  for (const Node& node : graph.nodes()) before.push_back(node.op);
+  before.pop_back();
+  EXPECT_EQ(before, GetParam().before);
+  EXPECT_EQ(graph.tensor(graph.last_outputs().front()).type, GetParam().type);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Operators, HalvesTest,
+    ::testing::Values(
+        Halves{"Add", Type::kF16, {}, [](Builder& b) { b.add(Op::add, {b.f16({2, 3}), b.f16({3})}); }},
+        Halves{"AddToF32", Type::kF32, {Op::widen}, [](Builder& b) { b.add(Op::add, {b.f16({2, 3}), b.f32({3})}); }},
+        Halves{"AddOfAView", Type::kF32, {Op::widen}, [](Builder& b) { b.add(Op::add, {b.f32({3, 2}), b.c.graph.transpose(b.f16({2, 3}), {1, 0})}); }},
+        Halves{"Concat", Type::kF32, {Op::widen, Op::widen}, [](Builder& b) { b.add(Op::concat, {b.f16({2}), b.f32({3}), b.f16({4})}, ConcatAttributes{0}); }},
+        Halves{"Argmax", Type::kI32, {}, [](Builder& b) { b.add(Op::argmax, {b.f16({2, 3})}); }},
+        Halves{"TopK", Type::kF16, {}, [](Builder& b) { b.add(Op::top_k, {b.f16({2, 3})}, TopKAttributes{1}); }},
+        Halves{"Linear", Type::kF16, {}, [](Builder& b) { b.add(Op::linear, {b.f16({2, 32}), b.weight(Type::kF16, 3, 32), b.f16({2, 3}), b.f32({3})}); }},
+        Halves{"LinearBias", Type::kF32, {Op::widen}, [](Builder& b) { b.add(Op::linear, {b.f32({2, 32}), b.weight(Type::kF16, 3, 32), kNone, b.f16({3})}); }},
+        Halves{"LinearResidual", Type::kF32, {Op::widen}, [](Builder& b) { b.add(Op::linear, {b.f16({2, 32}), b.weight(Type::kQ8_0, 3, 32), b.f32({2, 3})}); }},
+        Halves{"RmsNormWeight", Type::kF16, {Op::widen}, [](Builder& b) { b.add(Op::rms_norm, {b.f16({2, 3}), b.f16({3})}); }},
+        Halves{"SoftmaxMask", Type::kF16, {Op::widen}, [](Builder& b) { b.add(Op::softmax, {b.f16({2, 3}), b.f16({3})}); }},
+        Halves{"Embedding", Type::kF16, {}, [](Builder& b) { b.add(Op::embedding, {b.i32({2}), b.weight(Type::kQ8_0, 3, 32)}, EmbeddingAttributes{Type::kF16}); }},
+        Halves{"EmbeddingOfF16Weight", Type::kF32, {}, [](Builder& b) { b.add(Op::embedding, {b.i32({2}), b.weight(Type::kF16, 3, 32)}); }},
+        Halves{"EmbeddingOfActivation", Type::kF16, {}, [](Builder& b) { b.add(Op::embedding, {b.i32({2}), b.f16({3, 5})}); }},
+        Halves{"Attention", Type::kF16, {}, [](Builder& b) { b.add(Op::attention, {b.f16({1, 2, 3, 8}), b.f32({1, 2, 9, 8}), b.f32({1, 2, 9, 8})}); }},
+        Halves{"AttentionKeys", Type::kF32, {}, [](Builder& b) { b.add(Op::attention, {b.f32({1, 2, 3, 8}), b.f16({1, 2, 9, 8}), b.f16({1, 2, 9, 8})}); }},
+        Halves{"AttentionOddKeys", Type::kF32, {Op::pad, Op::pad}, [](Builder& b) { b.add(Op::attention, {b.f32({1, 2, 3, 7}), b.f16({1, 2, 9, 7}), b.f16({1, 2, 9, 7})}); }},
+        Halves{"AttentionOddOffset", Type::kF32, {Op::copy}, [](Builder& b) { b.add(Op::attention, {b.f32({1, 2, 3, 8}), b.c.graph.slice(b.f16({1, 2, 9, 10}), 3, 1, 9), b.f16({1, 2, 9, 8})}); }},
+        Halves{"AttentionTurnedKeys", Type::kF32, {Op::copy}, [](Builder& b) { b.add(Op::attention, {b.f32({1, 2, 3, 8}), b.c.graph.transpose(b.f16({1, 2, 8, 9}), {0, 1, 3, 2}), b.f16({1, 2, 9, 8})}); }},
+        Halves{"Sinusoidal", Type::kF16, {}, [](Builder& b) { b.add(Op::sinusoidal_positions, {b.i32({2})}, SinusoidAttributes{4, 10000, SinusoidLayout::kSplit, Type::kF16}); }}),
+    [](const ::testing::TestParamInfo<Halves>& each) { return std::string(each.param.name); });
+
 INSTANTIATE_TEST_SUITE_P(
     Add, InferTest,
     ::testing::Values(Refused{"[add] has 1 inputs but takes 2", [](Builder& b) { b.add(Op::add, {b.f32({2})}); }},
                       Refused{"[add] b is missing", [](Builder& b) { b.add(Op::add, {b.f32({2}), kNone}); }},
-                      Refused{"[add] a is i32 but must be f32", [](Builder& b) { b.add(Op::add, {b.i32({2}), b.f32({2})}); }},
-                      Refused{"[add] a is f16 but must be f32", [](Builder& b) { b.add(Op::add, {b.c.graph.add_tensor("h", StorageKind::kInput, Type::kF16, {2}), b.f32({2})}); }},
+                      Refused{"[add] a is i32 but must be f32 or f16", [](Builder& b) { b.add(Op::add, {b.i32({2}), b.f32({2})}); }},
+                      Refused{"[add] a is bf16 but must be f32 or f16", [](Builder& b) { b.add(Op::add, {b.weight(Type::kBF16, 2, 2), b.f32({2})}); }},
                       Refused{"[add] b is () but must have 1 to 4 dimensions", [](Builder& b) { b.add(Op::add, {b.f32({2}), b.f32({})}); }},
                       Refused{"[add] a is (2, 3) and b is (2, 2), which do not broadcast", [](Builder& b) { b.add(Op::add, {b.f32({2, 3}), b.f32({2, 2})}); }},
                       Refused{"[add] a is (3, 2) and b is (3), which do not broadcast", [](Builder& b) { b.add(Op::add, {b.f32({3, 2}), b.f32({3})}); }}));
@@ -124,12 +173,13 @@ INSTANTIATE_TEST_SUITE_P(
                       Refused{"[embedding] weight is i32, which is not a weight type", [](Builder& b) { b.add(Op::embedding, {b.i32({2}), b.i32({3, 32})}); }},
                       Refused{"[embedding] weight is (3) but must be (V, D)", [](Builder& b) { b.add(Op::embedding, {b.i32({2}), b.f32({3})}); }},
                       Refused{"[embedding] weight is (3, 96) of type q6_K, whose rows come in blocks of 256", [](Builder& b) { b.add(Op::embedding, {b.i32({2}), b.weight(Type::kQ6_K, 3, 96)}); }},
-                      Refused{"[embedding] a weight that is computed must be f32", [](Builder& b) { b.add(Op::embedding, {b.i32({2}), b.c.graph.add_tensor("h", StorageKind::kInput, Type::kF16, {3, 32})}); }},
+                      Refused{"[embedding] weight is bf16 but must be f32 or f16", [](Builder& b) { b.add(Op::embedding, {b.i32({2}), b.c.graph.add_tensor("h", StorageKind::kInput, Type::kBF16, {3, 32})}); }},
+                      Refused{"[embedding] type is f16, but the rows of an activation stay f32", [](Builder& b) { b.add(Op::embedding, {b.i32({2}), b.f32({3, 32})}, EmbeddingAttributes{Type::kF16}); }},
                       Refused{"[embedding] weight (32, 3) has rows that are not evenly spaced", [](Builder& b) { b.add(Op::embedding, {b.i32({2}), b.turned({3, 32})}); }}));
 
 INSTANTIATE_TEST_SUITE_P(
     RowsAndReductions, InferTest,
-    ::testing::Values(Refused{"[rms_norm] input is i32 but must be f32", [](Builder& b) { b.add(Op::rms_norm, {b.i32({2, 3})}); }},
+    ::testing::Values(Refused{"[rms_norm] input is i32 but must be f32 or f16", [](Builder& b) { b.add(Op::rms_norm, {b.i32({2, 3})}); }},
                       Refused{"[rms_norm] weight is (4) but must be (3)", [](Builder& b) { b.add(Op::rms_norm, {b.f32({2, 3}), b.f32({4})}); }},
                       Refused{"[rms_norm] weight is (1, 3) but must have 1 to 1 dimensions", [](Builder& b) { b.add(Op::rms_norm, {b.f32({2, 3}), b.f32({1, 3})}); }},
                       Refused{"[glu] up is (2, 4) but must be (2, 3)", [](Builder& b) { b.add(Op::glu, {b.f32({2, 3}), b.f32({2, 4})}); }},
@@ -138,7 +188,7 @@ INSTANTIATE_TEST_SUITE_P(
 INSTANTIATE_TEST_SUITE_P(
     UnaryAndNorms, InferTest,
     ::testing::Values(Refused{"[gelu] has 2 inputs but takes 1", [](Builder& b) { b.add(Op::gelu, {b.f32({2}), b.f32({2})}); }},
-                      Refused{"[exp] input is i32 but must be f32", [](Builder& b) { b.add(Op::exp, {b.i32({2})}); }},
+                      Refused{"[exp] input is i32 but must be f32 or f16", [](Builder& b) { b.add(Op::exp, {b.i32({2})}); }},
                       Refused{"[div] a is (2, 3) and b is (2, 2), which do not broadcast", [](Builder& b) { b.add(Op::div, {b.f32({2, 3}), b.f32({2, 2})}); }},
                       Refused{"[softmax] axis is 2 but input is (2, 3)", [](Builder& b) { b.add(Op::softmax, {b.f32({2, 3})}, SoftmaxAttributes{2}); }},
                       Refused{"[softmax] axis is -3 but input is (2, 3)", [](Builder& b) { b.add(Op::softmax, {b.f32({2, 3})}, SoftmaxAttributes{-3}); }},
@@ -173,7 +223,8 @@ INSTANTIATE_TEST_SUITE_P(
                       Refused{"[concat] input 1 is missing", [](Builder& b) { b.add(Op::concat, {b.f32({2, 3}), kNone}, ConcatAttributes{1}); }},
                       Refused{"[pad] before is -1 and after 0 at dimension 0, but they must be from 0 to 1073741823", [](Builder& b) { b.add(Op::pad, {b.f32({2})}, PadAttributes{{-1}}); }},
                       Refused{"[pad] dimension 1 is to be padded, but input is (2)", [](Builder& b) { b.add(Op::pad, {b.f32({2})}, PadAttributes{{0, 1}}); }},
-                      Refused{"[copy] input is i32 but must be f32", [](Builder& b) { b.add(Op::copy, {b.i32({2})}); }},
+                      Refused{"[widen] input is f32 but must be f16", [](Builder& b) { b.add(Op::widen, {b.f32({2})}); }},
+                      Refused{"[copy] input is i32 but must be f32 or f16", [](Builder& b) { b.add(Op::copy, {b.i32({2})}); }},
                       Refused{"[slice] x (2, 3): step -1 of axis 1 must be at least 1", [](Builder& b) { b.c.graph.slice(b.f32({2, 3}), std::array{SliceRange{0, 2}, SliceRange{2, 0, -1}}); }},
                       Refused{"[slice] x (2, 3): [2, 1) of axis 1 is empty", [](Builder& b) { b.c.graph.slice(b.f32({2, 3}), std::array{SliceRange{0, 2}, SliceRange{2, 1}}); }},
                       Refused{"[slice] x (2, 3) has 2 dimensions but 1 ranges are given", [](Builder& b) { b.c.graph.slice(b.f32({2, 3}), std::array{SliceRange{0, 2}}); }},
@@ -245,11 +296,7 @@ INSTANTIATE_TEST_SUITE_P(
         Refused{"[attention] value is (1, 2, 7, 8) but must be (1, 2, 9, 8)", [](Builder& b) { b.add(Op::attention, {b.f32({1, 2, 3, 8}), b.f32({1, 2, 9, 8}), b.f32({1, 2, 7, 8})}); }},
         Refused{"[attention] query has 3 heads, which 2 KV heads do not divide", [](Builder& b) { b.add(Op::attention, {b.f32({1, 3, 3, 8}), b.f32({1, 2, 9, 8}), b.f32({1, 2, 9, 8})}); }},
         Refused{"[attention] lengths is (2) but must be (1)", [](Builder& b) { b.add(Op::attention, {b.f32({1, 2, 3, 8}), b.f32({1, 2, 9, 8}), b.f32({1, 2, 9, 8}), kNone, b.i32({2})}); }},
-        Refused{"[attention] query_offset is f32 but must be i32", [](Builder& b) { b.add(Op::attention, {b.f32({1, 2, 3, 8}), b.f32({1, 2, 9, 8}), b.f32({1, 2, 9, 8}), b.f32({1})}); }},
-        Refused{"[attention] key is f16 with rows that are not whole words", [](Builder& b) {
-                  const TensorId halves = b.c.graph.add_tensor("h", StorageKind::kInput, Type::kF16, {1, 2, 9, 7});
-                  b.add(Op::attention, {b.f32({1, 2, 3, 7}), halves, halves});
-                }}));
+        Refused{"[attention] query_offset is f32 but must be i32", [](Builder& b) { b.add(Op::attention, {b.f32({1, 2, 3, 8}), b.f32({1, 2, 9, 8}), b.f32({1, 2, 9, 8}), b.f32({1})}); }}));
 
 INSTANTIATE_TEST_SUITE_P(
     Steps, InferTest,

@@ -54,6 +54,30 @@ TEST(LoweringTest, AForcedKernelThatTheDeviceCantRunIsRefused) {
   EXPECT_NE(refusal(linear_case(), caps, options).find("subgroups of one size"), std::string::npos);
 }
 
+TEST(LoweringTest, ActivationsInF16NeedTheDevice) {
+  OpCase c;
+  c.output(c.graph.add(Op::linear, {c.activation("input", Type::kF16, {3, 32}, std::vector<float>(96)), c.weight("weight", Type::kF32, 7, 32, {})}));
+  DeviceCaps caps = caps_of(runtime::DeviceType::kCpu);
+  caps.name = "device";
+  EXPECT_EQ(refusal(c, caps, {}), "[linear] activations in f16 need 16-bit storage (storageBuffer16BitAccess), which device device does not have");
+  caps.storage16 = true;
+  LoweringOptions options;
+  Graph graph = c.graph;
+  const Result<Lowered> lowered = lower(graph, caps, options);
+  ASSERT_TRUE(lowered.ok()) << lowered.status().message();
+  EXPECT_EQ(lowered->program.dispatches.at(0).label, "linear vector f32");
+  EXPECT_EQ(lowered->program.kernels.at(0).shader, runtime::Shader::linear_vector_f16);
+  options.forced_kernels["linear"] = "wide";
+  EXPECT_NE(refusal(c, caps, options).find("kernel 'wide' needs activations in f32"), std::string::npos) << refusal(c, caps, options);
+}
+
+/// Widening reads words, which any device can.
+TEST(LoweringTest, WhatIsWidenedNeedsNothing) {
+  OpCase c;
+  c.output(c.graph.add(Op::add, {c.activation("a", Type::kF16, {3}, std::vector<float>(3)), c.f32("b", {3}, std::vector<float>(3))}));
+  EXPECT_EQ(refusal(c, {}, {}), "");
+}
+
 TEST(LoweringTest, UnknownKernelsAndOperatorsAreRefused) {
   LoweringOptions options;
   options.forced_kernels["linear"] = "fastest";

@@ -31,6 +31,13 @@ float large_scale(std::string_view op) {
   return 1e6f;
 }
 
+/// The same of f16, whose results must stay below 65,504.
+float large_half_scale(std::string_view op) {
+  if (op == "linear" || op == "linear_glu" || op == "patch_embed") return 0.05f;  // the weights are large
+  if (op == "matmul" || op == "mul" || op == "div" || op == "sum" || op == "glu") return 50;
+  return std::min(large_scale(op), 3e4f);
+}
+
 /// Operators on (B, ...) whose sequences are counted by the first axis of their first input.
 bool counts_sequences(std::string_view op) {
   return op == "attention" || op == "rope" || op == "kv_write" || op == "rope_kv_write" || op == "step_begin" || op == "step_end" || op == "sample";
@@ -124,7 +131,8 @@ class Builder {
   std::vector<float> numbers(const CaseInput& input, const Shape& shape, std::size_t index) const {
     const auto n = static_cast<std::size_t>(shape.n_elements());
     const bool scaled = input.role == InputRole::kActivation || input.role == InputRole::kKeys;
-    const float scale = input.scale * (values_ == Values::kLarge && scaled ? large_scale(text_.op) : 1);
+    const float large = has_f16_activations(text_) ? large_half_scale(text_.op) : large_scale(text_.op);
+    const float scale = input.scale * (values_ == Values::kLarge && scaled ? large : 1);
     if (values_ == Values::kInteger) return integer_values(n, seed_of(index), 4);
     std::vector<float> made = random_values(n, seed_of(index), scale);
     if (input.role == InputRole::kConstant) {  // factors that divide
@@ -167,7 +175,7 @@ class Builder {
     return made;
   }
 
-  /// f32 of any layout; elements of the storage that are not the tensor's are NaN.
+  /// f32 or f16 of any layout; elements of the storage that are not the tensor's are NaN.
   TensorId place(const CaseInput& input, const std::vector<float>& values) {
     graph::Graph& g = case_.graph;
     const int rank = input.shape.rank;
@@ -177,7 +185,7 @@ class Builder {
       if (input.layout == Layout::kTransposed && rank > 1) std::swap(axes[static_cast<std::size_t>(rank - 1)], axes[static_cast<std::size_t>(rank - 2)]);
       Shape stored = input.shape;
       for (int axis = 0; axis < rank; ++axis) stored[axis] = input.shape[axes[static_cast<std::size_t>(axis)]];
-      const TensorId memory = case_.f32(input.name, stored, std::vector<float>(values.size(), kNotANumber));
+      const TensorId memory = case_.activation(input.name, input.type, stored, std::vector<float>(values.size(), kNotANumber));
       return fill(g.transpose(memory, axes), values);  // both permutations are their own inverses
     }
     if (input.layout == Layout::kSliced || input.layout == Layout::kStepped) {
@@ -188,10 +196,10 @@ class Builder {
         stored[axis] = step * input.shape[axis] + 3;
         ranges.push_back({1, 1 + step * input.shape[axis], step});
       }
-      const TensorId memory = case_.f32(input.name, stored, std::vector<float>(static_cast<std::size_t>(stored.n_elements()), kNotANumber));
+      const TensorId memory = case_.activation(input.name, input.type, stored, std::vector<float>(static_cast<std::size_t>(stored.n_elements()), kNotANumber));
       return fill(g.slice(memory, ranges), values);
     }
-    return case_.f32(input.name, input.shape, values);
+    return case_.activation(input.name, input.type, input.shape, values);
   }
 
   /// Puts `values` where the elements of a view are.
@@ -203,14 +211,17 @@ class Builder {
   /// All joined inputs as views of one tensor (B, T, heads, D).
   Status make_joined() {
     Shape all;
+    Type type = Type::kF32;
     for (const CaseInput& input : text_.inputs) {
       if (input.layout != Layout::kJoined) continue;
+      if (all.rank != 0 && input.type != type) return refuse(fmt::format("'{}' is {}, but what is joined has one type", input.name, graph::type_name(input.type)));
+      type = input.type;
       if (input.shape.rank != 4) return refuse(fmt::format("'{}' is {} but joined ones are (B, heads, T, D)", input.name, to_string(input.shape)));
       const Shape own = {input.shape[0], input.shape[2], (all.rank == 0 ? 0 : all[2]) + input.shape[1], input.shape[3]};
       if (all.rank != 0 && (own[0] != all[0] || own[1] != all[1] || own[3] != all[3])) return refuse(fmt::format("'{}' is {}, which can't be joined with those before", input.name, to_string(input.shape)));
       all = own;
     }
-    if (all.rank != 0) joined_ = case_.f32("joined", all, std::vector<float>(static_cast<std::size_t>(all.n_elements()), kNotANumber));
+    if (all.rank != 0) joined_ = case_.activation("joined", type, all, std::vector<float>(static_cast<std::size_t>(all.n_elements()), kNotANumber));
     return {};
   }
   TensorId take_joined(const CaseInput& input, const std::vector<float>& values) {
@@ -245,12 +256,12 @@ class Builder {
 
   /// Whether an input of this role and type can lie so.
   static bool can_lie(const CaseInput& input) {
-    const bool f32 = input.type == Type::kF32;
+    const bool number = input.type == Type::kF32 || input.type == Type::kF16;
     switch (input.role) {
-      case InputRole::kActivation: return f32;
-      case InputRole::kParameter: return f32 && input.layout != Layout::kJoined;
-      case InputRole::kMask: return input.layout == Layout::kDense || (f32 && input.layout != Layout::kJoined);
-      case InputRole::kKeys: return input.shape.rank == 4 && (input.layout == Layout::kDense || (f32 && input.layout != Layout::kJoined));
+      case InputRole::kActivation: return number;
+      case InputRole::kParameter: return number && input.layout != Layout::kJoined;
+      case InputRole::kMask: return input.layout == Layout::kDense || (number && input.layout != Layout::kJoined);
+      case InputRole::kKeys: return input.shape.rank == 4 && (input.layout == Layout::kDense || (number && input.layout != Layout::kJoined));
       case InputRole::kMatrix: return input.layout == Layout::kDense || input.layout == Layout::kSliced;
       case InputRole::kCache: return input.shape.rank == 4 && input.layout == Layout::kDense;
       default: return input.layout == Layout::kDense;

@@ -203,6 +203,16 @@ class Parser {
 
 Result<CaseText> parse_case(std::string_view text) { return Parser(text).parse(); }
 
+bool has_f16_activations(const CaseText& text) {
+  if (text.op == "widen") return false;  // reads them only
+  const auto is_f16 = [](const CaseInput& input) {
+    const bool computed = input.role == graph::InputRole::kActivation || (input.role == graph::InputRole::kKeys && input.layout != Layout::kDense);
+    return computed && input.type == graph::Type::kF16;
+  };
+  const auto makes_f16 = [](const auto& attribute) { return attribute.first == "type" && attribute.second == graph::AttributeValue("f16"); };
+  return std::any_of(text.inputs.begin(), text.inputs.end(), is_f16) || std::any_of(text.attributes.begin(), text.attributes.end(), makes_f16);
+}
+
 const char* values_name(Values values) {
   switch (values) {
     case Values::kInteger: return "integer";

@@ -56,6 +56,9 @@ struct CaseText {
   std::map<std::string, double> state;
 };
 
+/// An activation is f16, which takes a device with 16-bit storage.
+bool has_f16_activations(const CaseText& text);
+
 /// Errors: kInvalidArgument, quoting the term that can't be understood.
 Result<CaseText> parse_case(std::string_view text);
 

@@ -31,6 +31,7 @@ struct CheckRun {
   std::string op, kernel, text;
   Values values{};
   std::size_t special = 0;  ///< the input with the NaN or infinity
+  bool f16_activations = false;
   double bound = 0;         ///< largest normalised mean squared error; 0: equal
 };
 
@@ -56,6 +57,7 @@ struct CheckReport {
   std::vector<CheckResult> results;
   std::vector<UnsupportedKernel> unsupported;
   std::size_t n_passed = 0, n_failed = 0;
+  std::size_t n_left_out = 0;   ///< runs of the table with activations in f16, on a device without 16-bit storage
   Status ended;                 ///< why the check ended before its last run, as by a lost device; its result is the last one
   std::size_t n_pipelines = 0;  ///< that the device had to make
 };

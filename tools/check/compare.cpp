@@ -19,13 +19,7 @@ T element(std::span<const std::byte> bytes, std::size_t index) {
   return value;
 }
 
-float float_element(graph::Type type, std::span<const std::byte> bytes, std::size_t index) {
-  return type == graph::Type::kF16 ? graph::half_to_float(element<std::uint16_t>(bytes, index)) : element<float>(bytes, index);
-}
-
 bool same_value(float found, float expected) { return found == expected || (std::isnan(found) && std::isnan(expected)); }
-
-bool is_poison(std::span<const std::byte> bits) { return bits.size() == sizeof kPoison && std::memcmp(bits.data(), &kPoison, sizeof kPoison) == 0; }
 
 /// The error of what changes, and the first element that no tolerance allows.
 std::string find_float_difference(const Judged& judged, std::size_t element_bytes, Tolerance tolerance, double& error) {
@@ -38,7 +32,7 @@ std::string find_float_difference(const Judged& judged, std::size_t element_byte
       if (equal(bits(judged.found), bits(judged.before))) continue;
       return fmt::format("element {} is {} but must be left as it was, {}", i, f, float_element(judged.type, judged.before, i));
     }
-    if (equal(bits(judged.found), bits(judged.before)) && (!same_value(f, e) || is_poison(bits(judged.found)))) return fmt::format("element {} was not written (expected {})", i, e);
+    if (equal(bits(judged.found), bits(judged.before)) && (!same_value(f, e) || is_poison(judged.type, judged.found, i))) return fmt::format("element {} was not written (expected {})", i, e);
     if (tolerance.nmse == 0 || !std::isfinite(e) || !std::isfinite(f)) {
       if (!same_value(f, e)) return fmt::format("element {} is {} but must be {}", i, f, e);
       continue;
@@ -56,6 +50,15 @@ std::string find_float_difference(const Judged& judged, std::size_t element_byte
 }
 
 }  // namespace
+
+float float_element(graph::Type type, std::span<const std::byte> bytes, std::size_t index) {
+  return type == graph::Type::kF16 ? graph::half_to_float(element<std::uint16_t>(bytes, index)) : element<float>(bytes, index);
+}
+
+bool is_poison(graph::Type type, std::span<const std::byte> bytes, std::size_t index) {
+  if (type != graph::Type::kF16) return element<std::uint32_t>(bytes, index) == kPoison;
+  return element<std::uint16_t>(bytes, index) == static_cast<std::uint16_t>(kPoison >> 16 * (index % 2));
+}
 
 std::vector<std::byte> poison_bytes(std::size_t size_bytes) {
   std::vector<std::byte> bytes(size_bytes);

@@ -14,6 +14,12 @@ namespace rondo::check {
 /// Fills memory that a kernel has yet to write or must leave alone: a NaN, and an id outside every vocabulary.
 constexpr std::uint32_t kPoison = 0xffc0deadu;
 
+/// Element `index` of f32 or f16.
+float float_element(graph::Type type, std::span<const std::byte> bytes, std::size_t index);
+
+/// It is poison, all of it if it is f32 and one half if it is f16.
+bool is_poison(graph::Type type, std::span<const std::byte> bytes, std::size_t index);
+
 /// `size_bytes` (a multiple of 4) of poison.
 std::vector<std::byte> poison_bytes(std::size_t size_bytes);
 

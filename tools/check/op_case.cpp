@@ -210,6 +210,16 @@ TensorId OpCase::f32(const std::string& name, const graph::Shape& shape, std::sp
   return dense(name, StorageKind::kInput, Type::kF32, shape, std::as_bytes(values));
 }
 
+TensorId OpCase::activation(const std::string& name, Type type, const graph::Shape& shape, std::span<const float> values) {
+  if (type != Type::kF16) return f32(name, shape, values);
+  const TensorId id = graph.add_tensor(name, StorageKind::kInput, type, shape);
+  if (id == graph::kNone) return id;
+  const graph::Storage& storage = graph.storage_of(id);
+  contents_[graph.tensor(id).storage].resize(storage.size_bytes);
+  write(id, values);
+  return id;
+}
+
 TensorId OpCase::i32(const std::string& name, const graph::Shape& shape, std::span<const std::int32_t> values) {
   return dense(name, StorageKind::kInput, Type::kI32, shape, std::as_bytes(values));
 }
@@ -261,7 +271,8 @@ void OpCase::write(TensorId id, std::span<const float> values) {
       element += rest % view.shape[axis] * view.strides[static_cast<std::size_t>(axis)];
       rest /= view.shape[axis];
     }
-    std::memcpy(bytes.data() + element * 4, &values[flat], 4);
+    if (view.type == Type::kF16) put_half(bytes.data() + element * 2, values[flat]);
+    else std::memcpy(bytes.data() + element * 4, &values[flat], 4);
   }
 }
 
@@ -315,6 +326,8 @@ std::vector<std::byte> OpCase::planes(StorageId id) const {
 void OpCase::keep_invalid_rows(TensorId id, int row_axis, std::vector<std::byte>& bytes) const {
   const graph::Tensor& tensor = graph.tensor(id);
   const graph::Shape& shape = tensor.shape;
+  const std::vector<std::byte> poison = poison_bytes(bytes.size());
+  const std::int64_t element_bytes = tensor.type == Type::kF16 ? 2 : 4;
   for (std::int64_t flat = 0; flat < shape.n_elements(); ++flat) {
     std::int64_t rest = flat, element = tensor.offset_elements, row = 0, sequence = 0;
     for (int axis = shape.rank - 1; axis >= 0; --axis) {
@@ -330,7 +343,8 @@ void OpCase::keep_invalid_rows(TensorId id, int row_axis, std::vector<std::byte>
       row %= rows;
     }
     if (state_word(sequence, RONDO_STATE_ACTIVE) != 0 && row < state_word(sequence, RONDO_STATE_COUNT)) continue;
-    std::memcpy(bytes.data() + element * 4, &kPoison, 4);
+    const std::int64_t at = element * element_bytes;
+    std::memcpy(bytes.data() + at, poison.data() + at, static_cast<std::size_t>(element_bytes));
   }
 }
 

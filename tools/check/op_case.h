@@ -51,6 +51,8 @@ class OpCase {
   graph::TensorId state = graph::kNone;  ///< i32 (sequences, RONDO_STATE_WORDS)
 
   graph::TensorId f32(const std::string& name, const graph::Shape& shape, std::span<const float> values);
+  /// An input of f32, or of f16 with the values rounded.
+  graph::TensorId activation(const std::string& name, graph::Type type, const graph::Shape& shape, std::span<const float> values);
   graph::TensorId i32(const std::string& name, const graph::Shape& shape, std::span<const std::int32_t> values);
   graph::TensorId weight(const std::string& name, graph::Type type, std::int64_t rows, std::int64_t columns, std::vector<std::byte> file_rows);
   /// A cache (B, G, S, D), or keys or values of another kind, laid out as graph/cache_layout.h says; `values` in the order of
@@ -60,7 +62,7 @@ class OpCase {
   /// An i32 tensor of kind kStep: tokens and the like, changed in place.
   graph::TensorId step_i32(const std::string& name, const graph::Shape& shape, std::span<const std::int32_t> values);
 
-  /// Replaces the elements of a view of f32, in row-major order.
+  /// Replaces the elements of a view of f32 or f16, in row-major order.
   void write(graph::TensorId id, std::span<const float> values);
 
   /// Makes `id` an output. `row_axis` counts the rows of the step: those from the sequence's count on stay untouched.

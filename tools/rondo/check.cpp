@@ -66,6 +66,7 @@ void print_report(const CheckReport& report) {
     fmt::print("| {:<32} | {:>6} | {:>6} | {:>11} | {:>5} |\n", row.op + "/" + row.kernel, row.passed, row.failed, error_text(row.worst), bound_text(row.bound));
   }
   for (const check::UnsupportedKernel& kernel : report.unsupported) fmt::print("unsupported: {}/{}: {}\n", kernel.op, kernel.kernel, kernel.reason);
+  if (report.n_left_out > 0) fmt::print("left out: {} runs with activations in f16, for which this device has no 16-bit storage\n", report.n_left_out);
   fmt::print("{} passed, {} failed, {} unsupported; {} pipelines\n", report.n_passed, report.n_failed, report.unsupported.size(), report.n_pipelines);
 }
 
@@ -86,6 +87,7 @@ void print_json(const DeviceInfo& device, const CheckReport& report) {
                                     {"passed", report.n_passed},
                                     {"failed", report.n_failed},
                                     {"unsupported", report.unsupported.size()},
+                                    {"left_out", report.n_left_out},
                                     {"pipelines", report.n_pipelines},
                                     {"cases", cases}}
                          .dump(1));

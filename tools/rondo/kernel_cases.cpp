@@ -206,6 +206,13 @@ std::string copy(Builder& b) {
   return fmt::format("{} of {} heads", rows_of(b), m.heads);
 }
 
+/// f16 to f32.
+std::string widen(Builder& b) {
+  b.graph.add(Op::widen, {b.graph.add_tensor("input", StorageKind::kInput, Type::kF16, {1, b.rows, b.model.width})});
+  b.moves(b.rows * b.model.width, 2.0 * real(b.rows * b.model.width));
+  return fmt::format("{} of {}", rows_of(b), b.model.width);
+}
+
 std::string sinusoidal_positions(Builder& b) {
   graph::SinusoidAttributes attributes;
   attributes.width = b.model.width;
@@ -384,6 +391,7 @@ constexpr StandardShape kShapes[] = {
     {Op::concat, Types::kNone, kNear, kNear, concat},
     {Op::pad, Types::kNone, kNear, kNear, pad},
     {Op::copy, Types::kNone, kNear, kNear, copy},
+    {Op::widen, Types::kNone, kNear, kNear, widen},
     {Op::sinusoidal_positions, Types::kNone, kNear, kNear, sinusoidal_positions},
     {Op::patch_embed, Types::kNone, kNear, kNear, patch_embed},
     {Op::top_k, Types::kNone, kOneRow, kNear, top_k},
