@@ -1,7 +1,7 @@
 # Builds a small program that writes unicode_class_table.h from the system's Unicode data (utf8proc), and runs it. The
 # library does not link utf8proc.
 set(RONDO_UNICODE_CLASS_TABLE ${RONDO_GENERATED_DIR}/unicode_class_table.h)
-if(NOT RONDO_UNICODE_CLASSES)
+if(NOT RONDO_UNICODE_CLASSES AND (NOT CMAKE_CROSSCOMPILING OR CMAKE_CROSSCOMPILING_EMULATOR))
   find_path(RONDO_UTF8PROC_INCLUDE_DIR utf8proc.h REQUIRED)
   find_library(RONDO_UTF8PROC_LIBRARY utf8proc REQUIRED)
 endif()

@@ -88,13 +88,19 @@ void fuse_glu(Graph& graph) {
   }
 }
 
+/// Columns behind this output begin with a word, as they did before: f16 keys are read in words.
+bool ends_with_a_word(const Graph& graph, const Node& node) {
+  const Tensor& output = graph.tensor(node.outputs[0]);
+  return output.type != Type::kF16 || output.shape.last() % 2 == 0;
+}
+
 /// Linears in a row that share their input and whose weights adjoin -> one linear; the old outputs become views of it.
 Status merge_linears(Graph& graph) {
   std::vector<Node>& nodes = graph.nodes();
   for (std::size_t first = 0; first < nodes.size(); ++first) {
     std::size_t last = first + 1;
     while (last < nodes.size() && is_plain_linear(graph, nodes[first]) && is_plain_linear(graph, nodes[last]) && nodes[last].inputs[0] == nodes[first].inputs[0] &&
-           weights_adjoin(graph, nodes[last - 1].inputs[1], nodes[last].inputs[1])) {
+           weights_adjoin(graph, nodes[last - 1].inputs[1], nodes[last].inputs[1]) && ends_with_a_word(graph, nodes[last - 1]) && ends_with_a_word(graph, nodes[last])) {
       ++last;
     }
     if (last - first < 2) continue;

@@ -49,7 +49,7 @@ std::optional<Strides> reshaped_strides(const Tensor& view, const Shape& shape) 
 }
 
 std::uint64_t dense_bytes(Type type, std::int64_t n) {
-  return static_cast<std::uint64_t>(n) * (type == Type::kQ8_0 ? 1u : type == Type::kF16 ? 2u : 4u);
+  return static_cast<std::uint64_t>(n) * static_cast<std::uint64_t>(type == Type::kQ8_0 ? 1 : element_bytes(type));
 }
 
 /// Extents are positive and their product fits 31 bits.

@@ -120,7 +120,7 @@ struct PadAttributes {
 };
 
 struct EmbeddingAttributes {
-  Type type = Type::kF32;  ///< of the output, f32 or f16; one that is gathered from an activation has the activation's
+  std::optional<Type> type;  ///< of the output, f32 or f16; else f32, or the type of the activation whose rows are gathered
 };
 
 /// Column 2i has the sine of frequency i and 2i + 1 its cosine, or the sines come first, the cosines after them.

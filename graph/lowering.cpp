@@ -35,8 +35,10 @@ TensorId Lowering::scratch_tensor(const Shape& shape, Type type, const char* wha
 
 runtime::Shader Lowering::module_for(runtime::Shader shader, Type activations) {
   if (activations != Type::kF16) return shader;
-  needs_storage16_ = true;
-  return runtime::f16_variant(shader);
+  const runtime::Shader variant = runtime::f16_variant(shader);
+  if (variant == shader) missing_ = Status(StatusCode::kInternal, "has no kernel for activations in f16");
+  else if (!caps_.storage16) missing_ = Status(StatusCode::kUnsupported, fmt::format("activations in f16 need 16-bit storage (storageBuffer16BitAccess), which device {} does not have; those in f32 need none", caps_.name));
+  return variant;
 }
 
 void Lowering::emit(std::string label, runtime::Shader shader, std::span<const std::uint32_t> constants,
@@ -165,8 +167,7 @@ Result<Lowered> lower(Graph& graph, const runtime::DeviceCaps& caps, const Lower
   for (const Node& node : graph.nodes()) {
     const Operator& table = operator_of(node.op);
     if (Status status = table.lower(node, lowering); !status.ok()) return status.with_prefix(fmt::format("[{}]", table.name));
-    if (!lowering.needs_storage16_ || caps.storage16) continue;
-    return Status(StatusCode::kUnsupported, fmt::format("[{}] activations in f16 need 16-bit storage (storageBuffer16BitAccess), which device {} does not have", table.name, caps.name));
+    if (!lowering.missing_.ok()) return lowering.missing_.with_prefix(fmt::format("[{}]", table.name));
   }
   return lowering.finish();
 }

@@ -83,8 +83,8 @@ class Lowering {
   /// The same as a dense tensor, for an operator that lowers to another one's dispatches. References from `tensor` end.
   TensorId scratch_tensor(const Shape& shape, Type type, const char* what);
 
-  /// The module of `shader` for activations of this type, f32 or f16. `lower` refuses those of f16 on a device without 16-bit
-  /// storage.
+  /// The module of `shader` for activations of this type, f32 or f16. Where there is none, or the device can't run it, `lower`
+  /// refuses the node afterwards.
   runtime::Shader module_for(runtime::Shader shader, Type activations);
 
   struct Argument {
@@ -123,7 +123,7 @@ class Lowering {
   Graph& graph_;
   const runtime::DeviceCaps& caps_;
   const LoweringOptions& options_;
-  bool needs_storage16_ = false;
+  Status missing_;  ///< of a module for activations in f16
   runtime::Program program_;
   std::vector<std::vector<Argument>> arguments_;  ///< of each dispatch, until storages have places
 };

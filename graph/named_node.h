@@ -28,8 +28,8 @@ struct NamedNode {
 enum class InputRole : std::uint8_t {
   kActivation,  ///< f32 or f16, any strides
   kMatrix,      ///< (N, K) or what flattens to it, of any weight type
-  kParameter,      ///< f32, dense: a weight or bias of norms and the like
-  kKeys,        ///< (B, G, S, D) of f32, f16 or q8_0, rows padded to words
+  kParameter,      ///< f32, dense, or f16 that is widened: a weight or bias of norms and the like
+  kKeys,        ///< (B, G, S, D) of f32, f16 or q8_0; rows of f16 and q8_0 from files are padded to words
   kCache,       ///< the same, changed in place
   kIntegers,    ///< i32
   kMask,        ///< f32 that is added, or boolean as i32

@@ -37,6 +37,9 @@ enum class Type : std::uint8_t {
 /// "f32", "q8_0", ...
 const char* type_name(Type type);
 
+/// Of f32, f16 and i32; of others there are blocks.
+constexpr int element_bytes(Type type) { return type == Type::kF16 ? 2 : 4; }
+
 constexpr int kMaxRank = 4;
 
 /// Row-major extents, last dimension fastest. Rank 0 is a scalar.

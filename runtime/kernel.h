@@ -18,7 +18,7 @@ namespace rondo::runtime {
 
 class Device;
 
-/// The module's name, as in shaders/<name>.comp.
+/// The module's name, as in shaders/<name>.comp; of one for activations in f16 <name>_f16.
 const char* shader_name(Shader shader);
 
 /// The module's SPIR-V, unpacked.

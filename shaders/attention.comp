@@ -135,7 +135,7 @@ vec2 byte_pair(uint word, uint element) {
 // Two elements, of q8_0 without their scale.
 vec2 load_key(uint element, bool both) {
   if (kCacheType == 2u) return byte_pair(key[element >> 2], element);
-  if (kCacheType == 1u) return unpackHalf2x16(key[element >> 1]);
+  if (kCacheType == 1u) return mix(unpackHalf2x16(key[element >> 1]), vec2(0.0), bvec2(false, !both));  // what lies behind may be NaN
   return vec2(uintBitsToFloat(key[element]), both ? uintBitsToFloat(key[element + 1u]) : 0.0);
 }
 

@@ -3,6 +3,7 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #include "copy.params.h"
+#include "lib/float16.glsl"
 #include "lib/step_state.glsl"
 #include "lib/walk.glsl"
 
@@ -17,5 +18,5 @@ void main() {
   const uvec4 index = index_of(row, i3, p.dim1, p.dim2);
   const uint from = element_at(p.input_offset, uvec4(p.input_stride0, p.input_stride1, p.input_stride2, p.input_stride3), index);
   const uint to = element_at(p.output_offset, uvec4(p.output_stride0, p.output_stride1, p.output_stride2, p.output_stride3), index);
-  values[to] = unpackHalf2x16(input_pairs[from >> 1] >> (16u * (from & 1u))).x;
+  values[to] = half_float((input_pairs[from >> 1] >> (16u * (from & 1u))) & 0xffffu);
 }

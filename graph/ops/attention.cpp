@@ -1,7 +1,7 @@
 // attention: query (B, H, Q, D), key (B, G, S, D), value (B, G, S, E), query_offset? i32 (B), lengths? i32 (B), mask? f32 or
 // i32 (boolean) that broadcasts to (B, H, Q, S), alibi_slopes? (H), relative_bias? (buckets, H), relative_key? (2 R + 1, D),
 // relative_value? (2 R + 1, E), sinks? (H) -> (B, H, Q, E), stored as (B, Q, H, E) so that heads join without a copy.
-// Query head h uses KV head h / (H / G). Key j is at position j, query i at query_offset + i.
+// Key and value have one type: f32, f16 or q8_0; the output has the query's. Query head h uses KV head h / (H / G). Key j is at position j, query i at query_offset + i.
 // Dao 2023 (FlashAttention-2) for the partitioning, Milakov and Gimelshein 2018 for the online softmax.
 #include <algorithm>
 #include <cmath>
@@ -56,6 +56,11 @@ Status infer(Graph& graph, Node& node) {
   make_columns_dense(graph, node.inputs[kQuery]);
   for (const AttentionInput input : {kKey, kValue}) make_rows_whole(graph, node.inputs[input]);
   RONDO_TRY(Status(graph.status()));
+  const auto is_computed = [&](AttentionInput input) { return graph.storage_of(node.inputs[input]).kind != StorageKind::kCache; };
+  const auto type_of = [&](AttentionInput input) { return graph.tensor(node.inputs[input]).type; };
+  for (const auto& [input, other] : {std::pair{kKey, kValue}, std::pair{kValue, kKey}}) {
+    if (is_computed(input) && type_of(other) == Type::kF32) widen(graph, node.inputs[input]);
+  }
   for (const AttentionInput input : {kMask, kSlopes, kBias, kRelativeKey, kRelativeValue, kSinks}) widen(graph, node.inputs[input]);
   RONDO_TRY(check_keys(graph, node.inputs[kKey], "key"));
   RONDO_TRY(check_keys(graph, node.inputs[kValue], "value"));

@@ -46,7 +46,7 @@ Status lower(const Node& node, Lowering& lowering) {
   constexpr std::uint32_t kWidth = 64;
   lowering.dispatch(operator_of(node.op).name, lowering.module_for(runtime::Shader::binary, output.type), {kWidth, operation_of(node)},
                     {{a.storage, runtime::Access::kRead}, {b.storage, runtime::Access::kRead}, {output.storage, runtime::Access::kWrite}}, push,
-                    {ceil_div(push.dim3, kWidth), u32(output.shape.n_rows()), 1}, {3 * tensor_bytes(output), tensor_bytes(output)});
+                    {ceil_div(push.dim3, kWidth), u32(output.shape.n_rows()), 1}, {3 * tensor_bytes(output), 4 * tensor_elements(output)});
   return {};
 }
 

@@ -1,7 +1,6 @@
 // Refusals that several operators share, in words: what was found, what was expected.
 #pragma once
 
-#include <algorithm>
 #include <vector>
 
 #include <rondo/status.h>
@@ -13,23 +12,25 @@ namespace rondo::graph {
 
 inline Status refuse(std::string message) { return Status(StatusCode::kInvalidArgument, std::move(message)); }
 
+inline Status check_rank(const Tensor& tensor, const char* role, int min_rank, int max_rank) {
+  if (tensor.shape.rank >= min_rank && tensor.shape.rank <= max_rank) return {};
+  return refuse(fmt::format("{} is {} but must have {} to {} dimensions", role, to_string(tensor.shape), min_rank, max_rank));
+}
+
 /// The tensor exists, has this type, and a rank in [min_rank, max_rank].
 inline Status check_tensor(const Graph& graph, TensorId id, const char* role, Type type, int min_rank, int max_rank) {
   if (id == kNone) return refuse(fmt::format("{} is missing", role));
   const Tensor& tensor = graph.tensor(id);
   if (tensor.type != type) return refuse(fmt::format("{} is {} but must be {}", role, type_name(tensor.type), type_name(type)));
-  if (tensor.shape.rank < min_rank || tensor.shape.rank > max_rank) {
-    return refuse(fmt::format("{} is {} but must have {} to {} dimensions", role, to_string(tensor.shape), min_rank, max_rank));
-  }
-  return {};
+  return check_rank(tensor, role, min_rank, max_rank);
 }
 
 /// The same of an activation: f32, or f16 where the graph asks for it.
 inline Status check_activation(const Graph& graph, TensorId id, const char* role, int min_rank, int max_rank) {
-  if (id == kNone || graph.tensor(id).type == Type::kF16 || graph.tensor(id).type == Type::kF32) {
-    return check_tensor(graph, id, role, id == kNone ? Type::kF32 : graph.tensor(id).type, min_rank, max_rank);
-  }
-  return refuse(fmt::format("{} is {} but must be f32 or f16", role, type_name(graph.tensor(id).type)));
+  if (id == kNone) return refuse(fmt::format("{} is missing", role));
+  const Tensor& tensor = graph.tensor(id);
+  if (tensor.type != Type::kF32 && tensor.type != Type::kF16) return refuse(fmt::format("{} is {} but must be f32 or f16", role, type_name(tensor.type)));
+  return check_rank(tensor, role, min_rank, max_rank);
 }
 
 inline Status check_shape(const Graph& graph, TensorId id, const char* role, const Shape& expected) {
@@ -56,20 +57,13 @@ inline void make_columns_dense(Graph& graph, TensorId& id) {
   if (tensor.strides[static_cast<std::size_t>(tensor.shape.rank - 1)] != 1) id = graph.add(Op::copy, {id});
 }
 
-/// For what kernels read as f32 only, such as biases and masks: a tensor of f16 becomes a widened copy of itself, exact. Weights
-/// stay what they are. References into the graph's tensors end.
-inline void widen(Graph& graph, TensorId& id) {
-  if (id != kNone && graph.tensor(id).type == Type::kF16 && graph.storage_of(id).kind != StorageKind::kWeight) id = graph.add(Op::widen, {id});
-}
+/// For what kernels read as f32 only, such as biases and masks: a tensor of f16 becomes a widened copy of itself, exact, which
+/// nodes share. Weights and scalars stay what they are. References into the graph's tensors end.
+void widen(Graph& graph, TensorId& id);
 
 /// The activations of one node have one type: where any is f32, those of f16 are widened. Returns the type; ids may be kNone.
 /// References into the graph's tensors end.
-inline Type make_types_equal(Graph& graph, const std::vector<TensorId*>& ids) {
-  const auto is_f32 = [&](const TensorId* id) { return *id != kNone && graph.tensor(*id).type == Type::kF32; };
-  if (std::none_of(ids.begin(), ids.end(), is_f32)) return Type::kF16;
-  for (TensorId* id : ids) widen(graph, *id);
-  return Type::kF32;
-}
+Type make_types_equal(Graph& graph, const std::vector<TensorId*>& ids);
 
 inline Status check_contiguous(const Graph& graph, TensorId id, const char* role) {
   if (graph.tensor(id).is_contiguous()) return {};
@@ -106,7 +100,9 @@ inline std::uint32_t u32(std::int64_t value) { return static_cast<std::uint32_t>
 
 inline std::uint32_t stride_of(const Tensor& tensor, int axis) { return u32(tensor.strides[static_cast<std::size_t>(axis)]); }
 
-/// Of a dense tensor that is no cache and no weight.
-inline double tensor_bytes(const Tensor& tensor) { return (tensor.type == Type::kF16 ? 2.0 : 4.0) * static_cast<double>(tensor.shape.n_elements()); }
+inline double tensor_elements(const Tensor& tensor) { return static_cast<double>(tensor.shape.n_elements()); }
+
+/// Of an activation or of integers.
+inline double tensor_bytes(const Tensor& tensor) { return element_bytes(tensor.type) * tensor_elements(tensor); }
 
 }  // namespace rondo::graph

@@ -2,6 +2,8 @@
 // widen: the same of f16 as f32, exact.
 #include "graph/ops/copy.h"
 
+#include <algorithm>
+
 #include "copy.params.h"
 #include "graph/operator.h"
 #include "graph/ops/walk.h"
@@ -21,6 +23,25 @@ void dispatch_copy(Lowering& lowering, const char* label, const Tensor& from, co
   const runtime::Shader shader = from.type == to.type ? lowering.module_for(runtime::Shader::copy, from.type) : runtime::Shader::widen;
   lowering.dispatch(label, shader, {kWidth}, {{from.storage, runtime::Access::kRead}, {to.storage, runtime::Access::kWrite}}, push,
                     {ceil_div(push.dim3, kWidth), rows, 1}, {tensor_bytes(from) + tensor_bytes(to), 0});
+}
+
+void widen(Graph& graph, TensorId& id) {
+  if (id == kNone || graph.tensor(id).type != Type::kF16 || graph.tensor(id).shape.rank == 0) return;
+  const StorageKind kind = graph.storage_of(id).kind;
+  if (kind == StorageKind::kWeight) return;
+  for (const Node& node : graph.nodes()) {
+    if (node.op != Op::widen || node.inputs[0] != id || kind == StorageKind::kCache) continue;  // a cache may have changed since
+    id = node.outputs[0];
+    return;
+  }
+  id = graph.add(Op::widen, {id});
+}
+
+Type make_types_equal(Graph& graph, const std::vector<TensorId*>& ids) {
+  const auto is_f32 = [&](const TensorId* id) { return *id != kNone && graph.tensor(*id).type == Type::kF32; };
+  if (std::none_of(ids.begin(), ids.end(), is_f32)) return Type::kF16;
+  for (TensorId* id : ids) widen(graph, *id);
+  return Type::kF32;
 }
 
 namespace {

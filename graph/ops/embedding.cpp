@@ -24,9 +24,9 @@ Status infer(Graph& graph, Node& node) {
                               format->block_elements));
   }
   const bool dense = graph.storage(weight.storage).kind != StorageKind::kWeight;
-  const Type wanted = attributes_of<EmbeddingAttributes>(node).type, type = dense ? weight.type : wanted;
   if (dense) RONDO_TRY(check_activation(graph, node.inputs[1], "weight", 2, 2));
-  if (dense && wanted == Type::kF16 && type != Type::kF16) return refuse("type is f16, but the rows of an activation stay f32");
+  const Type type = attributes_of<EmbeddingAttributes>(node).type.value_or(dense ? weight.type : Type::kF32);
+  if (dense && type != weight.type) return refuse(fmt::format("type is {}, but the rows of an activation stay {}", type_name(type), type_name(weight.type)));
   RONDO_TRY(check_rows(graph, node.inputs[1], "weight"));
   Shape shape = graph.tensor(node.inputs[0]).shape;
   shape[shape.rank++] = weight.shape[1];

@@ -39,7 +39,7 @@ Status lower(const Node& node, Lowering& lowering) {
                     {{gate.storage, runtime::Access::kRead},
                      {up.storage, runtime::Access::kRead},
                      {lowering.tensor(node.outputs[0]).storage, runtime::Access::kWrite}},
-                    push, {ceil_div(push.columns, kWidth), push.rows, 1}, {3 * tensor_bytes(gate), tensor_bytes(gate)});
+                    push, {ceil_div(push.columns, kWidth), push.rows, 1}, {3 * tensor_bytes(gate), 4 * tensor_elements(gate)});
   return {};
 }
 

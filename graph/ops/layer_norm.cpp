@@ -16,11 +16,11 @@ Status infer(Graph& graph, Node& node) {
   make_rows_even(graph, node.inputs[0]);
   widen(graph, node.inputs[1]);
   widen(graph, node.inputs[2]);
-  const Tensor norm_input = graph.tensor(node.inputs[0]);
-  for (auto [input, role] : {std::pair{1u, "weight"}, std::pair{2u, "bias"}}) {
-    if (node.inputs[input] != kNone) RONDO_TRY(check_vector(graph, node.inputs[input], role, norm_input.shape.last()));
+  const Tensor input = graph.tensor(node.inputs[0]);
+  for (auto [index, role] : {std::pair{1u, "weight"}, std::pair{2u, "bias"}}) {
+    if (node.inputs[index] != kNone) RONDO_TRY(check_vector(graph, node.inputs[index], role, input.shape.last()));
   }
-  node.outputs.push_back(graph.add_tensor("layer_norm", StorageKind::kActivation, norm_input.type, norm_input.shape));
+  node.outputs.push_back(graph.add_tensor("layer_norm", StorageKind::kActivation, input.type, input.shape));
   return {};
 }
 
@@ -42,7 +42,7 @@ Status lower(const Node& node, Lowering& lowering) {
                      {lowering.read_only(node.inputs[1]), runtime::Access::kRead},
                      {lowering.read_only(node.inputs[2]), runtime::Access::kRead},
                      {output.storage, runtime::Access::kWrite}},
-                    push, {u32(input.shape.n_rows()), 1, 1}, {2 * tensor_bytes(input), 2 * tensor_bytes(input)});
+                    push, {u32(input.shape.n_rows()), 1, 1}, {2 * tensor_bytes(input), 8 * tensor_elements(input)});
   return {};
 }
 

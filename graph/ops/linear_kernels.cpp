@@ -133,7 +133,7 @@ Status lower_linear(Lowering& lowering, const Operator& op, TensorId input_id, T
                                                                  {output.storage, runtime::Access::kWrite},
                                                                  {lowering.read_only(after.bias), runtime::Access::kRead}};
     const double weight_bytes = 4.0 * planes.n_rows * (planes.layout.row_words + planes.layout.scale_row_words);
-    const double output_bytes = (output.type == Type::kF16 ? 2.0 : 4.0) * push.rows * push.outputs;
+    const double output_bytes = 1.0 * element_bytes(output.type) * push.rows * push.outputs;
     dispatch_linear(lowering, variant, arguments, push, {weight_bytes + tensor_bytes(input) + output_bytes, 2.0 * push.rows * push.columns * planes.n_rows}, weight_bytes);
   }
   return {};

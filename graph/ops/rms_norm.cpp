@@ -42,7 +42,7 @@ Status lower(const Node& node, Lowering& lowering) {
                     {{input.storage, runtime::Access::kRead},
                      {lowering.read_only(node.inputs[1]), runtime::Access::kRead},
                      {output.storage, runtime::Access::kWrite}},
-                    push, {u32(input.shape.n_rows()), 1, 1}, {2 * tensor_bytes(input), tensor_bytes(input)});
+                    push, {u32(input.shape.n_rows()), 1, 1}, {2 * tensor_bytes(input), 4 * tensor_elements(input)});
   return {};
 }
 

@@ -120,7 +120,7 @@ Status lower(const Node& node, Lowering& lowering) {
                      {lowering.tensor(node.inputs[kTable]).storage, runtime::Access::kRead},
                      {output.storage, runtime::Access::kWrite}},
                     push, {ceil_div(push.head_dim, kWidth), push.rows_per_sequence, u32(input.shape[0]) * push.heads},
-                    {2 * tensor_bytes(input), 8 * tensor_bytes(input)});
+                    {2 * tensor_bytes(input), 32 * tensor_elements(input)});
   return {};
 }
 

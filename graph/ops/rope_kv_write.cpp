@@ -84,7 +84,7 @@ Status lower(const Node& node, Lowering& lowering) {
                        {cache.storage, runtime::Access::kWrite, i},
                        {value_cache.storage, runtime::Access::kWrite, i}},
                       push, {lanes.groups, push.rows_per_sequence, u32(query.shape[0]) * (push.heads + 2 * push.kv_heads)},
-                      {4 * tensor_bytes(query), 16 * tensor_bytes(query)});
+                      {4 * tensor_bytes(query), 64 * tensor_elements(query)});
   }
   return {};
 }

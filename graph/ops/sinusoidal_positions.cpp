@@ -60,7 +60,7 @@ Status lower(const Node& node, Lowering& lowering) {
   constexpr std::uint32_t kWidth = 64;
   lowering.dispatch("sinusoidal_positions", lowering.module_for(runtime::Shader::sinusoidal_positions, output.type), {kWidth},
                     {{positions.storage, runtime::Access::kRead}, {lowering.read_only(node.inputs[1]), runtime::Access::kRead}, {output.storage, runtime::Access::kWrite}},
-                    push, {ceil_div(push.frequencies, kWidth), rows, 1}, {tensor_bytes(output), 20 * tensor_bytes(output)});
+                    push, {ceil_div(push.frequencies, kWidth), rows, 1}, {tensor_bytes(output), 80 * tensor_elements(output)});
   return {};
 }
 

@@ -29,7 +29,7 @@ Status lower(const Node& node, Lowering& lowering) {
   constexpr std::uint32_t kWidth = 64;
   lowering.dispatch(operator_of(node.op).name, lowering.module_for(runtime::Shader::unary, input.type), {kWidth, static_cast<std::uint32_t>(activation_of(node))},
                     {{input.storage, runtime::Access::kRead}, {output.storage, runtime::Access::kWrite}}, push,
-                    {ceil_div(push.dim3, kWidth), u32(input.shape.n_rows()), 1}, {2 * tensor_bytes(input), 8 * tensor_bytes(input)});
+                    {ceil_div(push.dim3, kWidth), u32(input.shape.n_rows()), 1}, {2 * tensor_bytes(input), 32 * tensor_elements(input)});
   return {};
 }
 

@@ -354,7 +354,7 @@ Result<StorageBytes> interpret_graph_file(GraphFile file) {
 
 std::vector<std::byte> dense_elements(const graph::Tensor& tensor, std::span<const std::byte> storage) {
   if (tensor.type == graph::Type::kQ8_0) return blocks_of_planes(storage, tensor.shape.n_rows(), tensor.shape.last());
-  const std::size_t size = tensor.type == graph::Type::kF16 ? 2 : 4;
+  const auto size = static_cast<std::size_t>(graph::element_bytes(tensor.type));
   std::vector<std::byte> dense(static_cast<std::size_t>(tensor.shape.n_elements()) * size);
   if (tensor.is_contiguous()) {
     std::memcpy(dense.data(), storage.data() + static_cast<std::size_t>(tensor.offset_elements) * size, dense.size());

@@ -22,4 +22,11 @@ uint pack_halves(float low, float high) { return half_bits(low) | (half_bits(hig
 
 // A finite half that is not negative, exactly: by integers, as a driver's unpackHalf2x16 may flush subnormals.
 float half_value(uint bits) { return bits < 0x400u ? float(bits) * 5.9604644775390625e-8 : uintBitsToFloat((bits << 13) + (112u << 23)); }
+
+// Any half, exactly.
+float half_float(uint bits) {
+  const uint magnitude = bits & 0x7fffu;
+  const float value = magnitude >= 0x7c00u ? uintBitsToFloat((magnitude << 13) + (224u << 23)) : half_value(magnitude);
+  return uintBitsToFloat(floatBitsToUint(value) | (bits & 0x8000u) << 16);
+}
 #endif

@@ -1,5 +1,5 @@
 // Any text as a graph file, with inputs made up as it declares them: read, run by the references where that is cheap, packed
-// for kernels, fused and lowered for the least device there is, and proven free of hazards.
+// for kernels, fused and lowered for the least device there is but for its 16-bit storage, and proven free of hazards.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -95,7 +95,9 @@ double work_of(const graph::Graph& graph) {
 void lower(graph::Graph graph, bool fusion) {
   graph::LoweringOptions options;
   options.fusion = fusion;
-  const auto lowered = graph::lower(graph, runtime::DeviceCaps{}, options);
+  runtime::DeviceCaps caps;
+  caps.storage16 = true;
+  const auto lowered = graph::lower(graph, caps, options);
   if (!lowered.ok()) return;
   const runtime::Program* program = &lowered->program;
   const std::vector<graph::Hazard> hazards = graph::find_hazards_in_all_orders({&program, 1});

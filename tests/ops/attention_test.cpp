@@ -276,6 +276,25 @@ TEST(AttentionOfActivationsTest, ViewsOfOneTensor) {
   }
 }
 
+/// Rows of an odd width in f16 lie in whole words, of which the last half may be anything.
+TEST(AttentionKeysTest, WhatLiesBehindOddRowsIsNotRead) {
+  for (const float behind : {kNan, std::numeric_limits<float>::infinity()}) {
+    OpCase c;
+    const auto rows = [&](const char* name, std::uint32_t seed) {
+      std::vector<float> values = random_values(1 * 2 * 9 * 8, seed);
+      for (std::size_t i = 7; i < values.size(); i += 8) values[i] = behind;
+      return c.graph.slice(c.activation(name, Type::kF16, {1, 2, 9, 8}, values), 3, 0, 7);
+    };
+    c.output(c.graph.add(Op::attention, {c.f32("query", {1, 2, 3, 7}, random_values(42, 3)), rows("key", 1), rows("value", 2)}), 2);
+    EXPECT_EQ(c.graph.nodes().size(), 1u) << "read where they are";
+    for (const char* kernel : {"tiled", "split"}) {
+      RunOptions options;
+      options.kernels["attention"] = kernel;
+      EXPECT_TRUE(agrees(c, kBound, options)) << kernel;
+    }
+  }
+}
+
 /// Few queries split the keys, many don't, and a device with more to fill splits more.
 TEST(AttentionChoiceTest, KernelsFollowRowsAndDevice) {
   const auto n_splits = [](std::int64_t queries, runtime::DeviceType device) {

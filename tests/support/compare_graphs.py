@@ -12,7 +12,7 @@ or a result in f16 (oracle.ROUNDED_RESULT_BOUNDS). Inputs of these types are exa
 
 Prints one line for each failing case, with what differs in which run and a command that repeats the first such run,
 and a count; exit status 1 if a case failed or there is none. With --random the cases are made up and kept if they fail,
-with --f16 those have activations in f16, which takes a device with 16-bit storage.
+with --f16 those have activations in f16; exit status 77 if the device has no 16-bit storage.
 The environment (VK_DRIVER_FILES, RONDO_DEVICE) chooses the device.
 """
 import argparse
@@ -131,6 +131,9 @@ def main() -> int:
     n_failed = 0
     for case in cases:
         failure = compare_case(arguments.rondo, case)
+        if failure is not None and arguments.f16 and "storageBuffer16BitAccess" in failure:
+            print(failure)
+            return 77
         if failure is not None:
             n_failed += 1
             print(failure, flush=True)

@@ -349,7 +349,7 @@ OPERATORS.update({name: (lambda f: lambda input: f(input))(f) for name, f in UNA
 # Graphs
 
 # What may be f16: a node's results are, if all of these are that it has, and an operator without any if its `type` says so.
-ACTIVATION_ROLES = {"input", "residual", "a", "b", "c", "d", "gate", "up", "query", "pixels"}
+ACTIVATION_ROLES = {"input", "residual", *"abcdefghijk", "gate", "up", "query", "pixels"}
 
 
 class Graph:
@@ -390,7 +390,9 @@ class Graph:
             raise ValueError(f"{op} is not an operator of graph files")
         inputs = {role: self.value(name) for role, name in node["inputs"].items()}
         attributes = dict(node.get("attributes", {}))
-        halves = attributes.pop("type", "f32") == "f16" if op in ("embedding", "sinusoidal_positions") else self.reads_halves(node)
+        halves = self.reads_halves(node)
+        if op in ("embedding", "sinusoidal_positions"):
+            halves = attributes.pop("type", "f32") == "f16" or node["inputs"].get("weight") in self.halves
         results = OPERATORS[op](**inputs, **attributes)
         results = results if isinstance(results, tuple) else (results,)
         for name, result in zip(outputs, results, strict=True):

@@ -134,6 +134,22 @@ TEST(FusionTest, AdjoiningLinearsBecomeOne) {
   EXPECT_EQ(fused.tensor(outputs[1]).strides[0], 21);
 }
 
+/// Keys in f16 are read in words: columns that begin with one must still do so.
+TEST(FusionTest, LinearsOfOddWidthsInF16StayApart) {
+  for (const auto& [type, width, n_linears] : {std::tuple{Type::kF16, 4, 1u}, std::tuple{Type::kF16, 3, 2u}, std::tuple{Type::kF32, 3, 1u}}) {
+    OpCase c;
+    const TensorId input = c.activation("input", type, {2, 32}, std::vector<float>(64));
+    const TensorId weight = c.weight("weight", Type::kF32, 16, 32, {});
+    const TensorId first = c.graph.add(Op::linear, {input, c.graph.slice(weight, 0, 0, width)});
+    const TensorId second = c.graph.add(Op::linear, {input, c.graph.slice(weight, 0, width, 16)});
+    c.output(c.graph.add(Op::relu, {first}));
+    c.output(c.graph.add(Op::relu, {second}));
+    ASSERT_TRUE(fuse(c.graph).ok());
+    EXPECT_EQ(count_nodes(c.graph, Op::linear), n_linears) << type_name(type) << " " << width;
+    EXPECT_EQ(c.graph.tensor(first).type, type);
+  }
+}
+
 TEST(FusionTest, GapsAndOtherOrdersStayApart) {
   OpCase c;
   const TensorId input = c.f32("input", {3, 32}, random_values(3 * 32, 1));

@@ -131,9 +131,15 @@ INSTANTIATE_TEST_SUITE_P(
         Halves{"EmbeddingOfActivation", Type::kF16, {}, [](Builder& b) { b.add(Op::embedding, {b.i32({2}), b.f16({3, 5})}); }},
         Halves{"Attention", Type::kF16, {}, [](Builder& b) { b.add(Op::attention, {b.f16({1, 2, 3, 8}), b.f32({1, 2, 9, 8}), b.f32({1, 2, 9, 8})}); }},
         Halves{"AttentionKeys", Type::kF32, {}, [](Builder& b) { b.add(Op::attention, {b.f32({1, 2, 3, 8}), b.f16({1, 2, 9, 8}), b.f16({1, 2, 9, 8})}); }},
+        Halves{"AttentionKeysOfTwoTypes", Type::kF32, {Op::widen}, [](Builder& b) { b.add(Op::attention, {b.f32({1, 2, 3, 8}), b.f16({1, 2, 9, 8}), b.f32({1, 2, 9, 8})}); }},
+        Halves{"AttentionValuesOfTwoTypes", Type::kF16, {Op::widen}, [](Builder& b) { b.add(Op::attention, {b.f16({1, 2, 3, 8}), b.f32({1, 2, 9, 8}), b.f16({1, 2, 9, 8})}); }},
         Halves{"AttentionOddKeys", Type::kF32, {Op::pad, Op::pad}, [](Builder& b) { b.add(Op::attention, {b.f32({1, 2, 3, 7}), b.f16({1, 2, 9, 7}), b.f16({1, 2, 9, 7})}); }},
         Halves{"AttentionOddOffset", Type::kF32, {Op::copy}, [](Builder& b) { b.add(Op::attention, {b.f32({1, 2, 3, 8}), b.c.graph.slice(b.f16({1, 2, 9, 10}), 3, 1, 9), b.f16({1, 2, 9, 8})}); }},
         Halves{"AttentionTurnedKeys", Type::kF32, {Op::copy}, [](Builder& b) { b.add(Op::attention, {b.f32({1, 2, 3, 8}), b.c.graph.transpose(b.f16({1, 2, 8, 9}), {0, 1, 3, 2}), b.f16({1, 2, 9, 8})}); }},
+        Halves{"SharedMask", Type::kF32, {Op::widen, Op::softmax}, [](Builder& b) {
+                 const TensorId mask = b.f16({3});
+                 b.add(Op::softmax, {b.add(Op::softmax, {b.f32({2, 3}), mask}), mask});
+               }},
         Halves{"Sinusoidal", Type::kF16, {}, [](Builder& b) { b.add(Op::sinusoidal_positions, {b.i32({2})}, SinusoidAttributes{4, 10000, SinusoidLayout::kSplit, Type::kF16}); }}),
     [](const ::testing::TestParamInfo<Halves>& each) { return std::string(each.param.name); });
 
@@ -174,6 +180,7 @@ INSTANTIATE_TEST_SUITE_P(
                       Refused{"[embedding] weight is (3) but must be (V, D)", [](Builder& b) { b.add(Op::embedding, {b.i32({2}), b.f32({3})}); }},
                       Refused{"[embedding] weight is (3, 96) of type q6_K, whose rows come in blocks of 256", [](Builder& b) { b.add(Op::embedding, {b.i32({2}), b.weight(Type::kQ6_K, 3, 96)}); }},
                       Refused{"[embedding] weight is bf16 but must be f32 or f16", [](Builder& b) { b.add(Op::embedding, {b.i32({2}), b.c.graph.add_tensor("h", StorageKind::kInput, Type::kBF16, {3, 32})}); }},
+                      Refused{"[embedding] type is f32, but the rows of an activation stay f16", [](Builder& b) { b.add(Op::embedding, {b.i32({2}), b.f16({3, 32})}, EmbeddingAttributes{Type::kF32}); }},
                       Refused{"[embedding] type is f16, but the rows of an activation stay f32", [](Builder& b) { b.add(Op::embedding, {b.i32({2}), b.f32({3, 32})}, EmbeddingAttributes{Type::kF16}); }},
                       Refused{"[embedding] weight (32, 3) has rows that are not evenly spaced", [](Builder& b) { b.add(Op::embedding, {b.i32({2}), b.turned({3, 32})}); }}));
 
@@ -181,6 +188,7 @@ INSTANTIATE_TEST_SUITE_P(
     RowsAndReductions, InferTest,
     ::testing::Values(Refused{"[rms_norm] input is i32 but must be f32 or f16", [](Builder& b) { b.add(Op::rms_norm, {b.i32({2, 3})}); }},
                       Refused{"[rms_norm] weight is (4) but must be (3)", [](Builder& b) { b.add(Op::rms_norm, {b.f32({2, 3}), b.f32({4})}); }},
+                      Refused{"[rms_norm] weight is f16 but must be f32", [](Builder& b) { b.add(Op::rms_norm, {b.f32({2, 3}), b.f16({})}); }},
                       Refused{"[rms_norm] weight is (1, 3) but must have 1 to 1 dimensions", [](Builder& b) { b.add(Op::rms_norm, {b.f32({2, 3}), b.f32({1, 3})}); }},
                       Refused{"[glu] up is (2, 4) but must be (2, 3)", [](Builder& b) { b.add(Op::glu, {b.f32({2, 3}), b.f32({2, 4})}); }},
                       Refused{"[glu] gate is missing", [](Builder& b) { b.add(Op::glu, {kNone, b.f32({2, 3})}); }}));

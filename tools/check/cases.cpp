@@ -173,6 +173,9 @@ constexpr std::string_view kCases[] = {
     "copy input f16 (2, 3, 5, 7) permuted",
     "widen input f16 (2, 3, 5, 7) permuted",
     "widen input f16 (3, {size}) sliced",
+    "widen input f16 (3, 41) * 0.00003",  // most of them subnormal
+    "argmax input f16 (7, 41) * 0.00003",
+    "add a f16 (7, 41) * 0.00003, b f16 (7, 41) * 0.00003",
     "concat a f16 (3, 7), b f16 (3, 41), c f16 (3, 1), axis 1",
     "concat a f16 (3, 7), b (3, 41), axis 1",
     "pad input f16 (7, 37) transposed, before [1, 0], after [2, 3], value -1.5",
@@ -197,6 +200,7 @@ constexpr std::string_view kCases[] = {
     "2, 41, 40)",
     "attention query f16 (1, 4, 1, 64), key {cache} (1, 2, 257, 64), value {cache} (1, 2, 257, 64), causal",
     "attention query f16 (1, 2, 3, 37) transposed, key f16 (1, 2, 41, 37) transposed, value f16 (1, 2, 41, 24) sliced",
+    "attention query (1, 2, 3, 40), key f16 (1, 2, 41, 40) transposed, value (1, 2, 41, 24)",
     "attention query f16 (2, 4, 7, 16), key f16 (2, 2, 41, 16), value f16 (2, 2, 41, 24), mask f16 (7, 41), lengths [41, 5], query_offset [0, 34], causal, softcap 3, sinks f16 (4), alibi_slopes f16 (4), "
     "relative_bias f16 (16, 4), relative_value f16 (5, 24)",
     "attention query f16 (1, 4, 7, 16), key f16 (1, 2, 41, 16), value f16 (1, 2, 41, 24), relative_key f16 (9, 16), relative_value (33, 24)",

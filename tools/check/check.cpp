@@ -130,7 +130,7 @@ std::string settle_rows(const OpCase& op, DeviceRun& run, std::vector<std::vecto
     const graph::Tensor& tensor = op.graph.tensor(static_cast<graph::TensorId>(i));
     if (op.graph.storage(tensor.storage).kind != graph::StorageKind::kOutput || tensor.type == graph::Type::kI32 || tensor.shape.rank == 0) continue;
     const auto storage = static_cast<std::size_t>(tensor.storage);
-    const std::size_t element_bytes = tensor.type == graph::Type::kF16 ? 2 : 4;
+    const auto element_bytes = static_cast<std::size_t>(graph::element_bytes(tensor.type));
     const auto is_special = [&](std::span<const std::byte> bytes, std::size_t at) {
       return !std::isfinite(float_element(tensor.type, bytes, at)) && !is_poison(tensor.type, bytes, at);
     };

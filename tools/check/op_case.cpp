@@ -327,7 +327,7 @@ void OpCase::keep_invalid_rows(TensorId id, int row_axis, std::vector<std::byte>
   const graph::Tensor& tensor = graph.tensor(id);
   const graph::Shape& shape = tensor.shape;
   const std::vector<std::byte> poison = poison_bytes(bytes.size());
-  const std::int64_t element_bytes = tensor.type == Type::kF16 ? 2 : 4;
+  const std::int64_t element_bytes = graph::element_bytes(tensor.type);
   for (std::int64_t flat = 0; flat < shape.n_elements(); ++flat) {
     std::int64_t rest = flat, element = tensor.offset_elements, row = 0, sequence = 0;
     for (int axis = shape.rank - 1; axis >= 0; --axis) {
