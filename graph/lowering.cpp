@@ -36,8 +36,8 @@ TensorId Lowering::scratch_tensor(const Shape& shape, Type type, const char* wha
 runtime::Shader Lowering::module_for(runtime::Shader shader, Type activations) {
   if (activations != Type::kF16) return shader;
   const runtime::Shader variant = runtime::f16_variant(shader);
-  if (variant == shader) missing_ = Status(StatusCode::kInternal, "has no kernel for activations in f16");
-  else if (!caps_.storage16) missing_ = Status(StatusCode::kUnsupported, fmt::format("activations in f16 need 16-bit storage (storageBuffer16BitAccess), which device {} does not have; those in f32 need none", caps_.name));
+  if (variant == shader) missing_ = "a kernel that is not there";
+  else if (!caps_.storage16) missing_ = fmt::format("16-bit storage (storageBuffer16BitAccess), which device {} does not have; those in f32 need none", caps_.name);
   return variant;
 }
 
@@ -142,6 +142,14 @@ Result<Lowered> Lowering::finish() {
 
 namespace {
 
+/// " (x)" of the node's first activation in f16, or "".
+std::string f16_input(const Graph& graph, const Node& node) {
+  for (const TensorId id : node.inputs) {
+    if (id != kNone && graph.tensor(id).type == Type::kF16 && graph.storage_of(id).kind != StorageKind::kWeight) return fmt::format(" ({})", graph.tensor(id).name);
+  }
+  return "";
+}
+
 /// Every forced kernel exists.
 Status check_forced_kernels(const LoweringOptions& options) {
   for (const auto& forced : options.forced_kernels) {
@@ -167,7 +175,8 @@ Result<Lowered> lower(Graph& graph, const runtime::DeviceCaps& caps, const Lower
   for (const Node& node : graph.nodes()) {
     const Operator& table = operator_of(node.op);
     if (Status status = table.lower(node, lowering); !status.ok()) return status.with_prefix(fmt::format("[{}]", table.name));
-    if (!lowering.missing_.ok()) return lowering.missing_.with_prefix(fmt::format("[{}]", table.name));
+    if (lowering.missing_.empty()) continue;
+    return Status(StatusCode::kUnsupported, fmt::format("[{}] activations in f16{} need {}", table.name, f16_input(graph, node), lowering.missing_));
   }
   return lowering.finish();
 }

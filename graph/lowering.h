@@ -123,7 +123,8 @@ class Lowering {
   Graph& graph_;
   const runtime::DeviceCaps& caps_;
   const LoweringOptions& options_;
-  Status missing_;  ///< of a module for activations in f16
+  /// Why there is no module for activations in f16, as what needs more than there is; "" if there is one.
+  std::string missing_;
   runtime::Program program_;
   std::vector<std::vector<Argument>> arguments_;  ///< of each dispatch, until storages have places
 };

@@ -76,9 +76,8 @@ Status check_linear_weight(const Graph& graph, TensorId id, std::int64_t columns
   if (id == kNone) return refuse("weight is missing");
   const Tensor& weight = graph.tensor(id);
   const BlockFormat* format = find_block_format(weight.type);
-  if (!format || graph.storage(weight.storage).kind != StorageKind::kWeight) {
-    return refuse(fmt::format("weight {} is not of a weight type", weight.name));
-  }
+  if (!format) return refuse(fmt::format("weight is {}, which is not a weight type", type_name(weight.type)));
+  if (graph.storage(weight.storage).kind != StorageKind::kWeight) return refuse("weight must be an input as it is stored, not computed or a view");
   if (weight.shape.rank != 2 || weight.shape[1] != columns) {
     return refuse(fmt::format("weight is {} but input has {} columns", to_string(weight.shape), columns));
   }

@@ -39,10 +39,9 @@ Status check_rope(const Graph& graph, const RopeAttributes& attributes, std::int
     return refuse(fmt::format("max_position is {} but must be in [1, 2^24]", attributes.max_position));
   }
   if (factors == kNone) return {};
-  RONDO_TRY(check_tensor(graph, factors, "frequency_factors", Type::kF32, 1, 1));
-  RONDO_TRY(check_shape(graph, factors, "frequency_factors", {n / 2}));
   if (graph.storage_of(factors).kind != StorageKind::kConstant) return refuse("frequency_factors must be a constant");
-  return {};
+  RONDO_TRY(check_tensor(graph, factors, "frequency_factors", Type::kF32, 1, 1));
+  return check_shape(graph, factors, "frequency_factors", {n / 2});
 }
 
 Status check_positions(const Graph& graph, TensorId positions, std::int64_t sequences, std::int64_t rows) {

@@ -58,7 +58,7 @@ TEST(CheckCommandTest, WithoutSixteenBitStorageCasesAreLeftOut) {
   EXPECT_NE(result.out.find(" passed, 0 failed, 0 unsupported; "), std::string::npos) << result.out;
   const CommandResult one = testing::run_device_command({"check", "--case", "add a f16 (3), b f16 (3)", "--as", "baseline"});
   testing::expect_done(one);
-  EXPECT_NE(one.out.find("unsupported: add/baseline: [add]: activations in f16 need 16-bit storage"), std::string::npos) << one.out;
+  EXPECT_NE(one.out.find("unsupported: add/baseline: [add] activations in f16 (a) need 16-bit storage"), std::string::npos) << one.out;
 }
 
 /// A kernel that refuses all of its cases is named with its reason, and is no failure.

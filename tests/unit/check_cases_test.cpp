@@ -82,7 +82,7 @@ TEST(CaseTextTest, RefusesWhatItCanNotRead) {
   const auto refusal = [](const char* text) { return parse_case(text).status().message(); };
   EXPECT_EQ(refusal("nothing input (3)"), "case 'nothing input (3)': there is no operator 'nothing'");
   EXPECT_EQ(refusal("relu input (3"), "case 'relu input (3': expected a comma or a closing parenthesis at its end");
-  EXPECT_EQ(refusal("relu input (0)"), "case 'relu input (0)': expected at most 4 extents and a closing parenthesis where there is '0'");
+  EXPECT_EQ(refusal("relu input (0)"), "case 'relu input (0)': expected at most 4 extents of at least 1 and a closing parenthesis where there is '0'");
   EXPECT_EQ(refusal("relu input (3) (4)"), "case 'relu input (3) (4)': expected a comma where there is '('");
   EXPECT_EQ(refusal("relu input (3),"), "case 'relu input (3),': expected an input or attribute at its end");
   EXPECT_EQ(refusal("relu input (3) * big"), "case 'relu input (3) * big': expected a number that fits f32 where there is 'big'");

@@ -160,7 +160,7 @@ INSTANTIATE_TEST_SUITE_P(
                       Refused{"[linear] bias is i32 but must be f32", [](Builder& b) { b.add(Op::linear, {b.f32({2, 32}), b.weight(Type::kF32, 3, 32), kNone, b.i32({3})}); }},
                       Refused{"[linear] input is missing", [](Builder& b) { b.add(Op::linear, {kNone, b.weight(Type::kF32, 3, 32)}); }},
                       Refused{"[linear] weight is missing", [](Builder& b) { b.add(Op::linear, {b.f32({2, 32}), kNone}); }},
-                      Refused{"[linear] weight x is not of a weight type", [](Builder& b) { b.add(Op::linear, {b.f32({2, 32}), b.f32({3, 32})}); }},
+                      Refused{"[linear] weight must be an input as it is stored, not computed or a view", [](Builder& b) { b.add(Op::linear, {b.f32({2, 32}), b.f32({3, 32})}); }},
                       Refused{"[linear] weight is (3, 64) but input has 32 columns", [](Builder& b) { b.add(Op::linear, {b.f32({2, 32}), b.weight(Type::kQ8_0, 3, 64)}); }},
                       Refused{"[linear] weight is (3, 48) of type q4_0, whose rows come in blocks of 32", [](Builder& b) { b.add(Op::linear, {b.f32({2, 48}), b.weight(Type::kQ4_0, 3, 48)}); }},
                       Refused{"[linear] weight is (3, 288) of type q4_K, whose rows come in blocks of 256", [](Builder& b) { b.add(Op::linear, {b.f32({2, 288}), b.weight(Type::kQ4_K, 3, 288)}); }},
@@ -251,7 +251,7 @@ INSTANTIATE_TEST_SUITE_P(
                       Refused{"[rope] max_position is 0 but must be in [1, 2^24]", [](Builder& b) { b.add(Op::rope, {b.f32({1, 2, 3, 8}), b.i32({3})}, RopeAttributes{RopeStyle::kHalf, 0, 1e4, 1, 0}); }},
                       Refused{"[rope] positions is (4) but must be (3)", [](Builder& b) { b.add(Op::rope, {b.f32({1, 2, 3, 8}), b.i32({4})}); }},
                       Refused{"[rope] positions is (2, 3) but must be (1, 3)", [](Builder& b) { b.add(Op::rope, {b.f32({1, 2, 3, 8}), b.i32({2, 3})}); }},
-                      Refused{"[rope] frequency_factors is (8) but must be (4)", [](Builder& b) { b.add(Op::rope, {b.f32({1, 2, 3, 8}), b.i32({3}), b.f32({8})}); }},
+                      Refused{"[rope] frequency_factors is (8) but must be (4)", [](Builder& b) { b.add(Op::rope, {b.f32({1, 2, 3, 8}), b.i32({3}), b.c.graph.add_constant("factors", {8}, std::vector<float>(8))}); }},
                       Refused{"[rope] frequency_factors must be a constant", [](Builder& b) { b.add(Op::rope, {b.f32({1, 2, 3, 8}), b.i32({3}), b.f32({4})}); }}));
 
 INSTANTIATE_TEST_SUITE_P(

@@ -59,7 +59,7 @@ TEST(LoweringTest, ActivationsInF16NeedTheDevice) {
   c.output(c.graph.add(Op::linear, {c.activation("input", Type::kF16, {3, 32}, std::vector<float>(96)), c.weight("weight", Type::kF32, 7, 32, {})}));
   DeviceCaps caps = caps_of(runtime::DeviceType::kCpu);
   caps.name = "device";
-  EXPECT_EQ(refusal(c, caps, {}), "[linear]: activations in f16 need 16-bit storage (storageBuffer16BitAccess), which device device does not have; those in f32 need none");
+  EXPECT_EQ(refusal(c, caps, {}), "[linear] activations in f16 (input) need 16-bit storage (storageBuffer16BitAccess), which device device does not have; those in f32 need none");
   caps.storage16 = true;
   LoweringOptions options;
   Graph graph = c.graph;

@@ -144,7 +144,7 @@ class Parser {
     pieces_.take();
     while (!pieces_.take_if(")")) {
       const auto extent = number<std::int64_t>(pieces_.now());
-      if (!extent || *extent < 1 || shape.rank == graph::kMaxRank) return refuse(fmt::format("at most {} extents and a closing parenthesis", graph::kMaxRank));
+      if (!extent || *extent < 1 || shape.rank == graph::kMaxRank) return refuse(fmt::format("at most {} extents of at least 1 and a closing parenthesis", graph::kMaxRank));
       if (shape.n_elements() > kMostElements / *extent) return refuse(fmt::format("a shape of at most {} elements", kMostElements));
       shape[shape.rank++] = *extent;
       pieces_.take();
