@@ -1,7 +1,8 @@
 // attention: query (B, H, Q, D), key (B, G, S, D), value (B, G, S, E), query_offset? i32 (B), lengths? i32 (B), mask? f32 or
 // i32 (boolean) that broadcasts to (B, H, Q, S), alibi_slopes? (H), relative_bias? (buckets, H), relative_key? (2 R + 1, D),
 // relative_value? (2 R + 1, E), sinks? (H) -> (B, H, Q, E), stored as (B, Q, H, E) so that heads join without a copy.
-// Key and value have one type: f32, f16 or q8_0; the output has the query's. Query head h uses KV head h / (H / G). Key j is at position j, query i at query_offset + i.
+// Key and value have one type, f32, f16 or q8_0; the output has the query's. Query head h uses KV head h / (H / G). Key j is at
+// position j, query i at query_offset + i.
 // Dao 2023 (FlashAttention-2) for the partitioning, Milakov and Gimelshein 2018 for the online softmax.
 #include <algorithm>
 #include <cmath>

@@ -45,8 +45,8 @@ inline Status check_rows(const Graph& graph, TensorId id, const char* role) {
   return refuse(fmt::format("{} {} has rows that are not evenly spaced", role, to_string(graph.tensor(id).shape)));
 }
 
-/// For kernels that take one distance between rows: the tensor, an activation, becomes a dense copy of itself, by a dispatch, where its
-/// rows lie otherwise. References into the graph's tensors end.
+/// For kernels that take one distance between rows: the tensor, an activation, becomes a dense copy of itself, by a dispatch,
+/// where its rows lie otherwise. References into the graph's tensors end.
 inline void make_rows_even(Graph& graph, TensorId& id) {
   if (row_stride(graph.tensor(id)) < 0) id = graph.add(Op::copy, {id});
 }

@@ -34,8 +34,8 @@ struct GraphFile {
 };
 
 /// Reads `description` (JSON) and its inputs out of `inputs` (safetensors). An input is stored as the nodes that read it take
-/// it, twice where they differ: activations of f16 as they are, other floats as f32, weights as they are, f16 and q8_0 keys, values and caches as
-/// graph/cache_layout.h says, i64 and bool as i32.
+/// it, twice where they differ: activations in f16 as they are, other floats as f32, weights as they are, f16 and q8_0 keys,
+/// values and caches as graph/cache_layout.h says, i64 and bool as i32.
 /// Errors, in one line that names file, node and field: those of parse_graph_description, what `infer` refuses, kNotFound
 /// (a tensor is missing), kInvalidArgument (another shape or dtype than the graph says, ids, positions, lengths and rows
 /// outside of what they count), kCorruptData (the safetensors file), or the sources' own.
