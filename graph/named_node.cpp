@@ -157,11 +157,12 @@ class AttributeReader {
       else fail(name, fmt::format("\"{}\" or \"{}\"", first, second));
     }
   }
+  /// The same of a field that has no default.
   template <typename Choice>
   void read_choice(const char* name, std::optional<Choice>& field, const char* first, const char* second) {
-    if (find(name)) field.emplace();
-    Choice unused{};
-    read_choice(name, field ? *field : unused, first, second);
+    Choice value{};
+    read_choice(name, value, first, second);
+    if (find(name)) field = value;
   }
   void require(const char* name) {
     if (status_.ok() && !find(name)) status_ = refuse(node_, fmt::format("attribute '{}' is missing", name));
