@@ -55,13 +55,13 @@ Status infer(Graph& graph, Node& node) {
   RONDO_TRY(check_activation(graph, node.inputs[kQuery], "query", 4, 4));
   if (node.inputs[kKey] == kNone || node.inputs[kValue] == kNone) return refuse("key or value is missing");
   make_columns_dense(graph, node.inputs[kQuery]);
-  for (const AttentionInput input : {kKey, kValue}) make_rows_whole(graph, node.inputs[input]);
-  RONDO_TRY(Status(graph.status()));
   const auto is_computed = [&](AttentionInput input) { return graph.storage_of(node.inputs[input]).kind != StorageKind::kCache; };
   const auto type_of = [&](AttentionInput input) { return graph.tensor(node.inputs[input]).type; };
   for (const auto& [input, other] : {std::pair{kKey, kValue}, std::pair{kValue, kKey}}) {
     if (is_computed(input) && type_of(other) == Type::kF32) widen(graph, node.inputs[input]);
   }
+  for (const AttentionInput input : {kKey, kValue}) make_rows_whole(graph, node.inputs[input]);
+  RONDO_TRY(Status(graph.status()));
   for (const AttentionInput input : {kMask, kSlopes, kBias, kRelativeKey, kRelativeValue, kSinks}) widen(graph, node.inputs[input]);
   RONDO_TRY(check_keys(graph, node.inputs[kKey], "key"));
   RONDO_TRY(check_keys(graph, node.inputs[kValue], "value"));

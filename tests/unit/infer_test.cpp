@@ -132,6 +132,7 @@ INSTANTIATE_TEST_SUITE_P(
         Halves{"Attention", Type::kF16, {}, [](Builder& b) { b.add(Op::attention, {b.f16({1, 2, 3, 8}), b.f32({1, 2, 9, 8}), b.f32({1, 2, 9, 8})}); }},
         Halves{"AttentionKeys", Type::kF32, {}, [](Builder& b) { b.add(Op::attention, {b.f32({1, 2, 3, 8}), b.f16({1, 2, 9, 8}), b.f16({1, 2, 9, 8})}); }},
         Halves{"AttentionKeysOfTwoTypes", Type::kF32, {Op::widen}, [](Builder& b) { b.add(Op::attention, {b.f32({1, 2, 3, 8}), b.f16({1, 2, 9, 8}), b.f32({1, 2, 9, 8})}); }},
+        Halves{"AttentionTurnedKeysOfTwoTypes", Type::kF32, {Op::widen}, [](Builder& b) { b.add(Op::attention, {b.f32({1, 2, 3, 8}), b.c.graph.transpose(b.f16({1, 2, 8, 9}), {0, 1, 3, 2}), b.f32({1, 2, 9, 8})}); }},
         Halves{"AttentionValuesOfTwoTypes", Type::kF16, {Op::widen}, [](Builder& b) { b.add(Op::attention, {b.f16({1, 2, 3, 8}), b.f32({1, 2, 9, 8}), b.f16({1, 2, 9, 8})}); }},
         Halves{"AttentionOddKeys", Type::kF32, {Op::pad, Op::pad}, [](Builder& b) { b.add(Op::attention, {b.f32({1, 2, 3, 7}), b.f16({1, 2, 9, 7}), b.f16({1, 2, 9, 7})}); }},
         Halves{"AttentionOddOffset", Type::kF32, {Op::copy}, [](Builder& b) { b.add(Op::attention, {b.f32({1, 2, 3, 8}), b.c.graph.slice(b.f16({1, 2, 9, 10}), 3, 1, 9), b.f16({1, 2, 9, 8})}); }},
