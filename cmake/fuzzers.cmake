@@ -5,9 +5,9 @@ if(NOT CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
 endif()
 
 # The library again, with coverage counters and without what needs Vulkan.
-file(GLOB RONDO_FUZZED_SOURCES CONFIGURE_DEPENDS graph/*.cpp graph/ops/*.cpp models/formats/*.cpp models/tokenizers/*.cpp)
-add_library(rondo_fuzzed STATIC ${RONDO_FUZZED_SOURCES} models/arch/llama.cpp models/byte_source.cpp models/json.cpp models/utf8.cpp runtime/fmt.cpp
-  runtime/status.cpp ${RONDO_UNICODE_CLASS_TABLE})
+file(GLOB RONDO_FUZZED_SOURCES CONFIGURE_DEPENDS graph/*.cpp graph/ops/*.cpp models/arch/*.cpp models/formats/*.cpp models/tokenizers/*.cpp)
+add_library(rondo_fuzzed STATIC ${RONDO_FUZZED_SOURCES} models/byte_source.cpp models/json.cpp models/nearest.cpp models/network.cpp
+  models/step_builder.cpp models/utf8.cpp models/weights.cpp runtime/fmt.cpp runtime/status.cpp ${RONDO_UNICODE_CLASS_TABLE})
 target_compile_options(rondo_fuzzed PRIVATE -fno-exceptions -fno-rtti -fsanitize=fuzzer-no-link)
 target_compile_definitions(rondo_fuzzed PRIVATE JSON_NOEXCEPTION=1)
 target_link_libraries(rondo_fuzzed PUBLIC rondo_internal_headers)

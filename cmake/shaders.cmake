@@ -4,6 +4,31 @@ file(MAKE_DIRECTORY ${RONDO_GENERATED_DIR}/spirv)
 file(GLOB shaders CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/shaders/*.comp)
 set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${shaders})
 
+# lib/weight_types.glsl: what the lines of weight_types.inc are in GLSL, whose preprocessor can't include by a macro's argument.
+set(weight_types ${PROJECT_SOURCE_DIR}/shaders/lib/weight_types.inc)
+set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${weight_types})
+file(STRINGS ${weight_types} lines REGEX "^RONDO_WEIGHT_TYPE")
+set(weight_includes "")
+set(weight_cases "")
+foreach(line IN LISTS lines)
+  if(NOT line MATCHES "^RONDO_WEIGHT_TYPE\\([A-Za-z0-9_]+, ([a-z0-9_]+), ([0-9]+), ")
+    message(FATAL_ERROR "${weight_types}: can't read ${line}")
+  endif()
+  string(APPEND weight_includes "#include \"lib/block_${CMAKE_MATCH_1}.glsl\"\n")
+  string(APPEND weight_cases "    case ${CMAKE_MATCH_2}u: return weight_group_${CMAKE_MATCH_1}(row, group, w);\n")
+endforeach()
+file(CONFIGURE OUTPUT ${RONDO_GENERATED_DIR}/shaders/lib/weight_types.glsl CONTENT
+"// Generated from shaders/lib/weight_types.inc.
+@weight_includes@
+// The unscaled values of 32 elements, and what to multiply their sum of products (or each of them) by; types whose groups
+// have more than one factor give the values themselves, and 1.
+float weight_group(uint row, uint group, out vec4 w[8]) {
+  switch (kWeightType) {
+@weight_cases@    default: return 0.0;
+  }
+}
+" @ONLY)
+
 set(enumerators "")
 set(f16_cases "")
 set(modules "")
@@ -23,7 +48,7 @@ foreach(shader IN LISTS shaders)
     endif()
     add_custom_command(
       OUTPUT ${module}
-      COMMAND ${RONDO_GLSLANG} --quiet -V --target-env vulkan1.2 -g0 ${define} -I${PROJECT_SOURCE_DIR}/shaders
+      COMMAND ${RONDO_GLSLANG} --quiet -V --target-env vulkan1.2 -g0 ${define} -I${PROJECT_SOURCE_DIR}/shaders -I${RONDO_GENERATED_DIR}/shaders
               --depfile ${module}.d -o ${module} ${shader}
       DEPENDS ${shader} DEPFILE ${module}.d
       COMMENT "glslang ${variant}" VERBATIM)

@@ -36,6 +36,8 @@ double activate(Activation activation, double x) {
 
 const char* activation_name(Activation activation) { return kNames[static_cast<std::size_t>(activation)]; }
 
+std::span<const char* const> activation_names() { return kNames; }
+
 std::optional<Activation> find_activation(std::string_view name) {
   for (std::size_t i = 0; i < kNames.size(); ++i) {
     if (name == kNames[i]) return static_cast<Activation>(i);

@@ -11,6 +11,9 @@ double activate(Activation activation, double x);
 /// The name of the operator and of the attribute in files: "gelu_tanh"; "none" for kIdentity.
 const char* activation_name(Activation activation);
 
+/// All of them, "none" first.
+std::span<const char* const> activation_names();
+
 /// The function that `name` stands for, if there is one.
 std::optional<Activation> find_activation(std::string_view name);
 

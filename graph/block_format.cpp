@@ -1,18 +1,33 @@
 #include "graph/block_format.h"
 
 #include <algorithm>
-
-#include "graph/block_packing.h"
+#include <cstring>
 
 namespace rondo::graph {
 
+#define RONDO_WEIGHT_TYPE(enumerator, name, value, text, ggml) extern const BlockFormat name##_format;
+#include "lib/weight_types.inc"
+#undef RONDO_WEIGHT_TYPE
+
 const BlockFormat* find_block_format(Type type) {
-  for (const std::span<const BlockFormat> family : {std::span<const BlockFormat>(kDenseFormats), std::span<const BlockFormat>(kBlockFormats), std::span<const BlockFormat>(kSuperBlockFormats)}) {
-    for (const BlockFormat& format : family) {
-      if (format.type == type) return &format;
-    }
+  switch (type) {
+#define RONDO_WEIGHT_TYPE(enumerator, name, value, text, ggml) \
+  case Type::enumerator: return &name##_format;
+#include "lib/weight_types.inc"
+#undef RONDO_WEIGHT_TYPE
+    case Type::kI32: break;
   }
   return nullptr;
+}
+
+std::optional<Type> find_ggml_type(std::uint32_t number) {
+  switch (number) {
+#define RONDO_WEIGHT_TYPE(enumerator, name, value, text, ggml) \
+  case ggml: return Type::enumerator;
+#include "lib/weight_types.inc"
+#undef RONDO_WEIGHT_TYPE
+    default: return std::nullopt;
+  }
 }
 
 std::uint64_t file_row_bytes(const BlockFormat& format, std::uint64_t k) {
@@ -28,6 +43,24 @@ PlaneLayout plane_layout(const BlockFormat& format, std::int64_t n, std::int64_t
   const std::uint64_t words = layout.scale_offset_words + static_cast<std::uint64_t>(n) * layout.scale_row_words;
   layout.size_bytes = (words * 4 + 255) / 256 * 256;
   return layout;
+}
+
+void pack_rows(const BlockFormat& format, std::uint32_t k, std::span<const std::byte> rows, std::byte* quants, std::byte* scales) {
+  const PlaneLayout layout = plane_layout(format, 1, k);
+  const std::size_t row_bytes = file_row_bytes(format, k), n = rows.size() / row_bytes;
+  for (std::size_t row = 0; row < n; ++row) {
+    std::byte* row_scales = layout.scale_row_words ? scales + row * layout.scale_row_words * 4 : nullptr;
+    format.repack_row(rows.subspan(row * row_bytes, row_bytes), k, reinterpret_cast<std::uint32_t*>(quants + row * layout.row_words * 4),
+                      reinterpret_cast<std::uint32_t*>(row_scales));
+  }
+}
+
+std::vector<std::byte> pack_planes(const BlockFormat& format, std::int64_t n, std::int64_t k, std::span<const std::byte> rows, std::uint32_t padding) {
+  const PlaneLayout layout = plane_layout(format, n, k);
+  std::vector<std::byte> planes(layout.size_bytes);
+  for (std::size_t at = 0; padding && at < planes.size(); at += 4) std::memcpy(planes.data() + at, &padding, 4);
+  pack_rows(format, static_cast<std::uint32_t>(k), rows, planes.data(), planes.data() + layout.scale_offset_words * 4);
+  return planes;
 }
 
 std::vector<WeightPlanes> planes_of(const Graph& graph, const Tensor& weight) {

@@ -15,6 +15,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -41,6 +42,9 @@ struct BlockFormat {
 /// The format of a weight type; null for types that weights can't have (i32).
 const BlockFormat* find_block_format(Type type);
 
+/// The weight type that GGUF files have under this number, if there is one.
+std::optional<Type> find_ggml_type(std::uint32_t number);
+
 /// Bytes of a row of `k` elements in a file.
 std::uint64_t file_row_bytes(const BlockFormat& format, std::uint64_t k);
 
@@ -53,6 +57,13 @@ struct PlaneLayout {
   std::uint64_t size_bytes = 0;  ///< a multiple of 256
 };
 PlaneLayout plane_layout(const BlockFormat& format, std::int64_t n, std::int64_t k);
+
+/// Repacks consecutive rows of `k` elements, which are in file order, into the planes: the first row's quants go to `quants`,
+/// its scales to `scales` (not used by types without), the next rows' right behind them.
+void pack_rows(const BlockFormat& format, std::uint32_t k, std::span<const std::byte> rows, std::byte* quants, std::byte* scales);
+
+/// All planes of an (n, k) weight whose rows are in file order; what no row fills keeps the words `padding`.
+std::vector<std::byte> pack_planes(const BlockFormat& format, std::int64_t n, std::int64_t k, std::span<const std::byte> rows, std::uint32_t padding = 0);
 
 /// What a kernel needs to read rows of a weight tensor that lie in one piece of its storage.
 struct WeightPlanes {

@@ -205,7 +205,10 @@ constexpr BlockFormat format_of(Type type) {
 
 }  // namespace
 
-constexpr std::array<BlockFormat, 5> kSuperBlockFormats = {{format_of<kQ2K>(Type::kQ2_K), format_of<kQ3K>(Type::kQ3_K), format_of<kQ4K>(Type::kQ4_K),
-                                                           format_of<kQ5K>(Type::kQ5_K), format_of<kQ6K>(Type::kQ6_K)}};
+extern const BlockFormat q2_k_format = format_of<kQ2K>(Type::kQ2_K);
+extern const BlockFormat q3_k_format = format_of<kQ3K>(Type::kQ3_K);
+extern const BlockFormat q4_k_format = format_of<kQ4K>(Type::kQ4_K);
+extern const BlockFormat q5_k_format = format_of<kQ5K>(Type::kQ5_K);
+extern const BlockFormat q6_k_format = format_of<kQ6K>(Type::kQ6_K);
 
 }  // namespace rondo::graph

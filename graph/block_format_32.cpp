@@ -168,14 +168,12 @@ void dequantize_mxfp4(std::span<const std::byte> row, std::uint32_t k, float* va
 
 }  // namespace
 
-constexpr std::array<BlockFormat, 7> kBlockFormats = {{
-    {Type::kQ8_0, 32, 34, 8, 2, 1, repack_q8_0, dequantize_q8_0},
-    {Type::kQ4_0, 32, 18, 4, 2, 1, repack_q4_0, dequantize_q4_0},
-    {Type::kQ4_1, 32, 20, 4, 1, 1, repack_q4_1, dequantize_q4_1},
-    {Type::kQ5_0, 32, 22, 4, 2, 3, repack_q5_0, dequantize_q5_0},
-    {Type::kQ5_1, 32, 24, 4, 1, 2, repack_q5_1, dequantize_q5_1},
-    {Type::kIQ4_NL, 32, 18, 4, 2, 1, repack_iq4_nl, dequantize_iq4_nl},
-    {Type::kMXFP4, 32, 17, 4, 4, 1, repack_mxfp4, dequantize_mxfp4},
-}};
+extern const BlockFormat q8_0_format = {Type::kQ8_0, 32, 34, 8, 2, 1, repack_q8_0, dequantize_q8_0};
+extern const BlockFormat q4_0_format = {Type::kQ4_0, 32, 18, 4, 2, 1, repack_q4_0, dequantize_q4_0};
+extern const BlockFormat q4_1_format = {Type::kQ4_1, 32, 20, 4, 1, 1, repack_q4_1, dequantize_q4_1};
+extern const BlockFormat q5_0_format = {Type::kQ5_0, 32, 22, 4, 2, 3, repack_q5_0, dequantize_q5_0};
+extern const BlockFormat q5_1_format = {Type::kQ5_1, 32, 24, 4, 1, 2, repack_q5_1, dequantize_q5_1};
+extern const BlockFormat iq4_nl_format = {Type::kIQ4_NL, 32, 18, 4, 2, 1, repack_iq4_nl, dequantize_iq4_nl};
+extern const BlockFormat mxfp4_format = {Type::kMXFP4, 32, 17, 4, 4, 1, repack_mxfp4, dequantize_mxfp4};
 
 }  // namespace rondo::graph

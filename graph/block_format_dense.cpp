@@ -42,10 +42,8 @@ void dequantize_bf16(std::span<const std::byte> row, std::uint32_t k, float* val
 
 }  // namespace
 
-constexpr std::array<BlockFormat, 3> kDenseFormats = {{
-    {Type::kF32, 1, 4, 32, 1, 0, repack_f32, dequantize_f32},
-    {Type::kF16, 1, 2, 16, 1, 0, repack_halves, dequantize_f16},
-    {Type::kBF16, 1, 2, 16, 1, 0, repack_halves, dequantize_bf16},
-}};
+extern const BlockFormat f32_format = {Type::kF32, 1, 4, 32, 1, 0, repack_f32, dequantize_f32};
+extern const BlockFormat f16_format = {Type::kF16, 1, 2, 16, 1, 0, repack_halves, dequantize_f16};
+extern const BlockFormat bf16_format = {Type::kBF16, 1, 2, 16, 1, 0, repack_halves, dequantize_bf16};
 
 }  // namespace rondo::graph

@@ -1,7 +1,6 @@
-// The weight types by families, and how their repackers put bits into words. For block_format.cpp and the families only.
+// How the repackers of weight types put bits into words. For block_format_*.cpp, which define a <name>_format for each type.
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -9,10 +8,6 @@
 #include "graph/block_format.h"
 
 namespace rondo::graph {
-
-extern const std::array<BlockFormat, 3> kDenseFormats;       ///< f32, f16, bf16: a number for each element
-extern const std::array<BlockFormat, 7> kBlockFormats;       ///< blocks of 32
-extern const std::array<BlockFormat, 5> kSuperBlockFormats;  ///< the K types: blocks of 256 with scales for 16 or 32
 
 /// A little-endian 16-bit number.
 inline std::uint16_t read_u16(const std::byte* at) {

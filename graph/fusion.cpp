@@ -34,16 +34,27 @@ bool takes_residual(const Graph& graph, const Node& node) {
   return node.op == Op::linear && node.inputs[2] == kNone && graph.storage_of(node.outputs[0]).kind != StorageKind::kOutput;
 }
 
-/// The same, and it does nothing with its sums.
-bool is_plain_linear(const Graph& graph, const Node& node) {
-  return takes_residual(graph, node) && node.inputs[3] == kNone && attributes_of<LinearAttributes>(node).activation == Activation::kIdentity;
+/// The same, and nothing but a bias comes after its sums.
+bool is_affine(const Graph& graph, const Node& node) {
+  return takes_residual(graph, node) && attributes_of<LinearAttributes>(node).activation == Activation::kIdentity;
 }
+
+/// The same without a bias.
+bool is_plain_linear(const Graph& graph, const Node& node) { return is_affine(graph, node) && node.inputs[3] == kNone; }
 
 /// Rows of `b` follow those of `a` in one weight block.
 bool weights_adjoin(const Graph& graph, TensorId a_id, TensorId b_id) {
   const Tensor& a = graph.tensor(a_id);
   const Tensor& b = graph.tensor(b_id);
   return a.storage == b.storage && b.offset_elements == a.offset_elements + a.shape[0] * a.shape[1];
+}
+
+/// Elements of `b` follow those of `a` in one storage; or neither is there.
+bool biases_adjoin(const Graph& graph, TensorId a_id, TensorId b_id) {
+  if (a_id == kNone || b_id == kNone) return a_id == b_id;
+  const Tensor& a = graph.tensor(a_id);
+  const Tensor& b = graph.tensor(b_id);
+  return a.storage == b.storage && a.is_contiguous() && b.is_contiguous() && b.offset_elements == a.offset_elements + a.shape[0];
 }
 
 /// Makes every view of `old` (rows of `old_width`) a view of columns [column, column + old_width) of `merged`.
@@ -67,6 +78,15 @@ TensorId joined_weight(Graph& graph, std::size_t first, std::size_t last) {
   weight.shape[0] = 0;
   for (std::size_t i = first; i < last; ++i) weight.shape[0] += graph.tensor(graph.nodes()[i].inputs[1]).shape[0];
   return graph.add_view(std::move(weight));
+}
+
+/// The bias made of those of nodes [first, last), which adjoin; kNone where they have none.
+TensorId joined_bias(Graph& graph, std::size_t first, std::size_t last) {
+  if (graph.nodes()[first].inputs[3] == kNone) return kNone;
+  Tensor bias = graph.tensor(graph.nodes()[first].inputs[3]);
+  bias.strides = {1};
+  for (std::size_t i = first + 1; i < last; ++i) bias.shape[0] += graph.tensor(graph.nodes()[i].inputs[3]).shape[0];
+  return graph.add_view(std::move(bias));
 }
 
 /// glu(linear(x, gate), linear(x, up)) -> linear_glu(x, gate and up), unless the weight is in pieces: gates and ups of the same
@@ -94,17 +114,18 @@ bool ends_with_a_word(const Graph& graph, const Node& node) {
   return output.type != Type::kF16 || output.shape.last() % 2 == 0;
 }
 
-/// Linears in a row that share their input and whose weights adjoin -> one linear; the old outputs become views of it.
+/// Linears in a row that share their input and whose weights, and biases, adjoin -> one linear; the old outputs become views
+/// of it.
 Status merge_linears(Graph& graph) {
   std::vector<Node>& nodes = graph.nodes();
   for (std::size_t first = 0; first < nodes.size(); ++first) {
     std::size_t last = first + 1;
-    while (last < nodes.size() && is_plain_linear(graph, nodes[first]) && is_plain_linear(graph, nodes[last]) && nodes[last].inputs[0] == nodes[first].inputs[0] &&
-           weights_adjoin(graph, nodes[last - 1].inputs[1], nodes[last].inputs[1]) && ends_with_a_word(graph, nodes[last - 1]) && ends_with_a_word(graph, nodes[last])) {
+    while (last < nodes.size() && is_affine(graph, nodes[first]) && is_affine(graph, nodes[last]) && nodes[last].inputs[0] == nodes[first].inputs[0] &&
+           weights_adjoin(graph, nodes[last - 1].inputs[1], nodes[last].inputs[1]) && biases_adjoin(graph, nodes[last - 1].inputs[3], nodes[last].inputs[3]) && ends_with_a_word(graph, nodes[last - 1]) && ends_with_a_word(graph, nodes[last])) {
       ++last;
     }
     if (last - first < 2) continue;
-    const TensorId weight = joined_weight(graph, first, last);
+    const TensorId weight = joined_weight(graph, first, last), bias = joined_bias(graph, first, last);
     Shape shape = graph.tensor(nodes[first].outputs[0]).shape;
     shape[shape.rank - 1] = graph.tensor(weight).shape[0];
     const Type type = graph.tensor(nodes[first].outputs[0]).type;
@@ -117,22 +138,22 @@ Status merge_linears(Graph& graph) {
       move_views(graph, old.storage, width, graph.tensor(output), column);
       column += width;
     }
-    nodes[first] = {Op::linear, {nodes[first].inputs[0], weight, kNone, kNone}, {output}, {}};
+    nodes[first] = {Op::linear, {nodes[first].inputs[0], weight, kNone, bias}, {output}, {}};
     nodes.erase(nodes.begin() + static_cast<std::ptrdiff_t>(first) + 1, nodes.begin() + static_cast<std::ptrdiff_t>(last));
   }
   return {};
 }
 
-/// A node strictly between the two may change, in place, what the first one reads: it can't be moved to the second's place.
+/// A node strictly between the two changes, in place, what the first one reads: it can't be moved to the second's place.
 bool reads_what_changes(const Graph& graph, std::size_t first, std::size_t second) {
-  const auto kept = [&](TensorId id) { return id == kNone || (graph.storage_of(id).kind != StorageKind::kCache && graph.storage_of(id).kind != StorageKind::kStep); };
-  for (TensorId read : graph.nodes()[first].inputs) {
-    if (kept(read)) continue;
-    for (std::size_t i = first + 1; i < second; ++i) {
-      const Node& node = graph.nodes()[i];
-      if (node.op != Op::kv_write && node.op != Op::rope_kv_write && node.op != Op::step_begin && node.op != Op::step_end) continue;
-      const auto same = [&](TensorId id) { return id != kNone && graph.tensor(id).storage == graph.tensor(read).storage; };
-      if (std::any_of(node.inputs.begin(), node.inputs.end(), same)) return true;
+  const auto is_read = [&](TensorId written) {
+    const std::vector<TensorId>& inputs = graph.nodes()[first].inputs;
+    return std::any_of(inputs.begin(), inputs.end(), [&](TensorId read) { return read != kNone && graph.tensor(read).storage == graph.tensor(written).storage; });
+  };
+  for (std::size_t i = first + 1; i < second; ++i) {
+    const Node& node = graph.nodes()[i];
+    for (std::size_t input = 0; input < node.inputs.size(); ++input) {
+      if (node.inputs[input] != kNone && writes_input(node, input) && is_read(node.inputs[input])) return true;
     }
   }
   return false;

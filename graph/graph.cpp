@@ -4,6 +4,7 @@
 #include <cstring>
 #include <limits>
 
+#include "graph/block_format.h"
 #include "graph/cache_layout.h"
 #include "graph/operator.h"
 #include "runtime/fmt.h"
@@ -115,6 +116,27 @@ TensorId Graph::add_cache(std::string tensor_name, StorageKind kind, Type type, 
   tensor.type = type;
   tensor.shape = shape;
   tensor.strides = cache_strides(type, shape);
+  tensor.storage = add_storage(std::move(storage));
+  return add_view(std::move(tensor));
+}
+
+TensorId Graph::add_weight(std::string tensor_name, Type type, const Shape& matrix) {
+  const BlockFormat* format = find_block_format(type);
+  if (!format || matrix.rank != 2 || !has_elements(matrix)) {
+    fail(fmt::format("weight {}: {} of type {} is no matrix of a weight type", tensor_name, to_string(matrix), type_name(type)));
+    return kNone;
+  }
+  Storage storage;
+  storage.name = tensor_name;
+  storage.kind = StorageKind::kWeight;
+  storage.type = type;
+  storage.matrix = matrix;
+  storage.size_bytes = plane_layout(*format, matrix[0], matrix[1]).size_bytes;
+  Tensor tensor;
+  tensor.name = std::move(tensor_name);
+  tensor.type = type;
+  tensor.shape = matrix;
+  tensor.strides = contiguous_strides(matrix);
   tensor.storage = add_storage(std::move(storage));
   return add_view(std::move(tensor));
 }

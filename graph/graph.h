@@ -101,7 +101,9 @@ struct MatmulAttributes {
 /// mean, sum and max
 struct ReduceAttributes {
   std::int64_t axis = -1;
-  bool keep = false;  ///< the axis stays, with extent 1
+  std::array<std::int64_t, kMaxRank> axes{};  ///< several, in any order, in the place of `axis`
+  int n_axes = 0;                             ///< 0: `axis` alone
+  bool keep = false;  ///< they stay, with extent 1
 };
 
 struct TopKAttributes {
@@ -120,6 +122,7 @@ struct PadAttributes {
 };
 
 struct EmbeddingAttributes {
+  double scale = 1;          ///< multiplies the rows, rounded to f32
   std::optional<Type> type;  ///< of the output, f32 or f16; else f32, or the type of the activation whose rows are gathered
 };
 
@@ -132,6 +135,7 @@ struct SinusoidAttributes {
   double theta = 10000;
   SinusoidLayout layout = SinusoidLayout::kInterleaved;
   Type type = Type::kF32;  ///< of the output, f32 or f16
+  bool end_at_theta = false;  ///< exponents -i / (width / 2 - 1): the last frequency is 1 / theta, as in tensor2tensor and Whisper
 };
 
 struct PatchEmbedAttributes {
@@ -172,10 +176,13 @@ class Graph {
 
   StorageId add_storage(Storage storage);
   /// A dense tensor with its own new storage. Shapes must be positive and fit 31 bits of elements (refused otherwise). Not
-  /// of q8_0: see add_cache, and weights have storages that the model places.
+  /// of q8_0: see add_cache and add_weight.
   TensorId add_tensor(std::string name, StorageKind kind, Type type, const Shape& shape);
   /// Keys or values (B, G, S, D) of a cache type, laid out as graph/cache_layout.h says, in a new storage.
   TensorId add_cache(std::string name, StorageKind kind, Type type, const Shape& shape);
+  /// A matrix (N, K) of a weight type in a new storage, in planes (graph/block_format.h); that K is a multiple of
+  /// the type's block is for the operators to check. Rows of it are had with slice().
+  TensorId add_weight(std::string name, Type type, const Shape& matrix);
   TensorId add_view(Tensor tensor);
   /// A constant f32 tensor with this content.
   TensorId add_constant(std::string name, const Shape& shape, std::span<const float> values);

@@ -44,6 +44,11 @@ runtime::Shader Lowering::module_for(runtime::Shader shader, Type activations) {
 void Lowering::emit(std::string label, runtime::Shader shader, std::span<const std::uint32_t> constants,
                     std::span<const Argument> arguments, std::span<const std::byte> push, std::array<std::uint32_t, 3> grid,
                     runtime::Cost cost, runtime::Access state_access) {
+  const auto exceeds = [&](const char* what, std::size_t found, std::size_t most) {
+    if (found > most) excess_ = fmt::format("{}: {} {} but a kernel takes {}", label, found, what, most);
+    return found > most;
+  };
+  if (exceeds("specialization constants", constants.size(), runtime::kMaxSpecialization) || exceeds("bindings", arguments.size() + 1, runtime::kMaxBindings)) return;
   runtime::Kernel kernel;
   kernel.shader = shader;
   std::copy(constants.begin(), constants.end(), kernel.constants.begin());
@@ -105,6 +110,7 @@ Status Lowering::check_grids_and_ranges() const {
 }
 
 Result<Lowered> Lowering::finish() {
+  if (!excess_.empty()) return Status(StatusCode::kInternal, excess_);
   RONDO_TRY(check_grids_and_ranges());
   std::vector<StorageId> owners;
   std::vector<Lifetime> lifetimes;
@@ -175,6 +181,7 @@ Result<Lowered> lower(Graph& graph, const runtime::DeviceCaps& caps, const Lower
   for (const Node& node : graph.nodes()) {
     const Operator& table = operator_of(node.op);
     if (Status status = table.lower(node, lowering); !status.ok()) return status.with_prefix(fmt::format("[{}]", table.name));
+    if (!lowering.excess_.empty()) return Status(StatusCode::kInternal, fmt::format("[{}] {}", table.name, lowering.excess_));
     if (lowering.missing_.empty()) continue;
     return Status(StatusCode::kUnsupported, fmt::format("[{}] activations in f16{} need {}", table.name, f16_input(graph, node), lowering.missing_));
   }

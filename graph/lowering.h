@@ -109,13 +109,16 @@ class Lowering {
 
   StorageId read_only(TensorId id) const { return id == kNone ? kNone : graph_.tensor(id).storage; }
 
- private:
-  friend Result<Lowered> lower(Graph& graph, const runtime::DeviceCaps& caps, const LoweringOptions& options);
-
+  /// The same without types. What does not fit a Kernel is kInternal when the lowering is finished.
   void emit(std::string label, runtime::Shader shader, std::span<const std::uint32_t> constants,
             std::span<const Argument> arguments, std::span<const std::byte> push, std::array<std::uint32_t, 3> grid,
             runtime::Cost cost, runtime::Access state_access);
+  /// The Program, once all nodes have emitted.
   Result<Lowered> finish();
+
+ private:
+  friend Result<Lowered> lower(Graph& graph, const runtime::DeviceCaps& caps, const LoweringOptions& options);
+
   /// The bytes that an argument binds.
   const runtime::BufferRange& place_of(const Argument& argument) const;
   Status check_grids_and_ranges() const;
@@ -123,6 +126,8 @@ class Lowering {
   Graph& graph_;
   const runtime::DeviceCaps& caps_;
   const LoweringOptions& options_;
+  /// What a dispatch has more of than fits a Kernel: a bug of the operator's.
+  std::string excess_;
   /// Why there is no module for activations in f16, as what needs more than there is; "" if there is one.
   std::string missing_;
   runtime::Program program_;

@@ -36,6 +36,11 @@ bool is_step_count(const Graph& graph, TensorId id) {
   return false;
 }
 
+bool writes_input(const Node& node, std::size_t index) {
+  const std::span<const NamedInput> inputs = operator_of(node.op).inputs;
+  return index < inputs.size() && inputs[index].written;
+}
+
 std::vector<Node> take_nodes_from(Graph& graph, std::size_t before, const Node& fused) {
   std::vector<Node>& nodes = graph.nodes();
   std::vector<Node> taken;

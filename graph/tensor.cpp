@@ -8,21 +8,10 @@ namespace rondo::graph {
 
 const char* type_name(Type type) {
   switch (type) {
-    case Type::kF32: return "f32";
-    case Type::kF16: return "f16";
-    case Type::kQ8_0: return "q8_0";
-    case Type::kQ4_0: return "q4_0";
-    case Type::kQ4_K: return "q4_K";
-    case Type::kQ6_K: return "q6_K";
-    case Type::kBF16: return "bf16";
-    case Type::kQ4_1: return "q4_1";
-    case Type::kQ5_0: return "q5_0";
-    case Type::kQ5_1: return "q5_1";
-    case Type::kQ5_K: return "q5_K";
-    case Type::kQ2_K: return "q2_K";
-    case Type::kQ3_K: return "q3_K";
-    case Type::kIQ4_NL: return "iq4_nl";
-    case Type::kMXFP4: return "mxfp4";
+#define RONDO_WEIGHT_TYPE(enumerator, name, value, text, ggml) \
+  case Type::enumerator: return text;
+#include "lib/weight_types.inc"
+#undef RONDO_WEIGHT_TYPE
     case Type::kI32: return "i32";
   }
   return "?";

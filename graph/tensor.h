@@ -6,6 +6,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
 #include <span>
 #include <string>
 #include <vector>
@@ -14,25 +15,21 @@
 
 namespace rondo::graph {
 
-/// Element types of activations, caches, ids and weights. The order is the value of the shaders' type constants.
+/// Element types of activations, caches, ids and weights. The value of a weight type is that of the shaders' type constant.
 enum class Type : std::uint8_t {
-  kF32 = 0,
-  kF16 = 1,
-  kQ8_0 = 2,
-  kQ4_0 = 3,
-  kQ4_K = 4,
-  kQ6_K = 5,
-  kBF16 = 6,
-  kQ4_1 = 7,
-  kQ5_0 = 8,
-  kQ5_1 = 9,
-  kQ5_K = 10,
-  kQ2_K = 11,
-  kQ3_K = 12,
-  kIQ4_NL = 13,
-  kMXFP4 = 14,
-  kI32 = 15,
+#define RONDO_WEIGHT_TYPE(enumerator, name, value, text, ggml) enumerator = value,
+#include "lib/weight_types.inc"
+#undef RONDO_WEIGHT_TYPE
+  kI32,  ///< behind the weight types
 };
+
+/// All types that weights have; each at the place of its value.
+inline constexpr Type kWeightTypes[] = {
+#define RONDO_WEIGHT_TYPE(enumerator, name, value, text, ggml) Type::enumerator,
+#include "lib/weight_types.inc"
+#undef RONDO_WEIGHT_TYPE
+};
+static_assert(static_cast<std::size_t>(Type::kI32) == std::size(kWeightTypes), "the lines of weight_types.inc are in the order of their values, from 0");
 
 /// "f32", "q8_0", ...
 const char* type_name(Type type);

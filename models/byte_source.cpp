@@ -64,6 +64,7 @@ Status read_at(int fd, const std::string& path, std::uint64_t offset, std::span<
 }  // namespace
 
 Result<ByteSource> open_file(const std::string& path) {
+  if (path.empty()) return Status(StatusCode::kInvalidArgument, "open_file: the path is empty");
   int fd = -1;
   do {
     // O_NONBLOCK: opening a FIFO must not wait for its writer; it means nothing for regular files.

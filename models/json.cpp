@@ -1,6 +1,5 @@
 #include "models/json.h"
 
-#include <limits>
 #include <vector>
 
 #include "models/printable.h"
@@ -173,12 +172,6 @@ Status wrong_type(const json& value, std::string_view field, std::string_view wh
   return corrupt(what, fmt::format("'{}' is {}, expected {}", field, found, expected));
 }
 
-template <typename T, typename Find>
-Result<T> or_fallback(const json& object, std::string_view field, T fallback, std::string_view what, Find find) {
-  if (object.is_object() && !has_field(object, field)) return fallback;
-  return find(object, field, what);
-}
-
 }  // namespace
 
 Status read_json(std::string_view text, std::string_view what, const JsonLimits& limits, JsonEvents& events) {
@@ -226,53 +219,9 @@ Result<std::uint64_t> find_u64(const json& object, std::string_view field, std::
   return std::uint64_t{*number};
 }
 
-Result<std::int64_t> find_i64(const json& object, std::string_view field, std::string_view what) {
-  RONDO_ASSIGN(const json* value, require(object, field, what));
-  constexpr auto kMax = static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
-  if (const auto* number = value->get_ptr<const json::number_unsigned_t*>(); number != nullptr) {
-    if (*number > kMax) return wrong_type(*value, field, what, "an integer of 64 bits");
-    return static_cast<std::int64_t>(*number);
-  }
-  const auto* number = value->get_ptr<const json::number_integer_t*>();
-  if (number == nullptr) return wrong_type(*value, field, what, "an integer");
-  return std::int64_t{*number};
-}
-
-Result<double> find_f64(const json& object, std::string_view field, std::string_view what) {
-  RONDO_ASSIGN(const json* value, require(object, field, what));
-  if (const auto* real = value->get_ptr<const json::number_float_t*>(); real != nullptr) return double{*real};
-  if (const auto* natural = value->get_ptr<const json::number_unsigned_t*>(); natural != nullptr) {
-    return static_cast<double>(*natural);
-  }
-  if (const auto* integer = value->get_ptr<const json::number_integer_t*>(); integer != nullptr) {
-    return static_cast<double>(*integer);
-  }
-  return wrong_type(*value, field, what, "a number");
-}
-
-Result<bool> find_bool(const json& object, std::string_view field, std::string_view what) {
-  RONDO_ASSIGN(const json* value, require(object, field, what));
-  const auto* boolean = value->get_ptr<const json::boolean_t*>();
-  if (boolean == nullptr) return wrong_type(*value, field, what, "true or false");
-  return bool{*boolean};
-}
-
-Result<std::string> find_string_or(const json& object, std::string_view field, std::string_view fallback,
-                                   std::string_view what) {
-  return or_fallback<std::string>(object, field, std::string(fallback), what, find_string);
-}
-
-Result<std::uint64_t> find_u64_or(const json& object, std::string_view field, std::uint64_t fallback,
-                                  std::string_view what) {
-  return or_fallback<std::uint64_t>(object, field, fallback, what, find_u64);
-}
-
-Result<double> find_f64_or(const json& object, std::string_view field, double fallback, std::string_view what) {
-  return or_fallback<double>(object, field, fallback, what, find_f64);
-}
-
-Result<bool> find_bool_or(const json& object, std::string_view field, bool fallback, std::string_view what) {
-  return or_fallback<bool>(object, field, fallback, what, find_bool);
+Result<std::uint64_t> find_u64_or(const json& object, std::string_view field, std::uint64_t fallback, std::string_view what) {
+  if (object.is_object() && !has_field(object, field)) return fallback;
+  return find_u64(object, field, what);
 }
 
 }  // namespace rondo::models

@@ -53,7 +53,7 @@ Result<nlohmann::json> parse_json(std::string_view text, std::string_view what, 
 /// Whether `object` is an object with a `field` that is not null.
 bool has_field(const nlohmann::json& object, std::string_view field);
 
-/// The field as an object, owned by `object`. Errors of this and the next six: kCorruptData if `object` is no object or
+/// The field as an object, owned by `object`. Errors of this and the next three: kCorruptData if `object` is no object or
 /// the field has another type or range, kNotFound if it is absent or null.
 Result<const nlohmann::json*> find_object(const nlohmann::json& object, std::string_view field, std::string_view what);
 /// The field as an array, owned by `object`.
@@ -62,20 +62,9 @@ Result<const nlohmann::json*> find_array(const nlohmann::json& object, std::stri
 Result<std::string> find_string(const nlohmann::json& object, std::string_view field, std::string_view what);
 /// The field as an integer that is not negative; 2.0 is no integer.
 Result<std::uint64_t> find_u64(const nlohmann::json& object, std::string_view field, std::string_view what);
-/// The field as an integer.
-Result<std::int64_t> find_i64(const nlohmann::json& object, std::string_view field, std::string_view what);
-/// The field as a number; integers are numbers.
-Result<double> find_f64(const nlohmann::json& object, std::string_view field, std::string_view what);
-/// The field as true or false.
-Result<bool> find_bool(const nlohmann::json& object, std::string_view field, std::string_view what);
 
-/// As find_string, find_u64, find_f64 and find_bool, but `fallback` where the field is absent or null.
-Result<std::string> find_string_or(const nlohmann::json& object, std::string_view field, std::string_view fallback,
-                                   std::string_view what);
+/// As find_u64, but `fallback` where the field is absent or null.
 Result<std::uint64_t> find_u64_or(const nlohmann::json& object, std::string_view field, std::uint64_t fallback,
                                   std::string_view what);
-Result<double> find_f64_or(const nlohmann::json& object, std::string_view field, double fallback,
-                           std::string_view what);
-Result<bool> find_bool_or(const nlohmann::json& object, std::string_view field, bool fallback, std::string_view what);
 
 }  // namespace rondo::models

@@ -1,8 +1,8 @@
-// What a Model is made of; shared by the Model and the Sessions on it.
+// What a Model is made of, decided before anything is loaded and unchanged afterwards; shared by the Model and its Sessions.
 #pragma once
 
-#include <deque>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include <rondo/model.h>
@@ -11,36 +11,28 @@
 #include "models/memory_plan.h"
 #include "runtime/device.h"
 #include "runtime/memory.h"
-#include "runtime/recording.h"
-#include "runtime/transfer.h"
 
 namespace rondo::models {
 
 struct LoadedModel {
-  explicit LoadedModel(runtime::Device& on) : device(on), uploader(on) {}
+  explicit LoadedModel(std::shared_ptr<runtime::Device> on) : device_owner(std::move(on)), device(*device_owner) {}
 
+  std::shared_ptr<runtime::Device> device_owner;  ///< first, so that all else goes before it
   runtime::Device& device;
   ModelOptions options;
-  std::unique_ptr<Checkpoint> checkpoint;
+  std::unique_ptr<const Checkpoint> checkpoint;
   Tokenizer tokenizer = Tokenizer(nullptr);
   ModelInfo info;
   WeightPlan weights;
   std::vector<runtime::Buffer> weight_buffers;
+  /// Of a session with the default context, or the largest that the device holds: its kernels are those of every session, and
+  /// sessions of this context are made from it.
+  std::shared_ptr<const SessionPlan> plan;
 
-  bool random_weights = false;  ///< made on the device, not read: see random_weights.h
-
-  /// Loading: the kernels still to be built, and what is done of blocks, parts and rows.
-  LoadProgress progress;
-  runtime::Uploader uploader;
-  std::size_t block = 0, part = 0;
-  std::int64_t row = 0;
-  std::vector<std::byte> file_rows;
-  std::vector<float> vector_values;
-  std::deque<runtime::Kernel> kernels_to_build;
-  bool pipelines_created = false;  ///< by the executor, before they are dispatched one by one
-  std::uint64_t kernels_built = 0;  ///< timeline value of the last of those dispatches
-
-  graph::LoweringOptions lowering_options() const { return lowering_options_of(options); }
+  const Network& network() const { return checkpoint->network; }
 };
+
+/// Reads the checkpoint's header, checks it, plans and allocates. Errors: those of Model::create.
+Result<std::shared_ptr<const LoadedModel>> plan_model(std::shared_ptr<runtime::Device> device, ByteSource source, const ModelOptions& options);
 
 }  // namespace rondo::models

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "graph/cache_layout.h"
 #include "runtime/fmt.h"
 #include "shaders/lib/step_state.h"
 
@@ -12,12 +13,6 @@ namespace {
 
 /// Weights and caches go into few large buffers, but into none larger than this.
 constexpr std::uint64_t kLargestBuffer = 1u << 30;
-
-graph::PlaneLayout layout_of(const WeightBlock& block) { return graph::plane_layout(*graph::find_block_format(block.type), block.matrix[0], block.matrix[1]); }
-
-}  // namespace
-
-namespace {
 
 /// How many rows of `floats` a storage range holds, at least 1.
 std::int64_t rows_in_range(const runtime::DeviceCaps& caps, std::int64_t floats) {
@@ -30,22 +25,25 @@ std::uint64_t largest_buffer(const runtime::DeviceCaps& caps) { return std::max(
 
 }  // namespace
 
-std::vector<StepKind> step_kinds(const LlamaConfig& config, const runtime::DeviceCaps& caps, std::int64_t n_ctx) {
-  const std::int64_t most = std::max(rows_in_range(caps, widest_row(config)), kPrefillRows[0]);
+std::vector<StepKind> step_kinds(const Network& network, const runtime::DeviceCaps& caps, std::int64_t n_ctx) {
+  const std::int64_t most = std::max(rows_in_range(caps, network.widest_row), kPrefillRows[0]);
   std::vector<StepKind> kinds;
   for (std::int64_t rows : kPrefillRows) {
     rows = std::min(rows, most);
-    kinds.push_back({rows, StepHead::kNone});
-    kinds.push_back({rows, StepHead::kSample});
+    for (const Role role : network.roles) {
+      if (role != Role::kDecode && role != Role::kLogits) kinds.push_back({role, rows});
+    }
     if (rows >= n_ctx || rows == most) break;
   }
-  kinds.push_back({1, StepHead::kSample});
+  if (std::find(network.roles.begin(), network.roles.end(), Role::kDecode) != network.roles.end()) kinds.push_back({Role::kDecode, 1});
   return kinds;
 }
 
-StepKind logits_step_kind(const LlamaConfig& config, const runtime::DeviceCaps& caps) {
-  return {std::min(kLogitsRows, rows_in_range(caps, std::max<std::int64_t>(config.n_vocab, widest_row(config)))), StepHead::kLogits};
+StepKind logits_step_kind(const Network& network, const runtime::DeviceCaps& caps) {
+  return {Role::kLogits, std::min(kLogitsRows, rows_in_range(caps, std::max<std::int64_t>(network.facts.n_vocab, network.widest_row)))};
 }
+
+std::uint32_t default_context(const Network& network) { return std::min(network.facts.context, 4096u); }
 
 graph::Type kv_type_of(const ModelOptions& options) {
   switch (options.kv_type) {
@@ -56,26 +54,22 @@ graph::Type kv_type_of(const ModelOptions& options) {
   return graph::Type::kF16;
 }
 
-graph::LoweringOptions lowering_options_of(const ModelOptions& options) {
+namespace {
+
+graph::LoweringOptions lowering_options(const ModelOptions& options, std::uint32_t activation_slot) {
   graph::LoweringOptions lowering;
   lowering.fusion = options.fusion;
   lowering.forced_kernels = options.kernels;
-  lowering.activation_buffer = kActivationsBuffer;
+  lowering.activation_buffer = activation_slot;
   return lowering;
 }
 
-std::uint64_t kv_bytes_per_token(const LlamaConfig& config, graph::Type kv_type) { return 2 * cache_head_bytes(config, kv_type, 1) * config.n_kv_heads * config.n_layers; }
-
-std::uint64_t weight_bytes(const Checkpoint& checkpoint) {
-  std::uint64_t total = 0;
-  for (const WeightBlock& block : checkpoint.blocks) total += layout_of(block).size_bytes;
-  return total;
-}
+}  // namespace
 
 Result<WeightPlan> plan_weights(const Checkpoint& checkpoint, const runtime::DeviceCaps& caps) {
   WeightPlan plan;
   std::vector<std::uint64_t> sizes;
-  for (const WeightBlock& block : checkpoint.blocks) {
+  for (const WeightBlock& block : checkpoint.network.blocks) {
     const graph::BlockFormat& format = *graph::find_block_format(block.type);
     const graph::PlaneLayout row = graph::plane_layout(format, 1, block.matrix[1]);
     // One row of planes must fit the staging ring.
@@ -96,7 +90,7 @@ Result<WeightPlan> plan_weights(const Checkpoint& checkpoint, const runtime::Dev
     return Status(StatusCode::kOutOfMemory, fmt::format("{}: its weights need {} MB but device {} has {} MB", checkpoint.file.name(), plan.size_bytes >> 20,
                                                         caps.name, caps.memory_budget_bytes >> 20));
   }
-  RONDO_ASSIGN(Placement placement, place_blocks(sizes, 256, largest_buffer(caps), kFirstWeightBuffer));
+  RONDO_ASSIGN(Placement placement, place_blocks(sizes, 256, largest_buffer(caps), 0));
   plan.buffer_bytes = std::move(placement.buffer_bytes);
   std::size_t next = 0;
   for (std::vector<graph::StoragePiece>& pieces : plan.pieces) {
@@ -105,9 +99,19 @@ Result<WeightPlan> plan_weights(const Checkpoint& checkpoint, const runtime::Dev
   return plan;
 }
 
+std::uint32_t MemoryPlan::add(std::string name, std::uint64_t size_bytes, runtime::MemoryIntent intent) {
+  slots.push_back({std::move(name), runtime::allocated_bytes(size_bytes), intent});
+  return static_cast<std::uint32_t>(slots.size() - 1);
+}
+
+const Slot* MemoryPlan::find(std::string_view name) const {
+  const auto found = std::find_if(slots.begin(), slots.end(), [&](const Slot& slot) { return slot.name == name; });
+  return found == slots.end() ? nullptr : &*found;
+}
+
 std::uint64_t MemoryPlan::total_bytes(runtime::MemoryIntent intent) const {
   std::uint64_t total = 0;
-  for (const Buffer& buffer : buffers) total += buffer.intent == intent ? buffer.size_bytes : 0;
+  for (const Slot& slot : slots) total += slot.intent == intent ? slot.size_bytes : 0;
   return total;
 }
 
@@ -115,44 +119,95 @@ std::string MemoryPlan::summary() const {
   return fmt::format("context of {} tokens: KV cache {} MB + weights {} MB", n_ctx, kv_bytes >> 20, weight_bytes >> 20);
 }
 
+std::vector<runtime::Kernel> SessionPlan::kernels() const {
+  std::vector<runtime::Kernel> all;
+  for (const PlannedStep& step : steps) {
+    for (const runtime::Kernel& kernel : step.lowered.program.kernels) {
+      if (std::find(all.begin(), all.end(), kernel) == all.end()) all.push_back(kernel);
+    }
+  }
+  return all;
+}
+
 namespace {
 
-/// Where caches, state and token arrays go; the sizes of the caches' buffers.
-Result<std::vector<std::uint64_t>> place_step(const LlamaConfig& config, const WeightPlan& weights, const runtime::DeviceCaps& caps, graph::Type kv_type, SessionPlan& plan) {
+/// Half of a cache: its heads, and bytes of each.
+struct CacheHalf {
+  std::vector<graph::StoragePiece>* pieces;
+  std::int64_t n_heads;
+  std::uint64_t head_bytes;
+};
+
+/// Sets the caches' positions and lists their halves in the order of their places.
+std::vector<CacheHalf> list_halves(const Network& network, StepPlaces& places) {
+  std::vector<CacheHalf> halves;
+  places.caches.resize(network.caches.size());
+  for (std::size_t i = 0; i < network.caches.size(); ++i) {
+    const CacheSpec& spec = network.caches[i];
+    CachePlaces& cache = places.caches[i];
+    cache.positions = cache_positions(spec, places.n_ctx, places.n_ctx);
+    halves.push_back({&cache.keys, spec.n_heads, graph::cache_layout(places.kv_type, cache.positions, spec.key_width).size_bytes});
+    halves.push_back({&cache.values, spec.n_heads, graph::cache_layout(places.kv_type, cache.positions, spec.value_width).size_bytes});
+  }
+  return halves;
+}
+
+/// Where caches go, in slots of their own.
+Status place_caches(const Network& network, const runtime::DeviceCaps& caps, SessionPlan& plan) {
   MemoryPlan& memory = plan.memory;
-  const std::uint64_t head_bytes = cache_head_bytes(config, kv_type, memory.n_ctx);
-  memory.weight_bytes = weights.size_bytes;
-  memory.kv_bytes = 2 * head_bytes * config.n_kv_heads * config.n_layers;
+  const std::vector<CacheHalf> halves = list_halves(network, plan.places);
+  for (const CacheHalf& half : halves) memory.kv_bytes += half.head_bytes * static_cast<std::uint64_t>(half.n_heads);
   if (caps.memory_budget_bytes && memory.kv_bytes + memory.weight_bytes > caps.memory_budget_bytes) {
     return Status(StatusCode::kOutOfMemory,
                   fmt::format("{} do not fit the {} MB of device {}; ask for a smaller context", memory.summary(), caps.memory_budget_bytes >> 20, caps.name));
   }
-  const std::vector<graph::StoragePiece> pieces = graph::split_evenly(config.n_kv_heads, static_cast<std::int64_t>(largest_piece(caps) / head_bytes));
-  if (pieces.empty()) {
-    return Status(StatusCode::kUnsupported, fmt::format("{}: the keys of one head need {} bytes in one storage buffer but device {} allows {}; ask for a smaller context",
-                                                        memory.summary(), head_bytes, caps.name, largest_piece(caps)));
-  }
   std::vector<std::uint64_t> sizes;
-  for (std::uint32_t i = 0; i < 2 * config.n_layers; ++i) {
-    for (const graph::StoragePiece& piece : pieces) sizes.push_back(static_cast<std::uint64_t>(piece.count) * head_bytes);
-  }
-  const auto first_cache = static_cast<std::uint32_t>(kFirstWeightBuffer + weights.buffer_bytes.size());
-  RONDO_ASSIGN(Placement placement, place_blocks(sizes, 256, largest_buffer(caps), first_cache));
-  const std::uint64_t token_bytes = std::uint64_t{4} * memory.n_ctx;
-  StepPlaces& places = plan.places;
-  places.n_ctx = memory.n_ctx;
-  places.kv_type = kv_type;
-  places.state = {kStateBuffer, 0, RONDO_STATE_WORDS * 4};
-  places.tokens = {kTokensBuffer, 0, token_bytes};
-  places.mirror = {kMirrorBuffer, 0, token_bytes};
-  std::size_t next = 0;
-  for (std::uint32_t i = 0; i < config.n_layers; ++i) {
-    for (auto* caches : {&places.key_caches, &places.value_caches}) {
-      caches->push_back(pieces);
-      for (graph::StoragePiece& piece : caches->back()) piece.place = placement.places[next++];
+  for (const CacheHalf& half : halves) {
+    *half.pieces = graph::split_evenly(half.n_heads, static_cast<std::int64_t>(largest_piece(caps) / half.head_bytes));
+    if (half.pieces->empty()) {
+      return Status(StatusCode::kUnsupported, fmt::format("{}: the keys of one head need {} bytes in one storage buffer but device {} allows {}; ask for a smaller context",
+                                                          memory.summary(), half.head_bytes, caps.name, largest_piece(caps)));
     }
+    for (const graph::StoragePiece& piece : *half.pieces) sizes.push_back(static_cast<std::uint64_t>(piece.count) * half.head_bytes);
   }
-  return std::move(placement.buffer_bytes);
+  RONDO_ASSIGN(const Placement placement, place_blocks(sizes, 256, largest_buffer(caps), static_cast<std::uint32_t>(memory.slots.size())));
+  for (std::size_t i = 0; i < placement.buffer_bytes.size(); ++i) memory.add(fmt::format("KV cache {}", i), placement.buffer_bytes[i]);
+  std::size_t next = 0;
+  for (const CacheHalf& half : halves) {
+    for (graph::StoragePiece& piece : *half.pieces) piece.place = placement.places[next++];
+  }
+  return {};
+}
+
+/// Slots and places of all that does not depend on the steps.
+Status place_session(const Network& network, const WeightPlan& weights, const runtime::DeviceCaps& caps, SessionPlan& plan) {
+  MemoryPlan& memory = plan.memory;
+  StepPlaces& places = plan.places;
+  memory.weight_bytes = weights.size_bytes;
+  memory.staging_bytes = runtime::kStagingSlots * runtime::kStagingSlotBytes;
+  places.weights = weights.pieces;
+  for (std::size_t i = 0; i < weights.buffer_bytes.size(); ++i) memory.add(fmt::format("weights {}", i), weights.buffer_bytes[i]);
+  const auto add = [&](const char* name, std::uint64_t size_bytes, runtime::MemoryIntent intent) {
+    return runtime::BufferRange{memory.add(name, size_bytes, intent), 0, size_bytes};
+  };
+  const std::uint64_t token_bytes = std::uint64_t{4} * memory.n_ctx;
+  places.state = add("step state", RONDO_STATE_WORDS * 4, runtime::MemoryIntent::kDevice);
+  places.tokens = add("tokens", token_bytes, runtime::MemoryIntent::kDevice);
+  places.mirror = add("token mirror", token_bytes, runtime::MemoryIntent::kReadback);
+  const auto reserve = [&](const char* name) {  // sized by what the steps turn out to need
+    memory.slots.push_back({name, 0, runtime::MemoryIntent::kDevice});
+    return static_cast<std::uint32_t>(memory.slots.size() - 1);
+  };
+  plan.constant_slot = reserve("constants");
+  plan.activation_slot = reserve("activations");
+  plan.output_slot = reserve("output");
+  plan.output_activation_slot = reserve("activations of the output");
+  return place_caches(network, caps, plan);
+}
+
+const SessionPlan::Constant* find_constant(const SessionPlan& plan, const std::string& name) {
+  const auto found = std::find_if(plan.constants.begin(), plan.constants.end(), [&](const SessionPlan::Constant& known) { return known.name == name; });
+  return found == plan.constants.end() ? nullptr : &*found;
 }
 
 /// Gives equal constants of all graphs one place.
@@ -160,68 +215,66 @@ void place_constants(graph::Graph& step, SessionPlan& plan) {
   for (std::size_t i = 0; i < step.n_storages(); ++i) {
     graph::Storage& storage = step.storage(static_cast<graph::StorageId>(i));
     if (storage.kind != graph::StorageKind::kConstant) continue;
-    auto found = std::find_if(plan.constants.begin(), plan.constants.end(), [&](const SessionPlan::Constant& known) { return known.name == storage.name; });
-    if (found == plan.constants.end()) {
-      const runtime::BufferRange place{kConstantsBuffer, plan.memory.constant_bytes, storage.size_bytes};
+    if (!find_constant(plan, storage.name)) {
+      const runtime::BufferRange place{plan.constant_slot, plan.memory.constant_bytes, storage.size_bytes};
       plan.memory.constant_bytes = (plan.memory.constant_bytes + storage.size_bytes + 255) / 256 * 256;
       plan.constants.push_back({storage.name, place, std::move(storage.content)});
-      found = plan.constants.end() - 1;
     }
-    storage.place = found->place;
+    storage.place = find_constant(plan, storage.name)->place;
     storage.content.clear();
   }
 }
 
-/// The list of allocations, each within the device's limit.
-Status list_buffers(const WeightPlan& weights, const std::vector<std::uint64_t>& cache_bytes, const runtime::DeviceCaps& caps, SessionPlan& plan) {
-  MemoryPlan& memory = plan.memory;
-  const auto add = [&](std::string name, std::uint64_t size_bytes, runtime::MemoryIntent intent = runtime::MemoryIntent::kDevice) {
-    memory.buffers.push_back({std::move(name), runtime::allocated_bytes(size_bytes), intent});
-  };
-  add("step state", plan.places.state.size_bytes);
-  add("tokens", plan.places.tokens.size_bytes);
-  add("token mirror", plan.places.mirror.size_bytes, runtime::MemoryIntent::kReadback);
-  add("constants", memory.constant_bytes);
-  add("activations", memory.activation_bytes);
-  memory.buffers.push_back({"logits", 0, runtime::MemoryIntent::kDevice});
-  for (std::size_t i = 0; i < weights.buffer_bytes.size(); ++i) add(fmt::format("weights {}", i), weights.buffer_bytes[i]);
-  for (std::size_t i = 0; i < cache_bytes.size(); ++i) add(fmt::format("KV cache {}", i), cache_bytes[i]);
-  for (const MemoryPlan::Buffer& buffer : memory.buffers) {
-    if (buffer.size_bytes <= caps.max_allocation_bytes) continue;
-    return Status(StatusCode::kUnsupported, fmt::format("{}: {} need {} bytes in one allocation but device {} allows {}", memory.summary(), buffer.name, buffer.size_bytes,
-                                                        caps.name, caps.max_allocation_bytes));
-  }
-  return {};
-}
-
 }  // namespace
 
-Result<SessionPlan> plan_session(const Checkpoint& checkpoint, const WeightPlan& weights, const runtime::DeviceCaps& caps,
-                                 const ModelOptions& options, std::uint32_t n_ctx, std::span<const StepKind> kinds) {
+Result<SessionPlan> plan_session(const Network& network, const WeightPlan& weights, const runtime::DeviceCaps& caps, const ModelOptions& options,
+                                 std::uint32_t n_ctx, std::span<const StepKind> kinds) {
   SessionPlan plan;
-  plan.memory.n_ctx = n_ctx;
-  plan.memory.staging_bytes = runtime::kStagingSlots * runtime::kStagingSlotBytes;
-  plan.kinds.assign(kinds.begin(), kinds.end());
-  RONDO_ASSIGN(const std::vector<std::uint64_t> cache_bytes, place_step(checkpoint.config, weights, caps, kv_type_of(options), plan));
-  std::vector<WeightBlock> blocks = checkpoint.blocks;
-  for (std::size_t i = 0; i < blocks.size(); ++i) blocks[i].pieces = weights.pieces[i];
-  const graph::LoweringOptions lowering = lowering_options_of(options);
+  MemoryPlan& memory = plan.memory;
+  memory.n_ctx = n_ctx;
+  plan.places.n_ctx = n_ctx;
+  plan.places.kv_type = kv_type_of(options);
+  RONDO_TRY(place_session(network, weights, caps, plan));
   for (const StepKind& kind : kinds) {
-    graph::Graph step = build_llama_step(checkpoint.config, checkpoint.weights, blocks, plan.places, kind.rows, kind.head);
-    RONDO_TRY(step.status());
+    graph::Graph step = network.build(kind.role, kind.rows, plan.places);
+    RONDO_TRY(Status(step.status()));
     place_constants(step, plan);
-    RONDO_ASSIGN(graph::Lowered lowered, graph::lower(step, caps, lowering));
-    plan.memory.activation_bytes = std::max(plan.memory.activation_bytes, lowered.activation_bytes);
-    plan.memory.unaliased_activation_bytes = std::max(plan.memory.unaliased_activation_bytes, lowered.unaliased_activation_bytes);
-    plan.steps.push_back(std::move(lowered));
+    RONDO_ASSIGN(graph::Lowered lowered, graph::lower(step, caps, lowering_options(options, plan.activation_slot)));
+    memory.activation_bytes = std::max(memory.activation_bytes, lowered.activation_bytes);
+    memory.unaliased_activation_bytes = std::max(memory.unaliased_activation_bytes, lowered.unaliased_activation_bytes);
+    plan.steps.push_back({kind, std::move(lowered)});
   }
-  RONDO_TRY(list_buffers(weights, cache_bytes, caps, plan));
+  memory.slots[plan.constant_slot].size_bytes = runtime::allocated_bytes(memory.constant_bytes);
+  memory.slots[plan.activation_slot].size_bytes = runtime::allocated_bytes(memory.activation_bytes);
+  for (const Slot& slot : memory.slots) {
+    if (slot.size_bytes <= caps.max_allocation_bytes) continue;
+    return Status(StatusCode::kUnsupported,
+                  fmt::format("{}: {} need {} bytes in one allocation but device {} allows {}", memory.summary(), slot.name, slot.size_bytes, caps.name, caps.max_allocation_bytes));
+  }
   return plan;
 }
 
+Result<graph::Lowered> plan_output_step(const Network& network, const runtime::DeviceCaps& caps, const ModelOptions& options, const SessionPlan& plan,
+                                        const StepKind& kind, std::uint64_t& output_bytes) {
+  StepPlaces places = plan.places;
+  output_bytes = std::uint64_t{4} * static_cast<std::uint64_t>(kind.rows) * network.facts.n_vocab;
+  places.output = {plan.output_slot, 0, output_bytes};
+  graph::Graph step = network.build(kind.role, kind.rows, places);
+  RONDO_TRY(Status(step.status()));
+  for (std::size_t i = 0; i < step.n_storages(); ++i) {
+    graph::Storage& storage = step.storage(static_cast<graph::StorageId>(i));
+    if (storage.kind != graph::StorageKind::kConstant) continue;
+    const SessionPlan::Constant* known = find_constant(plan, storage.name);
+    if (!known) return Status(StatusCode::kInternal, fmt::format("session: constant {} is new", storage.name));
+    storage.place = known->place;
+  }
+  return graph::lower(step, caps, lowering_options(options, plan.output_activation_slot));
+}
+
 Result<MemoryPlan> plan_memory_of(const Checkpoint& checkpoint, const runtime::DeviceCaps& caps, const ModelOptions& options, std::uint32_t n_ctx) {
+  const Network& network = checkpoint.network;
   RONDO_ASSIGN(const WeightPlan weights, plan_weights(checkpoint, caps));
-  RONDO_ASSIGN(SessionPlan plan, plan_session(checkpoint, weights, caps, options, n_ctx, step_kinds(checkpoint.config, caps, n_ctx)));
+  RONDO_ASSIGN(SessionPlan plan, plan_session(network, weights, caps, options, n_ctx, step_kinds(network, caps, n_ctx)));
   return std::move(plan.memory);
 }
 

@@ -19,38 +19,30 @@
 
 namespace rondo::models {
 
-/// Indices of the buffers that a session's Programs name. Weights follow, then caches.
-enum StepBuffer : std::uint32_t { kStateBuffer, kTokensBuffer, kMirrorBuffer, kConstantsBuffer, kActivationsBuffer, kLogitsBuffer, kFirstWeightBuffer };
-
 /// Token capacities of the prefill recordings, smallest first, and of the recording that leaves logits; fewer where a
 /// storage range of the device holds fewer rows.
 constexpr std::int64_t kPrefillRows[] = {8, 64, 512};
 constexpr std::int64_t kLogitsRows = 64;
 
-/// One kind of step: how many tokens it takes, and what it leaves behind.
+/// One kind of step: what it is for, and how many tokens it takes.
 struct StepKind {
-  std::int64_t rows;
-  StepHead head;
+  Role role{};
+  std::int64_t rows = 0;
 };
-/// The steps that every session records: all prefill capacities with and without sampling, and decode.
-std::vector<StepKind> step_kinds(const LlamaConfig& config, const runtime::DeviceCaps& caps, std::int64_t n_ctx);
-/// The step that leaves logits of all rows.
-StepKind logits_step_kind(const LlamaConfig& config, const runtime::DeviceCaps& caps);
+/// The steps that every session records: every role of the network at its capacities, but the one that leaves logits.
+std::vector<StepKind> step_kinds(const Network& network, const runtime::DeviceCaps& caps, std::int64_t n_ctx);
+/// The step that leaves logits of all rows, recorded when somebody asks for them.
+StepKind logits_step_kind(const Network& network, const runtime::DeviceCaps& caps);
 
 /// Type of the cache's elements.
 graph::Type kv_type_of(const ModelOptions& options);
-/// How steps are lowered.
-graph::LoweringOptions lowering_options_of(const ModelOptions& options);
 
-/// Bytes that a token takes in the caches of all layers, keys and values.
-std::uint64_t kv_bytes_per_token(const LlamaConfig& config, graph::Type kv_type);
-
-/// Bytes of all weight blocks as a device without limits keeps them.
-std::uint64_t weight_bytes(const Checkpoint& checkpoint);
+/// The context of a session that asks for none.
+std::uint32_t default_context(const Network& network);
 
 /// Where the weights go.
 struct WeightPlan {
-  std::vector<std::vector<graph::StoragePiece>> pieces;  ///< per block of the checkpoint; buffers count from kFirstWeightBuffer
+  std::vector<std::vector<graph::StoragePiece>> pieces;  ///< per block of the network; buffers are the first slots of every session
   std::vector<std::uint64_t> buffer_bytes;
   std::uint64_t size_bytes = 0;  ///< of all blocks
 };
@@ -60,31 +52,42 @@ struct WeightPlan {
 /// device's memory), naming file and tensor.
 Result<WeightPlan> plan_weights(const Checkpoint& checkpoint, const runtime::DeviceCaps& caps);
 
+/// A buffer that Programs name by its index among the slots of a session: first the weights', then the session's own.
+struct Slot {
+  std::string name;              ///< "step state", "weights 0", "KV cache 1", ...
+  std::uint64_t size_bytes = 0;  ///< 0: none is made (outputs, until they are asked for)
+  runtime::MemoryIntent intent = runtime::MemoryIntent::kDevice;
+};
+
 /// A session's memory, weights included.
 struct MemoryPlan {
-  /// One allocation.
-  struct Buffer {
-    std::string name;              ///< "step state", "weights 0", "KV cache 1", ...
-    std::uint64_t size_bytes = 0;  ///< 0: none is made (logits, until they are asked for)
-    runtime::MemoryIntent intent = runtime::MemoryIntent::kDevice;
-  };
-  std::vector<Buffer> buffers;  ///< by the indices that Programs use
+  std::vector<Slot> slots;
 
   std::uint32_t n_ctx = 0;
   std::uint64_t weight_bytes = 0;
-  std::uint64_t kv_bytes = 0;                    ///< 2 x layers x KV heads x head width x context x bytes of an element
+  std::uint64_t kv_bytes = 0;                    ///< of all caches
   std::uint64_t activation_bytes = 0;            ///< of the step that needs most
   std::uint64_t unaliased_activation_bytes = 0;  ///< what they would be if none shared memory with another
   std::uint64_t constant_bytes = 0;              ///< tables
   std::uint64_t staging_bytes = 0;               ///< at most, while loading, where weights can't be written in place
 
-  /// Bytes of all buffers of this intent.
+  /// Adds a slot and returns its index.
+  std::uint32_t add(std::string name, std::uint64_t size_bytes, runtime::MemoryIntent intent = runtime::MemoryIntent::kDevice);
+  /// The slot of this name, or null.
+  const Slot* find(std::string_view name) const;
+  /// Bytes of all slots of this intent.
   std::uint64_t total_bytes(runtime::MemoryIntent intent) const;
   /// "context of 4096 tokens: KV cache 64 MB + weights 500 MB".
   std::string summary() const;
 };
 
-/// All that is decided about a session before it is made.
+/// A step of a plan.
+struct PlannedStep {
+  StepKind kind;
+  graph::Lowered lowered;
+};
+
+/// All that is decided about a session before it is made; shared by the sessions that are made alike.
 struct SessionPlan {
   /// A table that steps read, equal in all of them.
   struct Constant {
@@ -94,16 +97,25 @@ struct SessionPlan {
   };
   MemoryPlan memory;
   StepPlaces places;
+  std::uint32_t constant_slot = 0, activation_slot = 0;
+  std::uint32_t output_slot = 0, output_activation_slot = 0;  ///< of plan_output_step
   std::vector<Constant> constants;
-  std::vector<StepKind> kinds;
-  std::vector<graph::Lowered> steps;  ///< one per kind
+  std::vector<PlannedStep> steps;
+
+  /// Every kernel of the steps, once.
+  std::vector<runtime::Kernel> kernels() const;
 };
 
 /// Plans a session of `n_ctx` tokens that has these steps.
 /// Errors: kOutOfMemory (beyond the device's memory), kUnsupported (something beyond a limit of the device), both beginning
 /// with the plan's summary where memory is the matter.
-Result<SessionPlan> plan_session(const Checkpoint& checkpoint, const WeightPlan& weights, const runtime::DeviceCaps& caps,
-                                 const ModelOptions& options, std::uint32_t n_ctx, std::span<const StepKind> kinds);
+Result<SessionPlan> plan_session(const Network& network, const WeightPlan& weights, const runtime::DeviceCaps& caps, const ModelOptions& options,
+                                 std::uint32_t n_ctx, std::span<const StepKind> kinds);
+
+/// Plans one more step for a session, of a role that leaves something in the output. The sizes of the two slots that it needs
+/// besides the plan's come out in `output_bytes` and the result's activation_bytes. Errors: as plan_session, kInternal.
+Result<graph::Lowered> plan_output_step(const Network& network, const runtime::DeviceCaps& caps, const ModelOptions& options, const SessionPlan& plan,
+                                        const StepKind& kind, std::uint64_t& output_bytes);
 
 /// The memory of a model and a session of `n_ctx` tokens on it. Errors: those of plan_weights and plan_session.
 Result<MemoryPlan> plan_memory_of(const Checkpoint& checkpoint, const runtime::DeviceCaps& caps, const ModelOptions& options, std::uint32_t n_ctx);

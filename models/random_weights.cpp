@@ -7,6 +7,7 @@
 #include "graph/float16.h"
 #include "random_weights.params.h"
 #include "runtime/fmt.h"
+#include "runtime/recording.h"
 
 namespace rondo::models {
 
@@ -93,11 +94,11 @@ Status make_random_floats(runtime::Device& device, const runtime::Buffer& buffer
   return fill(device, buffer, place, push);
 }
 
-Status make_random_block(LoadedModel& model, std::size_t index) {
-  const WeightBlock& block = model.checkpoint->blocks[index];
-  for (const graph::StoragePiece& piece : block.pieces) {
-    const runtime::Buffer& buffer = model.weight_buffers[piece.place.buffer - kFirstWeightBuffer];
-    if (block.type == graph::Type::kF32 && block.matrix[0] == 1) {
+Status make_random_block(const LoadedModel& model, std::size_t index) {
+  const WeightBlock& block = model.network().blocks[index];
+  for (const graph::StoragePiece& piece : model.weights.pieces[index]) {
+    const runtime::Buffer& buffer = model.weight_buffers[piece.place.buffer];
+    if (block.is_vector) {
       shaders::RandomWeightsParams push{};
       push.words = push.quant_words = static_cast<std::uint32_t>(piece.place.size_bytes / 4);
       push.constant = 1;
@@ -108,7 +109,6 @@ Status make_random_block(LoadedModel& model, std::size_t index) {
       RONDO_TRY(make_random_matrix(model.device, buffer, piece.place, block.type, {piece.count, block.matrix[1]}, seed));
     }
   }
-  for (const WeightBlock::Part& part : block.parts) model.progress.bytes_done += part.tensor->size_bytes;
   return {};
 }
 

@@ -8,7 +8,7 @@
 namespace rondo::models {
 
 /// Fills block `index`: vectors with ones, matrices as make_random_matrix. Errors: as make_random_matrix.
-Status make_random_block(LoadedModel& model, std::size_t index);
+Status make_random_block(const LoadedModel& model, std::size_t index);
 
 /// Fills the planes of a (rows, columns) matrix of a weight type that lie at `place` of `buffer` (its index is not used), so
 /// that activations keep their size: values of variance 1 / columns. The same `seed` makes the same values. Waits.

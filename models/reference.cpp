@@ -9,26 +9,25 @@
 namespace rondo::models {
 
 Result<std::vector<float>> reference_logits(const Checkpoint& checkpoint, std::span<const std::int32_t> tokens, graph::Type kv_type) {
-  const LlamaConfig& config = checkpoint.config;
+  const Network& network = checkpoint.network;
+  const std::uint32_t n_vocab = network.facts.n_vocab;
   if (tokens.empty()) return Status(StatusCode::kInvalidArgument, "reference: there are no tokens");
   for (std::int32_t id : tokens) {
-    if (id >= 0 && id < static_cast<std::int32_t>(config.n_vocab)) continue;
-    return Status(StatusCode::kInvalidArgument, fmt::format("reference: token id {} is outside [0, {})", id, config.n_vocab));
+    if (id >= 0 && id < static_cast<std::int32_t>(n_vocab)) continue;
+    return Status(StatusCode::kInvalidArgument, fmt::format("reference: token id {} is outside [0, {})", id, n_vocab));
   }
   const auto n = static_cast<std::int64_t>(tokens.size());
   StepPlaces places;
   places.n_ctx = n;
   places.kv_type = kv_type;
-  const graph::StoragePiece cache{0, config.n_kv_heads, {0, 0, cache_head_bytes(config, kv_type, n) * config.n_kv_heads}};
-  places.key_caches.assign(config.n_layers, {cache});
-  places.value_caches.assign(config.n_layers, {cache});
-  graph::Graph step = build_llama_step(config, checkpoint.weights, checkpoint.blocks, places, n, StepHead::kLogits);
-  RONDO_TRY(step.status());
+  for (const CacheSpec& spec : network.caches) places.caches.push_back({cache_positions(spec, n, n), {}, {}});
+  graph::Graph step = network.build(Role::kLogits, n, places);
+  RONDO_TRY(Status(step.status()));
 
   graph::HostTensors host(step, [&](const graph::Storage& storage, std::vector<float>& values) -> Status {
-    for (const WeightBlock& block : checkpoint.blocks) {
+    for (const WeightBlock& block : network.blocks) {
       if (block.name != storage.name) continue;
-      RONDO_ASSIGN(values, read_block_values(checkpoint, block));
+      RONDO_ASSIGN(values, read_values(checkpoint.source, block));
       return {};
     }
     return Status(StatusCode::kInternal, fmt::format("reference: no weight {}", storage.name));
@@ -41,7 +40,7 @@ Result<std::vector<float>> reference_logits(const Checkpoint& checkpoint, std::s
   std::memcpy(host.bytes(step.tensor(begin.inputs[0]).storage).data(), tokens.data(), tokens.size_bytes());
   RONDO_TRY(graph::interpret(step, host));
 
-  std::vector<float> logits(tokens.size() * config.n_vocab);
+  std::vector<float> logits(tokens.size() * n_vocab);
   for (std::size_t i = 0; i < step.n_storages(); ++i) {
     const auto id = static_cast<graph::StorageId>(i);
     if (step.storage(id).kind == graph::StorageKind::kOutput) std::memcpy(logits.data(), host.bytes(id).data(), logits.size() * 4);

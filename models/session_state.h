@@ -1,148 +1,86 @@
-// What a Session is made of: device memory, recordings, and the host's picture of the step state.
+// What a Session is made of: its steps on the device, its sequence, and the runner that obeys the schedule.
 //
-// The device advances on its own (graph/ops/step_end.cpp); the host follows by reading the mirror at the places that it
-// knows a step wrote, once the timeline says that the step is done. See include/rondo/session.h for threads and errors.
+// See include/rondo/session.h for threads and errors.
 #pragma once
 
-#include <array>
 #include <atomic>
+#include <functional>
 #include <memory>
-#include <utility>
+#include <string_view>
 #include <vector>
 
 #include <rondo/session.h>
 
 #include "models/loaded_model.h"
+#include "models/sequence.h"
+#include "models/step_runner.h"
+#include "models/step_set.h"
 
 namespace rondo::models {
 
-/// One Program with its recording.
-struct RecordedStep {
-  StepKind kind{};
-  runtime::Program program;
-  runtime::TimestampPool timestamps;  ///< empty unless the session profiles
-  runtime::Recording recording;
-};
-
 class SessionState {
  public:
-  static Result<std::unique_ptr<SessionState>> create(std::shared_ptr<LoadedModel> model, const SessionOptions& options);
+  static Result<std::unique_ptr<SessionState>> create(std::shared_ptr<const LoadedModel> model, const SessionOptions& options);
 
   Status append(std::span<const std::int32_t> tokens, std::uint32_t max_new_tokens);
   Status advance();
   Result<std::size_t> take_tokens(std::span<std::int32_t> out);
   Status wait(std::uint64_t timeout_ns);
   void cancel() { cancelled_ = true; }
-  bool idle() const;
-  StopReason stop_reason() const { return stop_; }
+  bool idle() const { return sequence().n_ready() == 0 && settled(); }
+  StopReason stop_reason() const { return sequence().stop(); }
   Status rewind(std::uint32_t position);
   Result<std::vector<float>> wait_logits(std::span<const std::int32_t> tokens);
+  /// `is_wanted`: somebody still holds the session; asked after each call of `on_text`.
+  Result<Generation> generate(std::span<const std::int32_t> prompt, std::uint32_t max_new_tokens, const std::function<bool(std::string_view)>& on_text,
+                              const std::function<bool()>& is_wanted = {});
+  /// Why the call `name` may not be made now: it changes the session, whose on_text is running.
+  Status check_callable(const char* name) const;
 
-  std::span<const std::int32_t> tokens() const { return history_; }
-  std::uint32_t n_ctx() const { return n_ctx_; }
-  const SessionStatistics& statistics() const { return statistics_; }
+  std::span<const std::int32_t> tokens() const { return sequence().history(); }
+  std::uint32_t n_ctx() const { return sequence().n_ctx(); }
+  const SessionStatistics& statistics() const { return runner_.statistics(); }
+  const Pacing& pacing() const { return runner_.pacing(); }
   /// For measurements at a depth: token ids and cache rows up to `position` hold made-up numbers, as if prefilled.
   Status pretend_depth(std::uint32_t position);
-  std::vector<ProfiledStep> take_profile() { return std::exchange(profile_, {}); }
+  std::vector<ProfiledStep> take_profile() { return runner_.take_profile(); }
   const LoadedModel& model() const { return *model_; }
   const SessionOptions& options() const { return options_; }
-  /// The Programs as recorded, for proofs.
-  std::vector<const runtime::Program*> programs() const;
-  /// What the indices of the Programs' ranges mean; buffers that are not made yet are empty.
-  std::vector<const runtime::Buffer*> buffer_table() const;
+  const StepSet& steps() const { return *steps_; }
 
  private:
-  /// A step with a token to come: which timeline value announces it.
-  struct ExpectedToken {
-    std::uint64_t value;
-    std::uint32_t index;  ///< of the token in the history
-  };
-  /// One vkQueueSubmit in flight.
-  struct Call {
-    std::uint64_t value = 0;  ///< its last timeline value
-    double predicted_ns = 0;
-    std::uint64_t submitted_at_ns = 0;
-  };
-  /// A step being submitted, possibly over several calls.
-  struct CurrentStep {
-    const RecordedStep* step = nullptr;
-    std::size_t next_segment = 0;
-    std::uint32_t count = 0;
-    bool samples = false;
-  };
-  /// Batches of the call being built; fixed size, so that decoding allocates nothing.
-  struct CallBuilder {
-    std::array<runtime::Batch, runtime::Device::kMaxBatches> batches;
-    VkCommandBuffer staged = VK_NULL_HANDLE;  ///< the transfer before a chunk of input
-    std::array<std::int64_t, runtime::Device::kMaxBatches> token_index;  ///< -1: the batch completes no sampled token
-    std::size_t n = 0;
-    std::uint32_t n_decode = 0;
-    double predicted_ns = 0;
-    void add(const runtime::Batch& batch, std::int64_t index) {
-      batches[n] = batch;
-      token_index[n++] = index;
-    }
+  /// The logits that wait_logits has so far.
+  struct LogitsRequest {
+    std::uint32_t first = 0;  ///< position of the first token whose logits are wanted
+    std::vector<float> logits;
   };
 
-  SessionState(std::shared_ptr<LoadedModel> model, const SessionOptions& options);
-  Status allocate(const SessionPlan& plan);
-  Status upload_constants(const SessionPlan& plan);
-  Status find_constants(graph::Graph& step) const;
-  Status record_steps(SessionPlan plan);
-  Result<RecordedStep> record_step(const StepKind& kind, runtime::Program program, std::span<const runtime::Buffer* const> buffers);
-  Status record_logits_step();
-  Status write_initial_state();
+  SessionState(std::shared_ptr<const LoadedModel> model, const SessionOptions& options, std::unique_ptr<StepSet> steps, StepRunner runner, Sequence sequence);
 
-  bool choose_next_step(CurrentStep& next);
-  Status stage_chunk(const CurrentStep& step, VkCommandBuffer& commands);
-  std::size_t fit_segments(const CallBuilder& call, double& cost_ns) const;
-  Result<bool> add_step(CallBuilder& call, std::uint32_t burst);
-  Status submit_call(CallBuilder& call);
+  Sequence& sequence() { return sequences_[0]; }
+  const Sequence& sequence() const { return sequences_[0]; }
+  /// Nothing is pending or in flight.
+  bool settled() const;
+  Status begin(std::span<const std::int32_t> tokens, std::uint32_t wanted, bool logits, const char* caller);
   Status poll();
-  void observe(const Call& call);
-  Status read_profile();
-  void finish(StopReason reason);
-  std::uint32_t burst_limit() const;
-  Status check_tokens(std::span<const std::int32_t> tokens) const;
+  /// Whether there are tokens, or room for another call, that wait has not told of.
+  bool tell_news();
+  Status run_logits();
+  Status read_logits();
+  /// A round of the loops that block: submits, and sleeps until there is something to see. kTimeout is none.
+  Status run_a_while();
 
-  std::shared_ptr<LoadedModel> model_;
-  runtime::Device& device_;
+  std::shared_ptr<const LoadedModel> model_;
   SessionOptions options_;
-  std::uint32_t n_ctx_ = 0;
-  std::vector<std::int32_t> stop_ids_;
-
-  runtime::Buffer state_, tokens_, mirror_, constants_, activations_, logits_, logits_activations_;
-  std::vector<runtime::Buffer> caches_;
-  StepPlaces places_;
-  std::vector<std::pair<std::string, runtime::BufferRange>> constant_places_;
-  std::vector<RecordedStep> prefill_, prefill_and_sample_;
-  RecordedStep decode_;
-  std::unique_ptr<RecordedStep> logits_step_;
-  std::vector<std::pair<std::uint64_t, runtime::CommandList>> staging_lists_;  ///< with the value that ends their use
-
-  std::vector<std::int32_t> history_;   ///< tokens known to the host
-  std::uint32_t planned_position_ = 0;  ///< the device's position after all that is submitted
-  std::uint32_t position_ = 0;          ///< the device's position as the host knows it
-  std::uint32_t n_staged_ = 0;          ///< tokens of the history that are in the device's token array
-  std::uint32_t tokens_planned_ = 0, tokens_wanted_ = 0, tokens_seen_ = 0;  ///< since the last append
-  bool decoding_ = false;               ///< the input is in; further steps feed on their own output
-  bool just_polled_ = false;            ///< by wait: the next advance need not ask the driver again
-  bool state_is_stale_ = true;          ///< position and active must be staged with the next chunk
-  StopReason stop_ = StopReason::kNone;
+  std::unique_ptr<StepSet> steps_;
+  StepRunner runner_;
+  std::vector<Sequence> sequences_;
   std::atomic<bool> cancelled_{false};
-
-  CurrentStep current_;
-  const RecordedStep* profiled_ = nullptr;  ///< completed by the call in flight, times still to be read
-  std::vector<ProfiledStep> profile_;
-  std::array<Call, 2> calls_;
-  std::size_t n_calls_ = 0;
-  std::array<ExpectedToken, 4 * runtime::Device::kMaxBatches> expected_;
-  std::size_t expected_head_ = 0, n_expected_ = 0;
-  std::vector<std::int32_t> ready_;     ///< tokens seen but not yet taken, from ready_head_ on
-  std::size_t ready_head_ = 0;
-  std::uint64_t last_done_ns_ = 0;
-  double observed_ratio_ = 1;           ///< observed / predicted time
-  SessionStatistics statistics_;
+  LogitsRequest request_;
+  bool in_callback_ = false;
+  bool just_polled_ = false;       ///< by wait: the next advance need not ask the driver again
+  bool said_nothing_ = false;      ///< wait has said that nothing is in flight, and nothing has happened since
+  std::size_t n_announced_ = 0;    ///< tokens ready that wait has told of
 };
 
 }  // namespace rondo::models

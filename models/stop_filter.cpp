@@ -5,11 +5,11 @@
 
 namespace rondo::models {
 
-std::string StopFilter::add_token(std::string_view text) {
+std::string StopFilter::add_token(std::string_view text, std::size_t n_pending_bytes) {
   if (stopped_) return "";
   if (stop_texts_.empty()) return std::string(text);
   held_ += text;
-  token_ends_.push_back(held_at_ + held_.size());
+  token_ends_.push_back(held_at_ + held_.size() + n_pending_bytes);
   std::size_t found = std::string::npos, keep = 0;
   for (const std::string& stop : stop_texts_) {
     found = std::min(found, held_.find(stop));

@@ -13,8 +13,9 @@ class StopFilter {
   /// None of `stop_texts` is empty.
   explicit StopFilter(std::vector<std::string> stop_texts) : stop_texts_(std::move(stop_texts)) {}
 
-  /// Takes the text of one more token; what can be shown of the text so far. "" once a stop text has been found.
-  std::string add_token(std::string_view text);
+  /// Takes the text of one more token, of which `n_pending_bytes` are still to come with a later one; what can be shown of the
+  /// text so far. "" once a stop text has been found.
+  std::string add_token(std::string_view text, std::size_t n_pending_bytes = 0);
   /// What was held back, when no more tokens come.
   std::string finish();
 

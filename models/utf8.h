@@ -17,6 +17,8 @@ class Utf8Stream {
   std::string add(std::string_view bytes);
   /// What is left at the end: an unfinished sequence becomes U+FFFD.
   std::string finish();
+  /// Bytes of an unfinished sequence.
+  std::size_t n_pending_bytes() const { return pending_.size(); }
 
  private:
   std::string pending_;

@@ -16,10 +16,35 @@
 
 namespace rondo::runtime {
 
-Device::Device(Parts parts) : parts_(std::move(parts)) {}
+namespace {
 
-Result<std::unique_ptr<Device>> Device::create(Instance& instance, std::uint32_t index, const DeviceCaps* profile) {
+/// What a measurement copies, to two places: copies to one would need a barrier between them.
+constexpr std::uint64_t kMeasuredBytes = 2u << 20;
+constexpr std::uint32_t kMeasuredRounds = 3;
+
+void record_round(CommandList& commands, const Buffer& buffer) {
+  for (std::uint64_t to : {kMeasuredBytes, 2 * kMeasuredBytes}) commands.copy(buffer, 0, buffer, to, kMeasuredBytes);
+}
+
+/// Bytes per second of a round, in which each copy reads and writes.
+double rate_of_round(double seconds) { return 4.0 * kMeasuredBytes / std::max(seconds, 1e-6); }
+
+}  // namespace
+
+/// Copies between timestamps, recorded when the device is made and submitted in front of its first work.
+struct Device::Measurement {
+  Buffer buffer;
+  TimestampPool timestamps;
+  CommandList commands;
+  VkCommandBuffer recorded = VK_NULL_HANDLE;
+};
+
+Device::Device(Parts parts) : parts_(std::move(parts)), caps_(&parts_.plan.caps) {}
+
+Result<std::unique_ptr<Device>> Device::create(std::shared_ptr<Instance> owner, std::uint32_t index, const DeviceCaps* profile) {
+  const Instance& instance = *owner;
   Parts parts;
+  parts.instance = std::move(owner);
   parts.plan = instance.plans()[index];
   parts.info = instance.infos()[index];
   parts.memory_types = instance.snapshot(index).memory_types;
@@ -46,7 +71,12 @@ Result<std::unique_ptr<Device>> Device::create(Instance& instance, std::uint32_t
   info.ppEnabledExtensionNames = extensions.data();
   const VkResult result = instance.vk().create_device(instance.physical_device(index), &info, nullptr, &parts.handle);
   if (result != VK_SUCCESS) return Status::from_vulkan(result, fmt::format("device {}: it can't be created", parts.info.name));
-  RONDO_ASSIGN(parts.vk, load_device_table(instance.handle(), parts.handle, nullptr));
+  const Result<VolkDeviceTable> table = load_device_table(instance.vk(), parts.handle);
+  if (!table.ok()) {
+    instance.vk().destroy_device(parts.handle, nullptr);
+    return table.status().with_prefix(fmt::format("device {}", parts.info.name));
+  }
+  parts.vk = *table;
   parts.vk.vkGetDeviceQueue(parts.handle, parts.plan.queue_family, 0, &parts.queue);
   RONDO_ASSIGN(std::unique_ptr<Device> device, adopt(std::move(parts)));
   if (profile) device->pretend(*profile);
@@ -67,35 +97,66 @@ Status Device::start() {
   VkSemaphoreCreateInfo info{VK_STRUCTURE_TYPE_SEMAPHORE_CREATE_INFO, &type, 0};
   const VkResult result = vk().vkCreateSemaphore(handle(), &info, nullptr, &timeline_);
   if (result != VK_SUCCESS) return fail(result, fmt::format("device {}: the timeline semaphore can't be created", caps().name));
-  return measure();
+  return parts_.measure_later ? prepare_measurement() : measure();
 }
 
 /// Scales the predictions by the copy rate of this very device. Copies need no pipeline, so nothing is compiled.
 Status Device::measure() {
-  constexpr std::uint64_t kBytes = 2u << 20;
-  RONDO_ASSIGN(Buffer buffer, Buffer::create(*this, 3 * kBytes, MemoryIntent::kDevice, "measurement"));
+  RONDO_ASSIGN(Buffer buffer, Buffer::create(*this, 3 * kMeasuredBytes, MemoryIntent::kDevice, "measurement"));
   CommandList commands(*this);
   double best_s = 1;
-  for (int i = 0; i < 3; ++i) {
+  for (std::uint32_t i = 0; i < kMeasuredRounds; ++i) {
     RONDO_TRY(commands.begin());
-    // To two places, because copies to one would need a barrier between them.
-    for (std::uint64_t to : {kBytes, 2 * kBytes}) commands.copy(buffer, 0, buffer, to, kBytes);
+    record_round(commands, buffer);
     RONDO_ASSIGN(const VkCommandBuffer recorded, commands.end());
     const Batch batch{{&recorded, 1}};
     const auto start = std::chrono::steady_clock::now();
     RONDO_ASSIGN(const std::uint64_t value, submit({&batch, 1}));
     RONDO_TRY(wait(value, 10'000'000'000ull));
+    // With the submission itself: some tens of microseconds, which only small devices notice.
     best_s = std::min(best_s, std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
   }
-  // A copy reads and writes; the submission itself costs some tens of microseconds, which only small devices notice.
-  const double measured = 4.0 * kBytes / std::max(best_s, 1e-6);
-  DeviceCaps& predictions = parts_.plan.caps;
-  // What a CPU copies says little of how fast its driver computes: there the measurement only slows predictions down.
-  const double most = predictions.type == DeviceType::kCpu ? 1.0 : 4.0;
-  const double ratio = std::clamp(measured / predictions.bytes_per_s, 0.25, most);
-  predictions.bytes_per_s *= ratio;
-  predictions.flops_per_s *= ratio;
+  scale_predictions(parts_.plan.caps, rate_of_round(best_s));
   return {};
+}
+
+Status Device::prepare_measurement() {
+  if (caps().timestamp_bits == 0) return {};  // when the queue reached our work can't be known
+  RONDO_ASSIGN(Buffer buffer, Buffer::create(*this, 3 * kMeasuredBytes, MemoryIntent::kDevice, "measurement"));
+  RONDO_ASSIGN(TimestampPool timestamps, TimestampPool::create(*this, kMeasuredRounds));
+  CommandList commands(*this);
+  RONDO_TRY(commands.begin());
+  commands.reset(timestamps);
+  commands.note_time(timestamps, 0);
+  for (std::uint32_t i = 0; i < kMeasuredRounds; ++i) {
+    record_round(commands, buffer);
+    commands.note_time(timestamps, i + 1);
+    commands.wait_for_copies();
+  }
+  RONDO_ASSIGN(const VkCommandBuffer recorded, commands.end());
+  measurement_.reset(new Measurement{std::move(buffer), std::move(timestamps), std::move(commands), recorded});
+  return {};
+}
+
+/// Reads the times of a measurement that is done.
+void Device::learn_speed(std::uint64_t done) {
+  const std::uint64_t value = measurement_done_;
+  if (value == 0 || done < value) return;
+  std::unique_ptr<Measurement> measurement;
+  {
+    const std::unique_lock lock(queue_mutex_, std::try_to_lock);
+    if (!lock || !measurement_) return;
+    measurement = std::move(measurement_);
+    measurement_done_ = 0;
+  }
+  const Result<std::vector<double>> times = measurement->timestamps.read();
+  if (!times.ok()) return;  // the predictions stay those of the device's type
+  double best_ns = 1e9;
+  for (std::uint32_t i = 0; i < kMeasuredRounds; ++i) best_ns = std::min(best_ns, (*times)[i + 1] - (*times)[i]);
+  auto measured = std::make_unique<DeviceCaps>(parts_.plan.caps);
+  scale_predictions(*measured, rate_of_round(1e-9 * best_ns));
+  caps_.store(measured.get(), std::memory_order_release);
+  measured_caps_ = std::move(measured);
 }
 
 void Device::pretend(const DeviceCaps& profile) {
@@ -105,6 +166,7 @@ void Device::pretend(const DeviceCaps& profile) {
 
 Device::~Device() {
   if (timeline_ && !lost_) (void)wait(last_submitted_, ~0ull);
+  measurement_.reset();
   for (auto& [value, garbage] : garbage_) destroy(garbage);
   kernels_.reset();
   pipeline_cache_.reset();
@@ -128,25 +190,39 @@ Status Device::check_lost() const {
 
 Result<std::uint64_t> Device::submit(std::span<const Batch> batches) {
   RONDO_TRY(check_lost());
-  std::array<VkSubmitInfo, kMaxBatches> infos;
-  std::array<VkTimelineSemaphoreSubmitInfo, kMaxBatches> timelines;
-  std::array<std::uint64_t, kMaxBatches> values;
-  const std::size_t n = batches.size();
-  assert(n > 0 && n <= kMaxBatches);
-
-  const std::lock_guard lock(queue_mutex_);
-  for (std::size_t i = 0; i < n; ++i) {
-    values[i] = last_submitted_ + 1 + i;
-    timelines[i] = {VK_STRUCTURE_TYPE_TIMELINE_SEMAPHORE_SUBMIT_INFO, nullptr, 0, nullptr, 1, &values[i]};
-    infos[i] = {VK_STRUCTURE_TYPE_SUBMIT_INFO, &timelines[i], 0, nullptr, nullptr, static_cast<std::uint32_t>(batches[i].command_buffers.size()),
-                batches[i].command_buffers.data(), 1, &timeline_};
-  }
+  assert(!batches.empty() && batches.size() <= kMaxBatches);
+  std::uint64_t last = 0;
+  // The host's lock comes first, and ours is free again before the host's: a callback that throws, which it must not, leaves
+  // no lock of ours held.
   if (parts_.lock_queue) parts_.lock_queue();
-  const VkResult result = vk().vkQueueSubmit(parts_.queue, static_cast<std::uint32_t>(n), infos.data(), VK_NULL_HANDLE);
+  const VkResult result = submit_locked(batches, last);
   if (parts_.unlock_queue) parts_.unlock_queue();
   if (result != VK_SUCCESS) return fail(result, fmt::format("device {}: submission failed", caps().name));
-  last_submitted_ += n;
-  return values[n - 1];
+  tidy();
+  return last;
+}
+
+/// Gives the value of the last batch in `last`.
+VkResult Device::submit_locked(std::span<const Batch> batches, std::uint64_t& last) {
+  std::array<VkSubmitInfo, kMaxBatches + 1> infos;
+  std::array<VkTimelineSemaphoreSubmitInfo, kMaxBatches> timelines;
+  std::array<std::uint64_t, kMaxBatches> values;
+  const std::lock_guard lock(queue_mutex_);
+  std::uint32_t n = 0;
+  const bool measures = measurement_ && measurement_done_ == 0;
+  if (measures) infos[n++] = {VK_STRUCTURE_TYPE_SUBMIT_INFO, nullptr, 0, nullptr, nullptr, 1, &measurement_->recorded, 0, nullptr};
+  for (std::size_t i = 0; i < batches.size(); ++i) {
+    values[i] = last_submitted_ + 1 + i;
+    timelines[i] = {VK_STRUCTURE_TYPE_TIMELINE_SEMAPHORE_SUBMIT_INFO, nullptr, 0, nullptr, 1, &values[i]};
+    infos[n++] = {VK_STRUCTURE_TYPE_SUBMIT_INFO, &timelines[i], 0, nullptr, nullptr, static_cast<std::uint32_t>(batches[i].command_buffers.size()),
+                  batches[i].command_buffers.data(), 1, &timeline_};
+  }
+  const VkResult result = vk().vkQueueSubmit(parts_.queue, n, infos.data(), VK_NULL_HANDLE);
+  if (result != VK_SUCCESS) return result;
+  if (measures) measurement_done_ = values[0];
+  last_submitted_ += batches.size();
+  last = last_submitted_;
+  return result;
 }
 
 Result<std::uint64_t> Device::completed_value() {
@@ -154,6 +230,7 @@ Result<std::uint64_t> Device::completed_value() {
   std::uint64_t value = 0;
   const VkResult result = vk().vkGetSemaphoreCounterValue(handle(), timeline_, &value);
   if (result != VK_SUCCESS) return fail(result, fmt::format("device {}: the timeline can't be read", caps().name));
+  tidy_up_to(value);
   return value;
 }
 
@@ -161,8 +238,12 @@ Status Device::wait(std::uint64_t value, std::uint64_t timeout_ns) {
   RONDO_TRY(check_lost());
   VkSemaphoreWaitInfo info{VK_STRUCTURE_TYPE_SEMAPHORE_WAIT_INFO, nullptr, 0, 1, &timeline_, &value};
   const VkResult result = vk().vkWaitSemaphores(handle(), &info, timeout_ns);
-  if (result == VK_TIMEOUT) return Status(StatusCode::kTimeout, fmt::format("device {}: not done yet", caps().name));
+  if (result == VK_TIMEOUT) {
+    tidy();
+    return Status(StatusCode::kTimeout, "not done yet");
+  }
   if (result != VK_SUCCESS) return fail(result, fmt::format("device {}: waiting failed", caps().name));
+  tidy_up_to(value);
   return {};
 }
 
@@ -178,55 +259,99 @@ void Device::destroy(Garbage& garbage) {
 void Device::retire(Garbage garbage) {
   const std::lock_guard lock(garbage_mutex_);
   garbage_.emplace_back(last_submitted_.load(), std::move(garbage));
-  collect();
+  destroy_up_to(find_completed());
 }
 
-void Device::collect() {
-  std::uint64_t done = last_submitted_;
-  if (!lost_) {
-    const Result<std::uint64_t> completed = completed_value();
-    if (completed.ok()) done = *completed;
-  }
+bool Device::collect() {
+  const std::uint64_t done = find_completed();
+  learn_speed(done);
+  const std::lock_guard lock(garbage_mutex_);
+  destroy_up_to(done);
+  return garbage_.empty();
+}
+
+void Device::tidy() {
+  if (n_garbage_ > 0 || measurement_done_ > 0) tidy_up_to(find_completed());
+}
+
+/// `done` is a value that the timeline has passed.
+void Device::tidy_up_to(std::uint64_t done) {
+  learn_speed(done);
+  if (n_garbage_ == 0) return;
+  const std::unique_lock lock(garbage_mutex_, std::try_to_lock);
+  if (lock) destroy_up_to(done);
+}
+
+/// The timeline's value. Of a lost device, on which nothing runs any more, and of one without a timeline, the last submitted.
+std::uint64_t Device::find_completed() {
+  std::uint64_t value = 0;
+  if (lost_ || !timeline_) return last_submitted_;
+  const VkResult result = vk().vkGetSemaphoreCounterValue(handle(), timeline_, &value);
+  if (result == VK_ERROR_DEVICE_LOST) lost_ = true;
+  return result == VK_SUCCESS ? value : 0;
+}
+
+/// The caller holds the lock.
+void Device::destroy_up_to(std::uint64_t done) {
   std::size_t kept = 0;
   for (auto& entry : garbage_) {
     if (entry.first <= done) destroy(entry.second);
     else std::swap(garbage_[kept++], entry);
   }
   garbage_.resize(kept);
+  n_garbage_ = kept;
 }
 
 }  // namespace rondo::runtime
 
 namespace rondo {
 
+namespace {
+
+Status empty_handle() { return Status(StatusCode::kFailedPrecondition, "device: the Device is empty; it was moved from"); }
+
+}  // namespace
+
 bool Device::add_pipeline_cache(std::span<const std::byte> blob) {
+  if (!impl_) return false;
   const std::string refusal = impl_->pipeline_cache().add(blob);
   if (refusal.empty()) return true;
   impl_->log(LogLevel::kWarn, fmt::format("pipeline cache not used: {}", refusal));
   return false;
 }
 
-Result<std::vector<std::byte>> Device::pipeline_cache() const { return impl_->pipeline_cache().blob(); }
-std::string Device::pipeline_cache_key() const { return impl_->pipeline_cache().key(); }
+Result<std::vector<std::byte>> Device::pipeline_cache() const {
+  if (!impl_) return empty_handle();
+  return impl_->pipeline_cache().blob();
+}
+std::string Device::pipeline_cache_key() const { return impl_ ? impl_->pipeline_cache().key() : ""; }
+bool Device::collect() { return !impl_ || impl_->collect(); }
 
-Device::Device(std::unique_ptr<runtime::Device> impl) : impl_(std::move(impl)) {}
+Device::Device(std::shared_ptr<runtime::Device> impl) : impl_(std::move(impl)) {}
 Device::Device(Device&&) noexcept = default;
 Device& Device::operator=(Device&&) noexcept = default;
 Device::~Device() = default;
 
-const DeviceInfo& Device::info() const { return impl_->info(); }
+const DeviceInfo& Device::info() const {
+  static const DeviceInfo none;
+  return impl_ ? impl_->info() : none;
+}
 
 DeviceProfile::DeviceProfile(std::unique_ptr<const runtime::DeviceCaps> caps) : caps_(std::move(caps)) {}
 DeviceProfile::DeviceProfile(DeviceProfile&&) noexcept = default;
 DeviceProfile& DeviceProfile::operator=(DeviceProfile&&) noexcept = default;
 DeviceProfile::~DeviceProfile() = default;
 
-const std::string& DeviceProfile::name() const { return caps_->name; }
+const std::string& DeviceProfile::name() const {
+  static const std::string none;
+  return caps_ ? caps_->name : none;
+}
 
 Result<Device> Device::create(const Instance& instance, std::string_view selector, const DeviceOptions& options) {
   RONDO_ASSIGN(const std::uint32_t index, instance.find_device(selector));
-  const runtime::DeviceCaps* profile = options.profile ? &options.profile->internal() : nullptr;
-  RONDO_ASSIGN(std::unique_ptr<runtime::Device> impl, runtime::Device::create(instance.internal(), index, profile));
+  const runtime::DeviceCaps* profile = options.profile ? options.profile->caps_.get() : nullptr;
+  if (options.profile && !profile) return Status(StatusCode::kFailedPrecondition, "device: the DeviceProfile is empty; it was moved from");
+  RONDO_ASSIGN(std::shared_ptr<runtime::Device> impl, runtime::Device::create(instance.shared(), index, profile));
   return Device(std::move(impl));
 }
 
@@ -289,8 +414,9 @@ Result<Device> import_device(const ImportedDevice& imported) {
   parts.log = imported.log;
   parts.lock_queue = imported.lock_queue;
   parts.unlock_queue = imported.unlock_queue;
-  RONDO_ASSIGN(parts.vk, runtime::load_device_table(imported.instance, imported.device, imported.get_instance_proc_addr));
-  RONDO_ASSIGN(std::unique_ptr<runtime::Device> impl, runtime::Device::adopt(std::move(parts)));
+  parts.measure_later = true;
+  RONDO_ASSIGN(parts.vk, runtime::load_device_table(vk, imported.device));
+  RONDO_ASSIGN(std::shared_ptr<runtime::Device> impl, runtime::Device::adopt(std::move(parts)));
   return Device(std::move(impl));
 }
 

@@ -1,8 +1,9 @@
 // A VkDevice with one queue, its timeline, its pipelines, and what waits to be destroyed.
 //
-// Owned by the public Device (include/rondo/device.h), created or imported. Thread-safe: submissions, kernels and retirement
-// take one lock each. Objects made from it hand their Vulkan handles to `retire` when they go, which destroys them once the
-// timeline has passed every submission that could use them.
+// Owned by the public Device (include/rondo/device.h) and by every model on it, created or imported; keeps its Instance.
+// Thread-safe: submissions, kernels and retirement take one lock each, and none while the host's code runs. Objects made from it
+// hand their Vulkan handles to `retire` when they go. They are destroyed once the timeline has passed every submission that
+// could use them, by whichever call reaches the driver next.
 #pragma once
 
 #include <array>
@@ -22,6 +23,7 @@
 
 namespace rondo::runtime {
 
+class Instance;
 class KernelCache;
 class PipelineCache;
 
@@ -41,15 +43,17 @@ struct Batch {
 
 class Device {
  public:
-  /// `instance` outlives the device. With a `profile`, caps are clamped to it once the device is measured.
-  static Result<std::unique_ptr<Device>> create(Instance& instance, std::uint32_t index, const DeviceCaps* profile = nullptr);
+  /// With a `profile`, caps are clamped to it once the device is measured.
+  static Result<std::unique_ptr<Device>> create(std::shared_ptr<Instance> instance, std::uint32_t index, const DeviceCaps* profile = nullptr);
 
   /// Everything a Device is made of, created by Rondo or the caller.
   struct Parts {
+    std::shared_ptr<Instance> instance;  ///< that the device was made with; null where it is the caller's
     VolkDeviceTable vk{};
     VkDevice handle = VK_NULL_HANDLE;
     VkQueue queue = VK_NULL_HANDLE;
     bool owned = false;
+    bool measure_later = false;  ///< in front of the first work, as timestamps show it: the queue may be busy now
     DevicePlan plan;
     DeviceInfo info;
     std::vector<MemoryType> memory_types;
@@ -65,7 +69,8 @@ class Device {
   /// For tests that inject faults: the table every call goes through.
   VolkDeviceTable& table_for_tests() { return parts_.vk; }
   VkDevice handle() const { return parts_.handle; }
-  const DeviceCaps& caps() const { return parts_.plan.caps; }
+  /// The predictions among them change once, where the device is measured later; references stay valid, with the old ones.
+  const DeviceCaps& caps() const { return *caps_.load(std::memory_order_acquire); }
   std::uint32_t queue_family() const { return parts_.plan.queue_family; }
   const DeviceInfo& info() const { return parts_.info; }
   const std::vector<MemoryType>& memory_types() const { return parts_.memory_types; }
@@ -87,6 +92,11 @@ class Device {
 
   /// Destroys `garbage` once everything submitted so far is done. Never blocks.
   void retire(Garbage garbage);
+  /// Destroys what was retired and is done with; whether nothing is left. Submissions, looks at the timeline, waits and new
+  /// buffers do the same by the way, unless another thread is at it. With nothing retired that is one load.
+  bool collect();
+  /// That by the way.
+  void tidy();
 
   /// Bytes of the buffers that live, by what they are for. A buffer that was dropped counts no longer, even if the GPU
   /// still uses it.
@@ -103,19 +113,30 @@ class Device {
   explicit Device(Parts parts);
   Status start();
   Status measure();
+  Status prepare_measurement();
+  VkResult submit_locked(std::span<const Batch> batches, std::uint64_t& last);
+  std::uint64_t find_completed();
+  void tidy_up_to(std::uint64_t done);
+  void learn_speed(std::uint64_t done);
   void pretend(const DeviceCaps& profile);
   void destroy(Garbage& garbage);
-  void collect();
+  void destroy_up_to(std::uint64_t done);
 
+  struct Measurement;
   Parts parts_;
+  std::unique_ptr<const DeviceCaps> measured_caps_;
+  std::atomic<const DeviceCaps*> caps_;
   VkSemaphore timeline_ = VK_NULL_HANDLE;
   std::mutex queue_mutex_;
+  std::unique_ptr<Measurement> measurement_;       ///< until its times are known
+  std::atomic<std::uint64_t> measurement_done_{0};  ///< the value that ends it; 0: not submitted, or known
   std::atomic<std::uint64_t> last_submitted_{0};
   std::atomic<bool> lost_{false};
   std::array<std::atomic<std::uint64_t>, kMemoryIntents> buffer_bytes_{};
   std::unique_ptr<PipelineCache> pipeline_cache_;
   std::unique_ptr<KernelCache> kernels_;
   std::mutex garbage_mutex_;
+  std::atomic<std::size_t> n_garbage_{0};
   std::vector<std::pair<std::uint64_t, Garbage>> garbage_;
 };
 

@@ -66,6 +66,14 @@ void set_predictions(DeviceCaps& caps) {
   }
 }
 
+void scale_predictions(DeviceCaps& caps, double measured_bytes_per_s) {
+  // What a CPU copies says little of how fast its driver computes: there the measurement only slows predictions down.
+  const double most = caps.type == DeviceType::kCpu ? 1.0 : 4.0;
+  const double ratio = std::clamp(measured_bytes_per_s / caps.bytes_per_s, 0.25, most);
+  caps.bytes_per_s *= ratio;
+  caps.flops_per_s *= ratio;
+}
+
 DeviceCaps clamp_caps(const DeviceCaps& caps, const DeviceCaps& profile) {
   // Zero stands for no number.
   const auto smaller = [](auto a, auto b) { return a == 0 ? b : b == 0 ? a : std::min(a, b); };

@@ -59,8 +59,11 @@ DevicePlan plan_device(const DeviceSnapshot& snapshot);
 /// The limit that is below the baseline device (docs: the least that kernels are written for) and by how much, or "".
 std::string find_low_limit(const DeviceCaps& caps);
 
-/// Sets the predictions to orders of magnitude by device type; a measurement scales them at device creation.
+/// Sets the predictions to orders of magnitude by device type, until a measurement scales them.
 void set_predictions(DeviceCaps& caps);
+
+/// Scales the predictions by the rate of copies, of bytes read and written, that was measured on the device itself.
+void scale_predictions(DeviceCaps& caps, double measured_bytes_per_s);
 
 /// What is left of a device that pretends to be `profile`: the smaller limits, the larger alignments, the range that holds
 /// both subgroup sizes, the features of both, and the profile's type. Driver, vendor and predictions stay the device's,

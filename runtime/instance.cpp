@@ -269,21 +269,22 @@ Status unusable(const DeviceInfo& info) {
 
 }  // namespace
 
-Instance::Instance(std::unique_ptr<runtime::Instance> impl) : impl_(std::move(impl)) {}
+Instance::Instance(std::shared_ptr<runtime::Instance> impl) : impl_(std::move(impl)) {}
 Instance::Instance(Instance&&) noexcept = default;
 Instance& Instance::operator=(Instance&&) noexcept = default;
 Instance::~Instance() = default;
 
 Result<Instance> Instance::create(const InstanceOptions& options) {
-  RONDO_ASSIGN(std::unique_ptr<runtime::Instance> impl, runtime::Instance::create(options));
+  RONDO_ASSIGN(std::shared_ptr<runtime::Instance> impl, runtime::Instance::create(options));
   return Instance(std::move(impl));
 }
 
-std::span<const DeviceInfo> Instance::devices() const { return impl_->infos(); }
+std::span<const DeviceInfo> Instance::devices() const { return impl_ ? impl_->infos() : std::span<const DeviceInfo>(); }
 
-std::uint64_t Instance::n_validation_messages() const { return impl_->n_validation_messages(); }
+std::uint64_t Instance::n_validation_messages() const { return impl_ ? impl_->n_validation_messages() : 0; }
 
 Result<std::uint32_t> Instance::find_device(std::string_view selector) const {
+  if (!impl_) return Status(StatusCode::kFailedPrecondition, "Vulkan: the Instance is empty; it was moved from");
   const std::span<const DeviceInfo> infos = impl_->infos();
   if (infos.empty()) return Status(StatusCode::kNotFound, "Vulkan: there is no device; install a driver (Debian: mesa-vulkan-drivers) or check VK_ICD_FILENAMES");
   if (selector.empty()) {

@@ -28,6 +28,8 @@ class Instance {
   Instance& operator=(const Instance&) = delete;
 
   const InstanceTable& vk() const { return vk_; }
+  /// For tests that inject faults: the table every call goes through.
+  InstanceTable& table_for_tests() { return vk_; }
   VkInstance handle() const { return handle_; }
   std::span<const DeviceInfo> infos() const { return infos_; }
   const std::vector<DevicePlan>& plans() const { return plans_; }

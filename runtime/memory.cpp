@@ -11,6 +11,7 @@ Result<Buffer> Buffer::create(Device& device, std::uint64_t size_bytes, MemoryIn
   const VolkDeviceTable& vk = device.vk();
   const DeviceCaps& caps = device.caps();
   RONDO_TRY(device.check_lost());
+  device.tidy();  // what was dropped makes room
   const std::uint64_t asked_bytes = size_bytes;
   size_bytes = allocated_bytes(size_bytes);
   if (size_bytes < asked_bytes || size_bytes > caps.max_allocation_bytes) {

@@ -66,7 +66,17 @@ void CommandList::wait_for_copies() {
   device_->vk().vkCmdPipelineBarrier(commands_, VK_PIPELINE_STAGE_TRANSFER_BIT, VK_PIPELINE_STAGE_TRANSFER_BIT, 0, 1, &memory, 0, nullptr, 0, nullptr);
 }
 
-void CommandList::fill(const Buffer& to, std::uint32_t word) { device_->vk().vkCmdFillBuffer(commands_, to.handle(), 0, VK_WHOLE_SIZE, word); }
+void CommandList::reset(const TimestampPool& timestamps) { device_->vk().vkCmdResetQueryPool(commands_, timestamps.handle(), 0, timestamps.n_queries()); }
+
+void CommandList::note_time(const TimestampPool& timestamps, std::uint32_t i) {
+  device_->vk().vkCmdWriteTimestamp(commands_, VK_PIPELINE_STAGE_BOTTOM_OF_PIPE_BIT, timestamps.handle(), i);
+}
+
+void CommandList::fill(const Buffer& to, std::uint32_t word) { fill(to, word, 0, VK_WHOLE_SIZE); }
+
+void CommandList::fill(const Buffer& to, std::uint32_t word, std::uint64_t offset_bytes, std::uint64_t size_bytes) {
+  device_->vk().vkCmdFillBuffer(commands_, to.handle(), offset_bytes, size_bytes, word);
+}
 
 Result<VkCommandBuffer> CommandList::end() {
   const VkMemoryBarrier memory{VK_STRUCTURE_TYPE_MEMORY_BARRIER, nullptr, VK_ACCESS_TRANSFER_WRITE_BIT, VK_ACCESS_HOST_READ_BIT};

@@ -12,6 +12,7 @@
 
 #include "runtime/device.h"
 #include "runtime/memory.h"
+#include "runtime/timestamps.h"
 
 namespace rondo::runtime {
 
@@ -30,8 +31,14 @@ class CommandList {
   void update(const Buffer& to, std::uint64_t offset_bytes, std::span<const std::byte> bytes);
   /// What follows in the list waits for what came before.
   void wait_for_copies();
+  /// Forgets the times in the pool; before the first of them is written anew.
+  void reset(const TimestampPool& timestamps);
+  /// Notes the time at which all that came before is done, as the pool's query `i`.
+  void note_time(const TimestampPool& timestamps, std::uint32_t i);
   /// Every word of the buffer.
   void fill(const Buffer& to, std::uint32_t word);
+  /// Every word of a part of it, whose offset and size are multiples of 4.
+  void fill(const Buffer& to, std::uint32_t word, std::uint64_t offset_bytes, std::uint64_t size_bytes);
   Result<VkCommandBuffer> end();
 
  private:

@@ -2,6 +2,8 @@
 
 #include <mutex>
 
+#include "runtime/fmt.h"
+
 namespace rondo::runtime {
 
 namespace {
@@ -48,19 +50,41 @@ Result<InstanceTable> load_instance_table(VkInstance instance, PFN_vkGetInstance
   table.get_queue_families = vkGetPhysicalDeviceQueueFamilyProperties;
   table.enumerate_extensions = vkEnumerateDeviceExtensionProperties;
   table.create_device = vkCreateDevice;
+  table.get_device_proc_addr = vkGetDeviceProcAddr;
+  table.destroy_device = reinterpret_cast<PFN_vkDestroyDevice>(vkGetInstanceProcAddr(instance, "vkDestroyDevice"));
   table.create_messenger = vkCreateDebugUtilsMessengerEXT;
   table.destroy_messenger = vkDestroyDebugUtilsMessengerEXT;
-  if (!table.get_properties || !table.get_features || !vkGetDeviceProcAddr) {
+  if (!table.get_device_proc_addr || !table.enumerate_physical_devices || !table.create_device || !table.destroy_device) {
+    return Status(StatusCode::kInvalidArgument, "Vulkan: get_instance_proc_addr finds no entry points of this instance; it must be that of the loader which made it");
+  }
+  if (!table.get_properties || !table.get_features) {
     return Status(StatusCode::kUnsupported, "Vulkan: the instance is older than 1.1");
   }
   return table;
 }
 
-Result<VolkDeviceTable> load_device_table(VkInstance instance, VkDevice device, PFN_vkGetInstanceProcAddr get_instance_proc_addr) {
-  const std::lock_guard lock(volk_mutex());
-  RONDO_TRY(fill_globals(instance, get_instance_proc_addr));
+Result<VolkDeviceTable> load_device_table(const InstanceTable& instance, VkDevice device) {
   VolkDeviceTable table{};
-  volkLoadDeviceTable(&table, device);
+  {
+    const std::lock_guard lock(volk_mutex());
+    vkGetDeviceProcAddr = instance.get_device_proc_addr;  // what volk asks
+    volkLoadDeviceTable(&table, device);
+  }
+  // Of each kind of work one, and those that Vulkan 1.2 has added; a driver that has these has the others.
+  const struct {
+    const char* name;
+    bool found;
+  } needed[] = {{"vkGetDeviceQueue", table.vkGetDeviceQueue != nullptr},
+                {"vkQueueSubmit", table.vkQueueSubmit != nullptr},
+                {"vkAllocateMemory", table.vkAllocateMemory != nullptr},
+                {"vkCreateComputePipelines", table.vkCreateComputePipelines != nullptr},
+                {"vkCmdDispatch", table.vkCmdDispatch != nullptr},
+                {"vkDestroyDevice", table.vkDestroyDevice != nullptr},
+                {"vkWaitSemaphores", table.vkWaitSemaphores != nullptr},
+                {"vkGetSemaphoreCounterValue", table.vkGetSemaphoreCounterValue != nullptr}};
+  for (const auto& entry : needed) {
+    if (!entry.found) return Status(StatusCode::kUnsupported, fmt::format("Vulkan: the device has no {}", entry.name));
+  }
   return table;
 }
 

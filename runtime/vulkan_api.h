@@ -22,6 +22,8 @@ struct InstanceTable {
   PFN_vkGetPhysicalDeviceQueueFamilyProperties get_queue_families = nullptr;
   PFN_vkEnumerateDeviceExtensionProperties enumerate_extensions = nullptr;
   PFN_vkCreateDevice create_device = nullptr;
+  PFN_vkDestroyDevice destroy_device = nullptr;
+  PFN_vkGetDeviceProcAddr get_device_proc_addr = nullptr;
   PFN_vkCreateDebugUtilsMessengerEXT create_messenger = nullptr;
   PFN_vkDestroyDebugUtilsMessengerEXT destroy_messenger = nullptr;
 };
@@ -38,9 +40,10 @@ struct LoaderTable {
 Result<LoaderTable> load_vulkan();
 
 /// Entry points of an instance. `get_instance_proc_addr` null: the system loader's, which load_vulkan opened.
+/// Errors: kNotFound (no loader), kInvalidArgument (the function finds nothing), kUnsupported (an instance of Vulkan 1.0).
 Result<InstanceTable> load_instance_table(VkInstance instance, PFN_vkGetInstanceProcAddr get_instance_proc_addr);
 
-/// Entry points of a device of that instance.
-Result<VolkDeviceTable> load_device_table(VkInstance instance, VkDevice device, PFN_vkGetInstanceProcAddr get_instance_proc_addr);
+/// Entry points of a device of that instance. Errors: kUnsupported, naming one that Rondo needs and the driver does not have.
+Result<VolkDeviceTable> load_device_table(const InstanceTable& instance, VkDevice device);
 
 }  // namespace rondo::runtime

@@ -1,4 +1,4 @@
-// desktop_stream MODEL PROMPT [TOKENS]: text streams in while the main thread draws sixty frames a second.
+// desktop_stream MODEL PROMPT [TOKENS [STOP]]: text streams in while the main thread draws sixty frames a second, until STOP.
 //
 // The main thread never waits for Rondo: a second one loads the model and makes the session, then each frame submits work and
 // takes the tokens that are ready. `q` or Ctrl-C cancels. At the end it says what frames and calls took: on a GPU the device's
@@ -21,6 +21,7 @@
 #include <vector>
 
 #include <rondo/session.h>
+#include <rondo/text_stream.h>
 
 namespace {
 
@@ -138,8 +139,8 @@ rondo::Result<Loaded> load(rondo::Device& device, const char* path, const std::a
 /// The text of one prompt, a frame at a time.
 class Stream {
  public:
-  Stream(rondo::Device& device, const char* path, const char* prompt, std::uint32_t n_tokens)
-      : prompt_(prompt), n_tokens_(n_tokens), loading_(std::async(std::launch::async, [this, &device, path] { return load(device, path, cancelled_); })) {}
+  Stream(rondo::Device& device, const char* path, const char* prompt, std::uint32_t n_tokens, std::vector<std::string> stop_texts)
+      : prompt_(prompt), n_tokens_(n_tokens), stop_texts_(std::move(stop_texts)), loading_(std::async(std::launch::async, [this, &device, path] { return load(device, path, cancelled_); })) {}
 
   /// Does what this frame has to do, and returns.
   rondo::Status step(Screen& screen) {
@@ -148,9 +149,12 @@ class Stream {
     RONDO_TRY(calls_.measure("advance", [&] { return session.advance(); }));
     std::int32_t taken[32];
     RONDO_ASSIGN(const std::size_t n, calls_.measure("take_tokens", [&] { return session.take_tokens(taken); }));
-    for (std::size_t i = 0; i < n; ++i) screen.add(loaded_->model.tokenizer().piece(taken[i]));
+    for (std::size_t i = 0; i < n && !text_->stopped(); ++i) screen.add(text_->add(taken[i]));
+    // What was made beyond a stop text is forgotten, and what is in flight dropped.
+    if (text_->stopped()) RONDO_TRY(session.rewind(n_prompt_ + static_cast<std::uint32_t>(text_->n_tokens_before_stop())));
+    done_ = session.idle();
+    if (done_) screen.add(text_->finish());
     n_taken_ += n;
-    done_ = calls_.measure("idle", [&] { return session.idle(); });
     return {};
   }
   void cancel() {
@@ -174,24 +178,29 @@ class Stream {
     done_ = cancelled_;
     if (done_) return {};
     RONDO_ASSIGN(loaded_, std::move(loaded));
+    RONDO_ASSIGN(text_, rondo::TextStream::create(loaded_->model.tokenizer(), stop_texts_));
     const std::vector<std::int32_t> ids = loaded_->model.tokenizer().encode(prompt_);
+    n_prompt_ = static_cast<std::uint32_t>(ids.size());
     return calls_.measure("append", [&] { return loaded_->session.append(ids, n_tokens_); });
   }
 
   std::string prompt_;
   std::uint32_t n_tokens_;
+  std::vector<std::string> stop_texts_;
   std::atomic<bool> cancelled_{false};
   std::future<rondo::Result<Loaded>> loading_;  // the thread ends before what it uses does
   std::optional<Loaded> loaded_;
+  std::optional<rondo::TextStream> text_;
+  std::uint32_t n_prompt_ = 0;  // tokens
   CallTimes calls_;
   std::size_t n_taken_ = 0;
   bool done_ = false;
 };
 
-rondo::Status run(const char* path, const char* prompt, std::uint32_t n_tokens) {
+rondo::Status run(const char* path, const char* prompt, std::uint32_t n_tokens, std::vector<std::string> stop_texts) {
   RONDO_ASSIGN(rondo::Instance instance, rondo::Instance::create());
   RONDO_ASSIGN(rondo::Device device, rondo::Device::create(instance));
-  Stream stream(device, path, prompt, n_tokens);
+  Stream stream(device, path, prompt, n_tokens, std::move(stop_texts));
   FrameTimes loading, streaming;
   {
     Screen screen;
@@ -218,9 +227,11 @@ rondo::Status run(const char* path, const char* prompt, std::uint32_t n_tokens) 
 
 int main(int argc, char** argv) {
   const long n_tokens = argc > 3 ? std::strtol(argv[3], nullptr, 10) : 256;
-  if (argc < 3 || n_tokens < 1) return std::fprintf(stderr, "usage: desktop_stream MODEL PROMPT [TOKENS]\n"), 2;
+  if (argc < 3 || n_tokens < 1) return std::fprintf(stderr, "usage: desktop_stream MODEL PROMPT [TOKENS [STOP]]\n"), 2;
   std::signal(SIGINT, [](int) { interrupted = 1; });
-  const rondo::Status status = run(argv[1], argv[2], static_cast<std::uint32_t>(n_tokens));
+  std::vector<std::string> stop_texts;
+  if (argc > 4) stop_texts.push_back(argv[4]);
+  const rondo::Status status = run(argv[1], argv[2], static_cast<std::uint32_t>(n_tokens), std::move(stop_texts));
   if (!status.ok()) std::fprintf(stderr, "desktop_stream: %s\n", status.message().c_str());
   return status.ok() ? 0 : 1;
 }

@@ -282,8 +282,8 @@ void main() {
     rows.position0 = query_offset[rows.sequence];
     n_valid = query_offset[sequences + rows.sequence];
   } else {
-    if (p.has_lengths != 0u) n_valid = lengths[rows.sequence];
-    if (p.has_offset != 0u) rows.position0 = query_offset[rows.sequence];
+    if (p.n_lengths != 0u) n_valid = lengths[min(rows.sequence, p.n_lengths - 1u)];
+    if (p.n_offsets != 0u) rows.position0 = query_offset[min(rows.sequence, p.n_offsets - 1u)];
   }
   const int length = clamp(n_valid, 0, int(p.keys));
   const int first_position = position_of(rows, 0u), last_position = position_of(rows, rows.count - 1u);

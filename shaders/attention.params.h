@@ -22,8 +22,8 @@ RONDO_PARAMS(AttentionParams) {
   uint value_row;
   float scale;
   uint causal;
-  uint has_offset;   // positions of query 0 in a buffer; else keys - queries
-  uint has_lengths;  // valid keys in a buffer; else keys
+  uint n_offsets;    // positions of query 0 in a buffer, one for each sequence or one for all; 0: keys - queries
+  uint n_lengths;    // valid keys in a buffer, likewise; 0: keys
   uint n_splits;
   int window_back;   // -1: unlimited, as is
   int window_ahead;

@@ -15,9 +15,9 @@ layout(std430, set = 0, binding = 6) readonly buffer Source4 { uint source_4[]; 
 layout(std430, set = 0, binding = 7) readonly buffer Source5 { uint source_5[]; };
 
 uint word_of(uint at) {
-  if (at < p.counts_0) return (p.present & 1u) != 0u ? source_0[p.from_0 + at] : p.fill_0;
+  if (at < p.counts_0) return (p.present & 1u) != 0u ? source_0[p.from_0 + min(at, p.last_0)] : p.fill_0;
   at -= p.counts_0;
-  if (at < p.counts_1) return (p.present & 2u) != 0u ? source_1[p.from_1 + at] : p.fill_1;
+  if (at < p.counts_1) return (p.present & 2u) != 0u ? source_1[p.from_1 + min(at, p.last_1)] : p.fill_1;
   at -= p.counts_1;
   if (at < p.counts_2) return source_2[p.from_2 + at];
   at -= p.counts_2;

@@ -13,6 +13,8 @@ RONDO_PARAMS(AttentionTablesParams) {
   uint from_3;
   uint from_4;
   uint from_5;
+  uint last_0;    // last word of sources 0 and 1, which stands for those behind it too
+  uint last_1;
   uint fill_0;    // in the place of sources 0 and 1 where they are absent
   uint fill_1;
   uint present;   // bit i: source i is there

@@ -108,8 +108,8 @@ bool find_rows() {
   first_row = gl_WorkGroupID.x * kTile;
   end_row = min(first_row + kTile, min(p.queries, sequence_count(sequence)) * p.group);
   if (first_row >= end_row) return false;
-  const uint length = p.has_lengths != 0u ? min(uint(max(lengths[sequence], 0)), p.keys) : p.keys;
-  const int position0 = p.has_offset != 0u ? query_offset[sequence] : int(p.keys) - int(p.queries);
+  const uint length = p.n_lengths != 0u ? min(uint(max(lengths[min(sequence, p.n_lengths - 1u)], 0)), p.keys) : p.keys;
+  const int position0 = p.n_offsets != 0u ? query_offset[min(sequence, p.n_offsets - 1u)] : int(p.keys) - int(p.queries);
   reach = p.causal != 0u ? uint(clamp(position0 + int((end_row - 1u) / p.group) + 1, 0, int(length))) : length;
   [[unroll]] for (uint r = 0u; r < kTile; ++r) {
     const uint row = min(first_row + r, end_row - 1u);

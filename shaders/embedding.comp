@@ -1,4 +1,4 @@
-// output[r, :] = weight[ids[r], :] for ids in [first_id, first_id + n_ids); the dispatch with first_id 0 gives zeros for ids
+// output[r, :] = scale * weight[ids[r], :] for ids in [first_id, first_id + n_ids); the dispatch with first_id 0 gives zeros for ids
 // outside [0, V). One invocation per row and 32 columns; grid
 // (ceil(groups / width), rows). Weights of any type, or an activation of the output's own type.
 #version 450
@@ -31,14 +31,18 @@ void main() {
     for (uint i = first; i < last; ++i) values[to + i] = to_element(0.0);
   } else if (p.dense != 0u) {
     const uint from = p.dense_offset + index * p.row_words;
-    for (uint i = first; i < last; ++i) values[to + i] = dense_values[from + i];
+    for (uint i = first; i < last; ++i) {
+      // Not by ?:, which would be arithmetic on halves as integers of 16 bits.
+      if (p.scale == 1.0) values[to + i] = dense_values[from + i];
+      else values[to + i] = to_element(from_element(dense_values[from + i]) * p.scale);
+    }
   } else {
     vec4 w[8];
     const float scale = weight_group(index + p.weight_offset_rows, group, w);
     for (uint i = 0u; i < 8u; ++i) {
       for (uint c = 0u; c < 4u; ++c) {
         const uint column = first + 4u * i + c;
-        if (column < last) values[to + column] = to_element(w[i][c] * scale);
+        if (column < last) values[to + column] = to_element(w[i][c] * scale * p.scale);
       }
     }
   }

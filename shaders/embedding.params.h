@@ -14,4 +14,5 @@ RONDO_PARAMS(EmbeddingParams) {
   uint scale_offset_words;
   uint dense;  // 1: f32 rows of exactly row_words words, not padded to groups (an activation)
   uint dense_offset;
+  float scale;
 } RONDO_PARAMS_END

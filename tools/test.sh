@@ -1,9 +1,11 @@
 #!/usr/bin/env bash
-# Builds the tests and runs them under the validation layers: all on lavapipe, then those labelled `device` on
-# SwiftShader and on lavapipe at 4 and 16 lanes (the default is 8). Last line: "N passed, N failed, N skipped".
-# usage: tools/test.sh [--thorough]
-#   --thorough  also the tests labelled `thorough`, and RONDO_TEST_THOROUGH=1 for those that can do more
-# RONDO_TEST_DATA=FOLDER gives the tests more models and cases. With CI=true, no SwiftShader is a failure.
+# Builds the tests and runs them under the validation layers on lavapipe: everything that a change can break, on one driver.
+# Last line: "N passed, N failed, N skipped".
+# usage: tools/test.sh [--all | --thorough]
+#   --all       also the tests labelled `all`, and those labelled `device` on SwiftShader and on lavapipe at 4 and 16 lanes (the
+#               default is 8)
+#   --thorough  all that, the tests labelled `thorough`, and RONDO_TEST_THOROUGH=1 for those that can do more
+# RONDO_TEST_DATA=FOLDER gives the tests more models and cases. With CI=true, no SwiftShader is a failure of --all.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -12,11 +14,12 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 max_skipped=12
 timeout_s=1800
 
-thorough=no
+all=no thorough=no
 for argument in "$@"; do
   case $argument in
-    --thorough) thorough=yes ;;
-    *) echo "usage: tools/test.sh [--thorough]" >&2; exit 2 ;;
+    --all) all=yes ;;
+    --thorough) all=yes thorough=yes ;;
+    *) echo "usage: tools/test.sh [--all | --thorough]" >&2; exit 2 ;;
   esac
 done
 
@@ -30,11 +33,11 @@ export RONDO_TEST_VALIDATE=1
 export VK_LAYER_ENABLES=VALIDATION_CHECK_ENABLE_SYNCHRONIZATION_VALIDATION_QUEUE_SUBMIT
 select_tests=(--parallel "$(nproc)" --timeout "$timeout_s" --no-tests=error
   --test-output-size-passed 100000000 --test-output-size-failed 100000000)
-if [[ $thorough == yes ]]; then
-  export RONDO_TEST_THOROUGH=1
-else
-  select_tests+=(-LE '^thorough$')
-fi
+case $all$thorough in
+  nono) select_tests+=(-LE '^(all|thorough)$') ;;
+  yesno) select_tests+=(-LE '^thorough$') ;;
+  *) export RONDO_TEST_THOROUGH=1 ;;
+esac
 
 reports=$PWD/build/dev/reports
 rm -rf "$reports"
@@ -58,13 +61,15 @@ done
 [[ -n $lavapipe ]] || { echo "test: error: lavapipe's ICD manifest (lvp_icd*.json) not found" >&2; exit 1; }
 
 run_tests lavapipe "$lavapipe"
-LP_NATIVE_VECTOR_WIDTH=128 run_tests lavapipe-4-lanes "$lavapipe" -L '^device$'
-LP_NATIVE_VECTOR_WIDTH=512 run_tests lavapipe-16-lanes "$lavapipe" -L '^device$'
-if swiftshader=$(tools/fetch_swiftshader.sh); then
-  run_tests swiftshader "$swiftshader" -L '^device$'
-else
-  echo "test: no SwiftShader, so its run is left out"
-  if [[ ${CI-} == true ]]; then failed_runs+=(swiftshader); fi
+if [[ $all == yes ]]; then
+  LP_NATIVE_VECTOR_WIDTH=128 run_tests lavapipe-4-lanes "$lavapipe" -L '^device$'
+  LP_NATIVE_VECTOR_WIDTH=512 run_tests lavapipe-16-lanes "$lavapipe" -L '^device$'
+  if swiftshader=$(tools/fetch_swiftshader.sh); then
+    run_tests swiftshader "$swiftshader" -L '^device$'
+  else
+    echo "test: no SwiftShader, so its run is left out"
+    if [[ ${CI-} == true ]]; then failed_runs+=(swiftshader); fi
+  fi
 fi
 
 status=0

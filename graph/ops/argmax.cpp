@@ -69,8 +69,17 @@ Status reference(const Node& node, HostTensors& tensors) {
 
 constexpr const char* kKernels[] = {"baseline"};
 
+constexpr NamedInput kNamedInputs[] = {{"input"}};
+
 }  // namespace
 
-extern const Operator argmax_operator = {"argmax", infer, lower, reference, nullptr, kKernels};
+extern const Operator argmax_operator = {
+    .name = "argmax",
+    .inputs = kNamedInputs,
+    .infer = infer,
+    .lower = lower,
+    .reference = reference,
+    .kernels = kKernels,
+};
 
 }  // namespace rondo::graph

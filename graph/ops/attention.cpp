@@ -1,4 +1,5 @@
-// attention: query (B, H, Q, D), key (B, G, S, D), value (B, G, S, E), query_offset? i32 (B), lengths? i32 (B), mask? f32 or
+// attention: query (B, H, Q, D), key (B, G, S, D), value (B, G, S, E), query_offset? i32 (B), lengths? i32 (B), of all of which B
+// may be 1 for the query's, mask? f32 or
 // i32 (boolean) that broadcasts to (B, H, Q, S), alibi_slopes? (H), relative_bias? (buckets, H), relative_key? (2 R + 1, D),
 // relative_value? (2 R + 1, E), sinks? (H) -> (B, H, Q, E), stored as (B, Q, H, E) so that heads join without a copy.
 // Key and value have one type, f32, f16 or q8_0; the output has the query's. Query head h uses KV head h / (H / G). Key j is at
@@ -6,10 +7,12 @@
 // Dao 2023 (FlashAttention-2) for the partitioning, Milakov and Gimelshein 2018 for the online softmax.
 #include <algorithm>
 #include <cmath>
+#include <tuple>
 
 #include "attention.params.h"
 #include "attention_combine.params.h"
 #include "graph/lowering.h"
+#include "graph/attribute_reader.h"
 #include "graph/operator.h"
 #include "graph/ops/attention_inputs.h"
 #include "graph/ops/cache_checks.h"
@@ -68,8 +71,12 @@ Status infer(Graph& graph, Node& node) {
   const Tensor& query = graph.tensor(node.inputs[kQuery]);
   const Shape q = query.shape, k = graph.tensor(node.inputs[kKey]).shape, v = graph.tensor(node.inputs[kValue]).shape;
   if (graph.tensor(node.inputs[kKey]).type != graph.tensor(node.inputs[kValue]).type) return refuse("key and value differ in type");
-  RONDO_TRY(check_shape(graph, node.inputs[kKey], "key", {q[0], k[1], k[2], q[3]}));
-  RONDO_TRY(check_shape(graph, node.inputs[kValue], "value", {q[0], k[1], k[2], v[3]}));
+  for (const auto& [input, role, width] : {std::tuple{kKey, "key", q[3]}, std::tuple{kValue, "value", v[3]}}) {
+    const Tensor& tensor = graph.tensor(node.inputs[input]);
+    const bool for_all = tensor.shape[0] == 1 && q[0] != 1;
+    if (for_all && tensor.type == Type::kQ8_0) return refuse(fmt::format("{} is {} in q8_0, which can't be one for {} sequences; f32 and f16 can", role, to_string(tensor.shape), q[0]));
+    RONDO_TRY(check_shape(graph, node.inputs[input], role, {for_all ? 1 : q[0], k[1], k[2], width}));
+  }
   if (q[1] % k[1] != 0) return refuse(fmt::format("query has {} heads, which {} KV heads do not divide", q[1], k[1]));
   RONDO_TRY(check_attention_inputs(graph, node));
   node.inputs.push_back(kNone);
@@ -149,6 +156,9 @@ std::uint64_t wide_iterations(const shaders::AttentionParams& push, std::uint32_
   return blocks * (5 + ceil_div(push.head_dim, 8 * pieces));
 }
 
+/// One sequence of keys is for all.
+std::uint32_t sequence_stride(const Tensor& keys) { return keys.shape[0] == 1 ? 0 : stride_of(keys, 0); }
+
 Status lower(const Node& node, Lowering& lowering) {
   const auto attributes = attributes_of<AttentionAttributes>(node);
   const Tensor& query = lowering.tensor(node.inputs[kQuery]);
@@ -164,13 +174,14 @@ Status lower(const Node& node, Lowering& lowering) {
   push.keys = u32(key.shape[2]);
   push.query_sequence = stride_of(query, 0), push.query_head = stride_of(query, 1), push.query_row = stride_of(query, 2);
   push.key_offset = u32(key.offset_elements);
-  push.key_sequence = stride_of(key, 0), push.key_head = stride_of(key, 1), push.key_row = stride_of(key, 2);
+  push.key_sequence = sequence_stride(key), push.key_head = stride_of(key, 1), push.key_row = stride_of(key, 2);
   push.value_offset = u32(value.offset_elements);
-  push.value_sequence = stride_of(value, 0), push.value_head = stride_of(value, 1), push.value_row = stride_of(value, 2);
+  push.value_sequence = sequence_stride(value), push.value_head = stride_of(value, 1), push.value_row = stride_of(value, 2);
   push.scale = static_cast<float>(attributes.scale != 0 ? attributes.scale : 1 / std::sqrt(static_cast<double>(query.shape[3])));
   push.causal = attributes.causal;
-  push.has_offset = node.inputs[kOffset] != kNone;
-  push.has_lengths = node.inputs[kLengths] != kNone;
+  const auto count = [&](AttentionInput input) { return node.inputs[input] == kNone ? 0 : u32(lowering.tensor(node.inputs[input]).shape[0]); };
+  push.n_offsets = count(kOffset);
+  push.n_lengths = count(kLengths);
 
   push.window_back = static_cast<std::int32_t>(attributes.window_back);
   push.window_ahead = static_cast<std::int32_t>(attributes.window_ahead);
@@ -236,8 +247,47 @@ Status lower(const Node& node, Lowering& lowering) {
   return {};
 }
 
+Attributes read_attributes(AttributeReader& reader) {
+  AttentionAttributes attention;
+  reader.read("scale", attention.scale);
+  reader.read("causal", attention.causal);
+  reader.read("window_back", attention.window_back);
+  reader.read("window_ahead", attention.window_ahead);
+  reader.read("prefix", attention.prefix);
+  reader.read("chunk", attention.chunk);
+  reader.read("chunks_back", attention.chunks_back);
+  reader.read("softcap", attention.softcap);
+  reader.read("bidirectional_buckets", attention.bidirectional_buckets);
+  reader.read("max_distance", attention.max_distance);
+  return attention;
+}
+
+constexpr NamedInput kNamedInputs[] = {
+    {"query"},
+    {"key", InputRole::kKeys},
+    {"value", InputRole::kKeys},
+    {"query_offset", InputRole::kIntegers, kOptional},
+    {"lengths", InputRole::kIntegers, kOptional},
+    {"mask", InputRole::kMask, kOptional},
+    {"alibi_slopes", InputRole::kParameter, kOptional},
+    {"relative_bias", InputRole::kParameter, kOptional},
+    {"relative_key", InputRole::kParameter, kOptional},
+    {"relative_value", InputRole::kParameter, kOptional},
+    {"sinks", InputRole::kParameter, kOptional},
+};
+
 }  // namespace
 
-extern const Operator attention_operator = {"attention", infer, lower, attention_reference, nullptr, kKernels};
+extern const Operator attention_operator = {
+    .name = "attention",
+    .inputs = kNamedInputs,
+    .read_attributes = read_attributes,
+    .rows = StepRows::kHeads,
+    .accuracy = {ErrorClass::kFunctions, 30, 30},
+    .infer = infer,
+    .lower = lower,
+    .reference = attention_reference,
+    .kernels = kKernels,
+};
 
 }  // namespace rondo::graph

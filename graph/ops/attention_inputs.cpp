@@ -46,7 +46,7 @@ Status check_relative(const Graph& graph, TensorId id, const char* role, std::in
 
 Status check_mask(const Graph& graph, TensorId id, const Shape& scores) {
   const Tensor& mask = graph.tensor(id);
-  if (mask.type != Type::kF32 && mask.type != Type::kI32) return refuse(fmt::format("mask is {} but must be f32, or i32 for a boolean one", type_name(mask.type)));
+  if (mask.type != Type::kF32 && mask.type != Type::kI32) return refuse(fmt::format("mask is {} but must be bool, f32 or f16", type_name(mask.type)));
   RONDO_TRY(check_tensor(graph, id, "mask", mask.type, 1, 4));
   RONDO_TRY(check_whole(graph, id, "mask"));
   for (int i = 1; i <= mask.shape.rank; ++i) {
@@ -70,7 +70,8 @@ Status check_attention_inputs(const Graph& graph, const Node& node) {
   const Shape &q = graph.tensor(node.inputs[kQuery]).shape, &k = graph.tensor(node.inputs[kKey]).shape, &v = graph.tensor(node.inputs[kValue]).shape;
   for (AttentionInput input : {kOffset, kLengths}) {
     if (node.inputs[input] == kNone) continue;
-    RONDO_TRY(check_per_sequence(graph, node.inputs[input], input == kOffset ? "query_offset" : "lengths", q[0]));
+    const bool for_all = graph.tensor(node.inputs[input]).shape == Shape{1};
+    RONDO_TRY(check_per_sequence(graph, node.inputs[input], input == kOffset ? "query_offset" : "lengths", for_all ? 1 : q[0]));
   }
   if (node.inputs[kMask] != kNone) RONDO_TRY(check_mask(graph, node.inputs[kMask], {q[0], q[1], q[2], k[2]}));
   for (AttentionInput input : {kSlopes, kSinks}) {
@@ -159,6 +160,7 @@ StorageId gather_attention_tables(const Node& node, Lowering& lowering) {
       sources[i] = lowering.read_only(id);
       if (id == kNone) continue;
       *from[i] = u32(lowering.tensor(id).offset_elements);
+      if (i < 2) *(i == 0 ? &push.last_0 : &push.last_1) = u32(lowering.tensor(id).shape.n_elements() - 1);
       push.present |= 1u << i;
     }
     constexpr auto kRead = runtime::Access::kRead;

@@ -1,4 +1,4 @@
-// add, sub, mul, div: a, b -> element by element with NumPy's broadcasting.
+// add, sub, mul, div: a, b -> element by element with NumPy's broadcasting. Scalars have rank 0.
 #include <algorithm>
 
 #include "binary.params.h"
@@ -17,8 +17,8 @@ std::uint32_t operation_of(const Node& node) {
 
 Status infer(Graph& graph, Node& node) {
   RONDO_TRY(check_input_count(node, 2));
-  RONDO_TRY(check_activation(graph, node.inputs[0], "a", 1, kMaxRank));
-  RONDO_TRY(check_activation(graph, node.inputs[1], "b", 1, kMaxRank));
+  RONDO_TRY(check_activation(graph, node.inputs[0], "a", 0, kMaxRank));
+  RONDO_TRY(check_activation(graph, node.inputs[1], "b", 0, kMaxRank));
   const Type type = make_types_equal(graph, {&node.inputs[0], &node.inputs[1]});
   const Shape a = graph.tensor(node.inputs[0]).shape, b = graph.tensor(node.inputs[1]).shape;
   Shape shape;
@@ -38,7 +38,7 @@ Status lower(const Node& node, Lowering& lowering) {
   const Tensor& output = lowering.tensor(node.outputs[0]);
   shaders::BinaryParams push{};
   push.rows_per_sequence = lowering.rows_per_sequence(output.shape.n_rows());
-  push.dim1 = u32(extent4(output.shape, 1)), push.dim2 = u32(extent4(output.shape, 2)), push.dim3 = u32(output.shape.last());
+  push.dim1 = u32(extent4(output.shape, 1)), push.dim2 = u32(extent4(output.shape, 2)), push.dim3 = u32(extent4(output.shape, 3));
   push.a_offset = u32(a.offset_elements);
   push.a_stride0 = stride4(a, 0), push.a_stride1 = stride4(a, 1), push.a_stride2 = stride4(a, 2), push.a_stride3 = stride4(a, 3);
   push.b_offset = u32(b.offset_elements);
@@ -66,11 +66,17 @@ Status reference(const Node& node, HostTensors& tensors) {
 
 constexpr const char* kKernels[] = {"baseline"};
 
+constexpr NamedInput kNamedInputs[] = {{"a"}, {"b"}};
+
+constexpr Operator binary(const char* name, Accuracy accuracy) {
+  return {.name = name, .inputs = kNamedInputs, .accuracy = accuracy, .infer = infer, .lower = lower, .reference = reference, .kernels = kKernels};
+}
+
 }  // namespace
 
-extern const Operator add_operator = {"add", infer, lower, reference, nullptr, kKernels};
-extern const Operator sub_operator = {"sub", infer, lower, reference, nullptr, kKernels};
-extern const Operator mul_operator = {"mul", infer, lower, reference, nullptr, kKernels};
-extern const Operator div_operator = {"div", infer, lower, reference, nullptr, kKernels};
+extern const Operator add_operator = binary("add", {ErrorClass::kExactSums});
+extern const Operator sub_operator = binary("sub", {ErrorClass::kExactSums});
+extern const Operator mul_operator = binary("mul", {ErrorClass::kExactSums, 1e15f, 50});
+extern const Operator div_operator = binary("div", {ErrorClass::kSums, 1e15f, 50});
 
 }  // namespace rondo::graph

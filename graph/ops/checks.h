@@ -1,6 +1,7 @@
 // Refusals that several operators share, in words: what was found, what was expected.
 #pragma once
 
+#include <string>
 #include <vector>
 
 #include <rondo/status.h>
@@ -14,7 +15,8 @@ inline Status refuse(std::string message) { return Status(StatusCode::kInvalidAr
 
 inline Status check_rank(const Tensor& tensor, const char* role, int min_rank, int max_rank) {
   if (tensor.shape.rank >= min_rank && tensor.shape.rank <= max_rank) return {};
-  return refuse(fmt::format("{} is {} but must have {} to {} dimensions", role, to_string(tensor.shape), min_rank, max_rank));
+  const std::string wanted = min_rank == max_rank ? std::to_string(min_rank) : fmt::format("{} {} {}", min_rank, max_rank == min_rank + 1 ? "or" : "to", max_rank);
+  return refuse(fmt::format("{} is {} but must have {} dimension{}", role, to_string(tensor.shape), wanted, max_rank == 1 ? "" : "s"));
 }
 
 /// The tensor exists, has this type, and a rank in [min_rank, max_rank].
@@ -45,6 +47,25 @@ inline Status check_rows(const Graph& graph, TensorId id, const char* role) {
   return refuse(fmt::format("{} {} has rows that are not evenly spaced", role, to_string(graph.tensor(id).shape)));
 }
 
+/// A view of the tensor in a shape that it broadcasts to by NumPy's rules, with strides of 0, or of it as it is where it has
+/// the shape. Refused: what does not broadcast.
+inline Result<TensorId> broadcast(Graph& graph, TensorId id, const char* role, const Shape& shape) {
+  Tensor view = graph.tensor(id);
+  const int missing = shape.rank - view.shape.rank;
+  bool fits = missing >= 0;
+  Strides strides{};
+  for (int axis = 0; fits && axis < view.shape.rank; ++axis) {
+    const bool repeated = view.shape[axis] == 1 && shape[axis + missing] != 1;
+    fits = repeated || view.shape[axis] == shape[axis + missing];
+    strides[static_cast<std::size_t>(axis + missing)] = repeated ? 0 : view.strides[static_cast<std::size_t>(axis)];
+  }
+  if (!fits) return refuse(fmt::format("{} is {}, which does not broadcast to {}", role, to_string(view.shape), to_string(shape)));
+  if (view.shape == shape) return id;
+  view.shape = shape;
+  view.strides = strides;
+  return graph.add_view(std::move(view));
+}
+
 /// For kernels that take one distance between rows: the tensor, an activation, becomes a dense copy of itself, by a dispatch,
 /// where its rows lie otherwise. References into the graph's tensors end.
 inline void make_rows_even(Graph& graph, TensorId& id) {
@@ -58,7 +79,7 @@ inline void make_columns_dense(Graph& graph, TensorId& id) {
 }
 
 /// For what kernels read as f32 only, such as biases and masks: a tensor of f16 becomes a widened copy of itself, exact, which
-/// nodes share. Weights and scalars stay what they are. References into the graph's tensors end.
+/// nodes share. Weights stay what they are. References into the graph's tensors end.
 void widen(Graph& graph, TensorId& id);
 
 /// The activations of one node have one type: where any is f32, those of f16 are widened. Returns the type; ids may be kNone.

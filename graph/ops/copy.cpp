@@ -26,7 +26,7 @@ void dispatch_copy(Lowering& lowering, const char* label, const Tensor& from, co
 }
 
 void widen(Graph& graph, TensorId& id) {
-  if (id == kNone || graph.tensor(id).type != Type::kF16 || graph.tensor(id).shape.rank == 0) return;
+  if (id == kNone || graph.tensor(id).type != Type::kF16) return;
   const StorageKind kind = graph.storage_of(id).kind;
   if (kind == StorageKind::kWeight) return;
   for (const Node& node : graph.nodes()) {
@@ -48,8 +48,8 @@ namespace {
 
 Status infer(Graph& graph, Node& node) {
   RONDO_TRY(check_input_count(node, 1));
-  if (node.op == Op::widen) RONDO_TRY(check_tensor(graph, node.inputs[0], "input", Type::kF16, 1, kMaxRank));
-  RONDO_TRY(check_activation(graph, node.inputs[0], "input", 1, kMaxRank));
+  if (node.op == Op::widen) RONDO_TRY(check_tensor(graph, node.inputs[0], "input", Type::kF16, 0, kMaxRank));
+  RONDO_TRY(check_activation(graph, node.inputs[0], "input", 0, kMaxRank));
   const Tensor input = graph.tensor(node.inputs[0]);
   node.outputs.push_back(graph.add_tensor(operator_of(node.op).name, StorageKind::kActivation, node.op == Op::widen ? Type::kF32 : input.type, input.shape));
   return {};
@@ -69,9 +69,15 @@ Status reference(const Node& node, HostTensors& tensors) {
 
 constexpr const char* kKernels[] = {"baseline"};
 
+constexpr NamedInput kNamedInputs[] = {{"input"}};
+
+constexpr Operator mover(const char* name) {
+  return {.name = name, .inputs = kNamedInputs, .infer = infer, .lower = lower, .reference = reference, .kernels = kKernels};
+}
+
 }  // namespace
 
-extern const Operator copy_operator = {"copy", infer, lower, reference, nullptr, kKernels};
-extern const Operator widen_operator = {"widen", infer, lower, reference, nullptr, kKernels};
+extern const Operator copy_operator = mover("copy");
+extern const Operator widen_operator = mover("widen");
 
 }  // namespace rondo::graph

@@ -1,8 +1,9 @@
-// embedding: ids (...), weight (V, D) -> (..., D). Weights of any weight type, or an activation whose rows are gathered.
+// embedding: ids (...), weight (V, D) -> scale * row, (..., D). Weights of any weight type, or an activation whose rows are gathered.
 #include "embedding.params.h"
 #include "graph/block_format.h"
 #include "graph/host_tensors.h"
 #include "graph/lowering.h"
+#include "graph/attribute_reader.h"
 #include "graph/operator.h"
 #include "graph/ops/checks.h"
 
@@ -47,6 +48,7 @@ Status lower(const Node& node, Lowering& lowering) {
   push.vocabulary = u32(weight.shape[0]);
   push.ids_offset = u32(ids.offset_elements);
   push.dense = dense;
+  push.scale = static_cast<float>(attributes_of<EmbeddingAttributes>(node).scale);
   constexpr std::uint32_t kWidth = 32;
   const auto gather = [&](std::size_t piece) {
     lowering.dispatch("embedding", lowering.module_for(runtime::Shader::embedding, output.type), {kWidth, static_cast<std::uint32_t>(weight.type)},
@@ -76,6 +78,7 @@ Status reference(const Node& node, HostTensors& tensors) {
   const HostView ids = tensors.view(node.inputs[0]), weight = tensors.view(node.inputs[1]);
   HostView output = tensors.view(node.outputs[0]);
   const Shape& shape = ids.shape();
+  const auto scale = static_cast<float>(attributes_of<EmbeddingAttributes>(node).scale);
   for (std::int64_t row = 0; row < shape.n_elements(); ++row) {
     std::int64_t rest = row, index[2] = {0, 0};
     for (int axis = std::min(shape.rank, 2) - 1; axis >= 0; --axis) {
@@ -84,7 +87,7 @@ Status reference(const Node& node, HostTensors& tensors) {
     }
     const std::int32_t id = ids.int_at(index[0], index[1]);
     for (std::int64_t d = 0; d < weight.dim(1); ++d) {
-      output.row_set(id >= 0 && id < weight.dim(0) ? weight.at(id, d) : 0.0f, row, d);
+      output.row_set(id >= 0 && id < weight.dim(0) ? weight.at(id, d) * scale : 0.0f, row, d);
     }
   }
   return {};
@@ -92,8 +95,25 @@ Status reference(const Node& node, HostTensors& tensors) {
 
 constexpr const char* kKernels[] = {"baseline"};
 
+Attributes read_attributes(AttributeReader& reader) {
+  EmbeddingAttributes embedding;
+  reader.read("scale", embedding.scale);
+  reader.read_choice("type", embedding.type, "f32", "f16");
+  return embedding;
+}
+
+constexpr NamedInput kNamedInputs[] = {{"ids", InputRole::kIntegers}, {"weight", InputRole::kMatrix}};
+
 }  // namespace
 
-extern const Operator embedding_operator = {"embedding", infer, lower, reference, nullptr, kKernels};
+extern const Operator embedding_operator = {
+    .name = "embedding",
+    .inputs = kNamedInputs,
+    .read_attributes = read_attributes,
+    .infer = infer,
+    .lower = lower,
+    .reference = reference,
+    .kernels = kKernels,
+};
 
 }  // namespace rondo::graph

@@ -3,6 +3,7 @@
 #include "graph/activation.h"
 #include "graph/host_tensors.h"
 #include "graph/lowering.h"
+#include "graph/attribute_reader.h"
 #include "graph/operator.h"
 #include "graph/ops/checks.h"
 
@@ -57,8 +58,25 @@ Status reference(const Node& node, HostTensors& tensors) {
 
 constexpr const char* kKernels[] = {"baseline"};
 
+Attributes read_attributes(AttributeReader& reader) {
+  GluAttributes glu;
+  reader.read("activation", glu.activation);
+  return glu;
+}
+
+constexpr NamedInput kNamedInputs[] = {{"gate"}, {"up"}};
+
 }  // namespace
 
-extern const Operator glu_operator = {"glu", infer, lower, reference, nullptr, kKernels};
+extern const Operator glu_operator = {
+    .name = "glu",
+    .inputs = kNamedInputs,
+    .read_attributes = read_attributes,
+    .accuracy = {ErrorClass::kFunctions, 1e6f, 50},
+    .infer = infer,
+    .lower = lower,
+    .reference = reference,
+    .kernels = kKernels,
+};
 
 }  // namespace rondo::graph

@@ -75,8 +75,24 @@ Status reference(const Node& node, HostTensors& tensors) {
 
 constexpr const char* kKernels[] = {"baseline"};
 
+constexpr NamedInput kNamedInputs[] = {
+    {.name = "cache", .role = InputRole::kCache, .written = true},
+    {"update"},
+    {"start", InputRole::kIntegers},
+    {"count", InputRole::kIntegers, kOptional},
+};
+
 }  // namespace
 
-extern const Operator kv_write_operator = {"kv_write", infer, lower, reference, nullptr, kKernels};
+extern const Operator kv_write_operator = {
+    .name = "kv_write",
+    .inputs = kNamedInputs,
+    .rows = StepRows::kSequences,
+    .accuracy = {ErrorClass::kExact, 3e4f},
+    .infer = infer,
+    .lower = lower,
+    .reference = reference,
+    .kernels = kKernels,
+};
 
 }  // namespace rondo::graph

@@ -1,6 +1,7 @@
 // layer_norm: input (..., D), weight? (D), bias? (D) -> like input. Ba, Kiros and Hinton 2016.
 #include <cmath>
 
+#include "graph/attribute_reader.h"
 #include "graph/operator.h"
 #include "graph/ops/walk.h"
 #include "layer_norm.params.h"
@@ -70,8 +71,25 @@ Status reference(const Node& node, HostTensors& tensors) {
 
 constexpr const char* kKernels[] = {"baseline"};
 
+Attributes read_attributes(AttributeReader& reader) {
+  LayerNormAttributes norm;
+  reader.read("epsilon", norm.epsilon);
+  return norm;
+}
+
+constexpr NamedInput kNamedInputs[] = {{"input"}, {"weight", InputRole::kParameter, kOptional}, {"bias", InputRole::kParameter, kOptional}};
+
 }  // namespace
 
-extern const Operator layer_norm_operator = {"layer_norm", infer, lower, reference, nullptr, kKernels};
+extern const Operator layer_norm_operator = {
+    .name = "layer_norm",
+    .inputs = kNamedInputs,
+    .read_attributes = read_attributes,
+    .accuracy = {ErrorClass::kSums, 1e15f},
+    .infer = infer,
+    .lower = lower,
+    .reference = reference,
+    .kernels = kKernels,
+};
 
 }  // namespace rondo::graph

@@ -1,7 +1,8 @@
-// linear: input (..., K), weight (N, K), residual? (..., N), bias? (N) -> activation(input weight^T + bias) + residual, (..., N).
+// linear: input (..., K), weight (N, K), residual? (broadcasts to the output), bias? (N) -> activation(input weight^T + bias) + residual, (..., N).
 // Row n of the weight makes output n.
 #include "graph/activation.h"
 #include "graph/host_tensors.h"
+#include "graph/attribute_reader.h"
 #include "graph/operator.h"
 #include "graph/ops/checks.h"
 #include "graph/ops/linear_kernels.h"
@@ -20,7 +21,7 @@ Status infer(Graph& graph, Node& node) {
   shape[shape.rank - 1] = graph.tensor(node.inputs[1]).shape[0];
   if (node.inputs[2] != kNone) {
     RONDO_TRY(check_activation(graph, node.inputs[2], "residual", 1, kMaxRank));
-    RONDO_TRY(check_shape(graph, node.inputs[2], "residual", shape));
+    RONDO_ASSIGN(node.inputs[2], broadcast(graph, node.inputs[2], "residual", shape));
     make_rows_even(graph, node.inputs[2]);
   }
   const Type type = make_types_equal(graph, {&node.inputs[0], &node.inputs[2]});
@@ -54,8 +55,30 @@ Status reference(const Node& node, HostTensors& tensors) {
   return {};
 }
 
+Attributes read_attributes(AttributeReader& reader) {
+  LinearAttributes linear;
+  reader.read("activation", linear.activation);
+  return linear;
+}
+
+constexpr NamedInput kNamedInputs[] = {
+    {"input"},
+    {"weight", InputRole::kMatrix},
+    {"residual", InputRole::kActivation, kOptional},
+    {"bias", InputRole::kParameter, kOptional},
+};
+
 }  // namespace
 
-extern const Operator linear_operator = {"linear", infer, lower, reference, nullptr, kLinearKernels};
+extern const Operator linear_operator = {
+    .name = "linear",
+    .inputs = kNamedInputs,
+    .read_attributes = read_attributes,
+    .accuracy = {ErrorClass::kExactSums, 1e6f, 0.05f},
+    .infer = infer,
+    .lower = lower,
+    .reference = reference,
+    .kernels = kLinearKernels,
+};
 
 }  // namespace rondo::graph

@@ -1,5 +1,6 @@
 // linear_glu (fused): input (..., K), weight (2 N, K) with the gates' rows first ->
 // activation(input gate^T) * (input up^T), (..., N).
+#include "graph/attribute_reader.h"
 #include "graph/operator.h"
 #include "graph/ops/checks.h"
 #include "graph/ops/linear_kernels.h"
@@ -35,8 +36,25 @@ std::vector<Node> decompose(Graph& graph, const Node& node) {
   return take_nodes_from(graph, before, node);
 }
 
+Attributes read_attributes(AttributeReader& reader) {
+  GluAttributes glu;
+  reader.read("activation", glu.activation);
+  return glu;
+}
+
+constexpr NamedInput kNamedInputs[] = {{"input"}, {"weight", InputRole::kMatrix}};
+
 }  // namespace
 
-extern const Operator linear_glu_operator = {"linear_glu", infer, lower, nullptr, decompose, kLinearKernels};
+extern const Operator linear_glu_operator = {
+    .name = "linear_glu",
+    .inputs = kNamedInputs,
+    .read_attributes = read_attributes,
+    .accuracy = {ErrorClass::kFunctions, 1e6f, 0.05f},
+    .infer = infer,
+    .lower = lower,
+    .decompose = decompose,
+    .kernels = kLinearKernels,
+};
 
 }  // namespace rondo::graph

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "graph/attribute_reader.h"
 #include "graph/operator.h"
 #include "graph/ops/walk.h"
 #include "matmul.params.h"
@@ -95,8 +96,27 @@ Status reference(const Node& node, HostTensors& tensors) {
 
 constexpr const char* kKernels[] = {"baseline"};
 
+Attributes read_attributes(AttributeReader& reader) {
+  MatmulAttributes matmul;
+  reader.read("transpose_a", matmul.transpose_a);
+  reader.read("transpose_b", matmul.transpose_b);
+  reader.read("scale", matmul.scale);
+  return matmul;
+}
+
+constexpr NamedInput kNamedInputs[] = {{"a"}, {"b"}};
+
 }  // namespace
 
-extern const Operator matmul_operator = {"matmul", infer, lower, reference, nullptr, kKernels};
+extern const Operator matmul_operator = {
+    .name = "matmul",
+    .inputs = kNamedInputs,
+    .read_attributes = read_attributes,
+    .accuracy = {ErrorClass::kExactSums, 1e6f, 50},
+    .infer = infer,
+    .lower = lower,
+    .reference = reference,
+    .kernels = kKernels,
+};
 
 }  // namespace rondo::graph

@@ -1,4 +1,5 @@
 // pad: input -> with `before` and `after` elements of `value` around each dimension.
+#include "graph/attribute_reader.h"
 #include "graph/operator.h"
 #include "graph/ops/walk.h"
 #include "pad.params.h"
@@ -65,8 +66,29 @@ Status reference(const Node& node, HostTensors& tensors) {
 
 constexpr const char* kKernels[] = {"baseline"};
 
+Attributes read_attributes(AttributeReader& reader) {
+  PadAttributes pad;
+  std::vector<std::int64_t> before, after;
+  reader.read("before", before);
+  reader.read("after", after);
+  reader.read("value", pad.value);
+  std::copy(before.begin(), before.end(), pad.before.begin());
+  std::copy(after.begin(), after.end(), pad.after.begin());
+  return pad;
+}
+
+constexpr NamedInput kNamedInputs[] = {{"input"}};
+
 }  // namespace
 
-extern const Operator pad_operator = {"pad", infer, lower, reference, nullptr, kKernels};
+extern const Operator pad_operator = {
+    .name = "pad",
+    .inputs = kNamedInputs,
+    .read_attributes = read_attributes,
+    .infer = infer,
+    .lower = lower,
+    .reference = reference,
+    .kernels = kKernels,
+};
 
 }  // namespace rondo::graph

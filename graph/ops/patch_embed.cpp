@@ -1,5 +1,6 @@
 // patch_embed: pixels (B, C, Y, X), weight (D, C P P) with columns in the order channel, y, x, bias? (D) -> (B, patches, D).
 // Dosovitskiy et al. 2021. A convolution whose stride is its width: patches are gathered into rows, then it is linear.
+#include "graph/attribute_reader.h"
 #include "graph/operator.h"
 #include "graph/ops/linear_kernels.h"
 #include "graph/ops/walk.h"
@@ -67,8 +68,26 @@ Status reference(const Node& node, HostTensors& tensors) {
   return {};
 }
 
+Attributes read_attributes(AttributeReader& reader) {
+  PatchEmbedAttributes patches;
+  reader.require("patch");
+  reader.read("patch", patches.patch);
+  return patches;
+}
+
+constexpr NamedInput kNamedInputs[] = {{"pixels"}, {"weight", InputRole::kMatrix}, {"bias", InputRole::kParameter, kOptional}};
+
 }  // namespace
 
-extern const Operator patch_embed_operator = {"patch_embed", infer, lower, reference, nullptr, kLinearKernels};
+extern const Operator patch_embed_operator = {
+    .name = "patch_embed",
+    .inputs = kNamedInputs,
+    .read_attributes = read_attributes,
+    .accuracy = {ErrorClass::kExactSums, 1e6f, 0.05f},
+    .infer = infer,
+    .lower = lower,
+    .reference = reference,
+    .kernels = kLinearKernels,
+};
 
 }  // namespace rondo::graph

@@ -3,6 +3,7 @@
 
 #include "graph/host_tensors.h"
 #include "graph/lowering.h"
+#include "graph/attribute_reader.h"
 #include "graph/operator.h"
 #include "graph/ops/checks.h"
 #include "rms_norm.params.h"
@@ -65,8 +66,26 @@ Status reference(const Node& node, HostTensors& tensors) {
 
 constexpr const char* kKernels[] = {"baseline"};
 
+Attributes read_attributes(AttributeReader& reader) {
+  RmsNormAttributes norm;
+  reader.read("epsilon", norm.epsilon);
+  reader.read("weight_offset", norm.weight_offset);
+  return norm;
+}
+
+constexpr NamedInput kNamedInputs[] = {{"input"}, {"weight", InputRole::kParameter, kOptional}};
+
 }  // namespace
 
-extern const Operator rms_norm_operator = {"rms_norm", infer, lower, reference, nullptr, kKernels};
+extern const Operator rms_norm_operator = {
+    .name = "rms_norm",
+    .inputs = kNamedInputs,
+    .read_attributes = read_attributes,
+    .accuracy = {ErrorClass::kSums, 1e15f},
+    .infer = infer,
+    .lower = lower,
+    .reference = reference,
+    .kernels = kKernels,
+};
 
 }  // namespace rondo::graph

@@ -5,6 +5,7 @@
 
 #include "graph/host_tensors.h"
 #include "graph/lowering.h"
+#include "graph/attribute_reader.h"
 #include "graph/operator.h"
 #include "graph/ops/checks.h"
 #include "graph/ops/rope_tables.h"
@@ -49,6 +50,16 @@ Status check_positions(const Graph& graph, TensorId positions, std::int64_t sequ
   RONDO_TRY(check_whole(graph, positions, "positions"));
   if (graph.tensor(positions).shape.rank == 1) return check_shape(graph, positions, "positions", {rows});
   return check_shape(graph, positions, "positions", {sequences, rows});
+}
+
+Attributes read_rope_attributes(AttributeReader& reader) {
+  RopeAttributes rope;
+  reader.read_choice("style", rope.style, "half", "interleaved");
+  reader.read("dimensions", rope.dimensions);
+  reader.read("theta", rope.theta);
+  reader.read("attention_factor", rope.attention_factor);
+  reader.read("max_position", rope.max_position);
+  return rope;
 }
 
 TensorId find_or_add_rope_table(Graph& graph, const RopeAttributes& attributes, std::int64_t head_dim, TensorId factors) {
@@ -151,8 +162,20 @@ Status reference(const Node& node, HostTensors& tensors) {
 
 constexpr const char* kKernels[] = {"baseline"};
 
+constexpr NamedInput kNamedInputs[] = {{"input"}, {"positions", InputRole::kIntegers}, {"frequency_factors", InputRole::kConstant, kOptional}};
+
 }  // namespace
 
-extern const Operator rope_operator = {"rope", infer, lower, reference, nullptr, kKernels};
+extern const Operator rope_operator = {
+    .name = "rope",
+    .inputs = kNamedInputs,
+    .read_attributes = read_rope_attributes,
+    .rows = StepRows::kHeads,
+    .accuracy = {ErrorClass::kSums},
+    .infer = infer,
+    .lower = lower,
+    .reference = reference,
+    .kernels = kKernels,
+};
 
 }  // namespace rondo::graph

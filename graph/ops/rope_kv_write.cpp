@@ -101,8 +101,30 @@ std::vector<Node> decompose(Graph& graph, const Node& node) {
 
 constexpr const char* kKernels[] = {"baseline"};
 
+constexpr NamedInput kNamedInputs[] = {
+    {"query"},
+    {"key"},
+    {"value"},
+    {"positions", InputRole::kIntegers},
+    {"start", InputRole::kIntegers},
+    {"count", InputRole::kIntegers, kOptional},
+    {.name = "key_cache", .role = InputRole::kCache, .written = true},
+    {.name = "value_cache", .role = InputRole::kCache, .written = true},
+    {"frequency_factors", InputRole::kConstant, kOptional},
+};
+
 }  // namespace
 
-extern const Operator rope_kv_write_operator = {"rope_kv_write", infer, lower, nullptr, decompose, kKernels};
+extern const Operator rope_kv_write_operator = {
+    .name = "rope_kv_write",
+    .inputs = kNamedInputs,
+    .read_attributes = read_rope_attributes,
+    .rows = StepRows::kHeads,
+    .accuracy = {ErrorClass::kSums, 3e4f},
+    .infer = infer,
+    .lower = lower,
+    .decompose = decompose,
+    .kernels = kKernels,
+};
 
 }  // namespace rondo::graph

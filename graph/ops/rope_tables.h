@@ -5,6 +5,11 @@
 
 namespace rondo::graph {
 
+class AttributeReader;
+
+/// The attributes of rope, which rope_kv_write has too.
+Attributes read_rope_attributes(AttributeReader& reader);
+
 /// What the shaders need besides the table's storage.
 struct RopeTable {
   std::uint32_t frequencies = 0;  ///< n / 2

@@ -89,8 +89,18 @@ Status reference(const Node& node, HostTensors& tensors) {
 
 constexpr const char* kKernels[] = {"baseline"};
 
+constexpr NamedInput kNamedInputs[] = {{"logits"}, {"tokens", InputRole::kStepState}, {"state", InputRole::kStepState}};
+
 }  // namespace
 
-extern const Operator sample_operator = {"sample", infer, lower, reference, nullptr, kKernels};
+extern const Operator sample_operator = {
+    .name = "sample",
+    .inputs = kNamedInputs,
+    .rows = StepRows::kSequences,
+    .infer = infer,
+    .lower = lower,
+    .reference = reference,
+    .kernels = kKernels,
+};
 
 }  // namespace rondo::graph

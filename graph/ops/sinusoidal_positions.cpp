@@ -1,7 +1,9 @@
 // sinusoidal_positions: positions i32 (T) -> (T, width). Vaswani et al. 2017.
+#include <algorithm>
 #include <cmath>
 #include <numbers>
 
+#include "graph/attribute_reader.h"
 #include "graph/operator.h"
 #include "graph/ops/walk.h"
 #include "sinusoidal_positions.params.h"
@@ -13,7 +15,8 @@ namespace {
 constexpr std::int64_t kMaxWidth = 1 << 20;
 
 double frequency(const SinusoidAttributes& attributes, std::int64_t i) {
-  return std::pow(attributes.theta, -2.0 * static_cast<double>(i) / static_cast<double>(attributes.width));
+  const double half = static_cast<double>(attributes.width) / 2;
+  return std::pow(attributes.theta, -static_cast<double>(i) / (attributes.end_at_theta ? std::max(half - 1, 1.0) : half));
 }
 
 /// The constant (width / 2, 2): each frequency as a fraction of a turn in 64 bits, high word first.
@@ -82,8 +85,30 @@ Status reference(const Node& node, HostTensors& tensors) {
 
 constexpr const char* kKernels[] = {"baseline"};
 
+Attributes read_attributes(AttributeReader& reader) {
+  SinusoidAttributes sinusoid;
+  reader.require("width");
+  reader.read("width", sinusoid.width);
+  reader.read("theta", sinusoid.theta);
+  reader.read_choice("layout", sinusoid.layout, "interleaved", "split");
+  reader.read_choice("type", sinusoid.type, "f32", "f16");
+  reader.read("end_at_theta", sinusoid.end_at_theta);
+  return sinusoid;
+}
+
+constexpr NamedInput kNamedInputs[] = {{"positions", InputRole::kIntegers}};
+
 }  // namespace
 
-extern const Operator sinusoidal_positions_operator = {"sinusoidal_positions", infer, lower, reference, nullptr, kKernels};
+extern const Operator sinusoidal_positions_operator = {
+    .name = "sinusoidal_positions",
+    .inputs = kNamedInputs,
+    .read_attributes = read_attributes,
+    .accuracy = {ErrorClass::kSums},
+    .infer = infer,
+    .lower = lower,
+    .reference = reference,
+    .kernels = kKernels,
+};
 
 }  // namespace rondo::graph

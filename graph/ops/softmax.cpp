@@ -3,6 +3,7 @@
 #include <cmath>
 #include <limits>
 
+#include "graph/attribute_reader.h"
 #include "graph/operator.h"
 #include "graph/ops/walk.h"
 #include "softmax.params.h"
@@ -12,6 +13,7 @@ namespace rondo::graph {
 namespace {
 
 Status check_mask(const Graph& graph, TensorId mask, const Shape& shape) {
+  if (graph.tensor(mask).type == Type::kI32) return refuse("mask is bool but must be f32 or f16: it is added, with a large negative number or -inf for what is hidden");
   RONDO_TRY(check_tensor(graph, mask, "mask", Type::kF32, 1, kMaxRank));
   const Shape& found = graph.tensor(mask).shape;
   bool fits = found.rank <= shape.rank;
@@ -91,9 +93,29 @@ Status reference(const Node& node, HostTensors& tensors) {
 
 constexpr const char* kKernels[] = {"baseline"};
 
+Attributes read_attributes(AttributeReader& reader) {
+  SoftmaxAttributes softmax;
+  reader.read("axis", softmax.axis);
+  reader.read("scale", softmax.scale);
+  return softmax;
+}
+
+constexpr NamedInput kNamedInputs[] = {{"input"}, {"mask", InputRole::kMask, kOptional}};
+
+constexpr Operator along_axis(const char* name) {
+  return {.name = name,
+          .inputs = kNamedInputs,
+          .read_attributes = read_attributes,
+          .accuracy = {ErrorClass::kFunctions, 1e4f, 1e4f},
+          .infer = infer,
+          .lower = lower,
+          .reference = reference,
+          .kernels = kKernels};
+}
+
 }  // namespace
 
-extern const Operator softmax_operator = {"softmax", infer, lower, reference, nullptr, kKernels};
-extern const Operator log_softmax_operator = {"log_softmax", infer, lower, reference, nullptr, kKernels};
+extern const Operator softmax_operator = along_axis("softmax");
+extern const Operator log_softmax_operator = along_axis("log_softmax");
 
 }  // namespace rondo::graph

@@ -2,6 +2,7 @@
 // `last` is the index of the last valid row of a (B * T, ...) tensor; embedding gathers by it.
 #include "graph/host_tensors.h"
 #include "graph/lowering.h"
+#include "graph/attribute_reader.h"
 #include "graph/operator.h"
 #include "graph/ops/checks.h"
 #include "lib/step_state.h"
@@ -68,8 +69,25 @@ Status reference(const Node& node, HostTensors& tensors) {
 
 constexpr const char* kKernels[] = {"baseline"};
 
+Attributes read_attributes(AttributeReader& reader) {
+  StepBeginAttributes begin;
+  reader.read("rows", begin.rows);
+  return begin;
+}
+
+constexpr NamedInput kNamedInputs[] = {{"tokens", InputRole::kStepState}, {"state", InputRole::kStepState}};
+
 }  // namespace
 
-extern const Operator step_begin_operator = {"step_begin", infer, lower, reference, nullptr, kKernels};
+extern const Operator step_begin_operator = {
+    .name = "step_begin",
+    .inputs = kNamedInputs,
+    .read_attributes = read_attributes,
+    .rows = StepRows::kSequences,
+    .infer = infer,
+    .lower = lower,
+    .reference = reference,
+    .kernels = kKernels,
+};
 
 }  // namespace rondo::graph

@@ -65,8 +65,23 @@ Status reference(const Node& node, HostTensors& tensors) {
 
 constexpr const char* kKernels[] = {"baseline"};
 
+constexpr NamedInput kNamedInputs[] = {
+    {"token", InputRole::kIntegers, kOptional},
+    {.name = "tokens", .role = InputRole::kStepState, .written = true},
+    {.name = "mirror", .role = InputRole::kStepState, .written = true},
+    {.name = "state", .role = InputRole::kStepState, .written = true},
+};
+
 }  // namespace
 
-extern const Operator step_end_operator = {"step_end", infer, lower, reference, nullptr, kKernels};
+extern const Operator step_end_operator = {
+    .name = "step_end",
+    .inputs = kNamedInputs,
+    .rows = StepRows::kSequences,
+    .infer = infer,
+    .lower = lower,
+    .reference = reference,
+    .kernels = kKernels,
+};
 
 }  // namespace rondo::graph

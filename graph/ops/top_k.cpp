@@ -4,6 +4,7 @@
 #include <bit>
 #include <cmath>
 
+#include "graph/attribute_reader.h"
 #include "graph/operator.h"
 #include "graph/ops/walk.h"
 #include "top_k.params.h"
@@ -85,8 +86,25 @@ Status reference(const Node& node, HostTensors& tensors) {
 
 constexpr const char* kKernels[] = {"baseline"};
 
+Attributes read_attributes(AttributeReader& reader) {
+  TopKAttributes top;
+  reader.require("k");
+  reader.read("k", top.k);
+  return top;
+}
+
+constexpr NamedInput kNamedInputs[] = {{"input"}};
+
 }  // namespace
 
-extern const Operator top_k_operator = {"top_k", infer, lower, reference, nullptr, kKernels};
+extern const Operator top_k_operator = {
+    .name = "top_k",
+    .inputs = kNamedInputs,
+    .read_attributes = read_attributes,
+    .infer = infer,
+    .lower = lower,
+    .reference = reference,
+    .kernels = kKernels,
+};
 
 }  // namespace rondo::graph

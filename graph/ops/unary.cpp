@@ -12,7 +12,7 @@ Activation activation_of(const Node& node) { return *find_activation(operator_of
 
 Status infer(Graph& graph, Node& node) {
   RONDO_TRY(check_input_count(node, 1));
-  RONDO_TRY(check_activation(graph, node.inputs[0], "input", 1, kMaxRank));
+  RONDO_TRY(check_activation(graph, node.inputs[0], "input", 0, kMaxRank));
   const Tensor input = graph.tensor(node.inputs[0]);
   node.outputs.push_back(graph.add_tensor(operator_of(node.op).name, StorageKind::kActivation, input.type, input.shape));
   return {};
@@ -42,16 +42,23 @@ Status reference(const Node& node, HostTensors& tensors) {
 
 constexpr const char* kKernels[] = {"baseline"};
 
+constexpr NamedInput kNamedInputs[] = {{"input"}};
+
+constexpr Operator unary(const char* name, Accuracy accuracy) {
+  return {.name = name, .inputs = kNamedInputs, .accuracy = accuracy, .infer = infer, .lower = lower, .reference = reference, .kernels = kKernels};
+}
+constexpr Accuracy kFunction = {ErrorClass::kFunctions, 30, 30};
+
 }  // namespace
 
-extern const Operator relu_operator = {"relu", infer, lower, reference, nullptr, kKernels};
-extern const Operator gelu_operator = {"gelu", infer, lower, reference, nullptr, kKernels};
-extern const Operator gelu_tanh_operator = {"gelu_tanh", infer, lower, reference, nullptr, kKernels};
-extern const Operator quick_gelu_operator = {"quick_gelu", infer, lower, reference, nullptr, kKernels};
-extern const Operator silu_operator = {"silu", infer, lower, reference, nullptr, kKernels};
-extern const Operator tanh_operator = {"tanh", infer, lower, reference, nullptr, kKernels};
-extern const Operator sigmoid_operator = {"sigmoid", infer, lower, reference, nullptr, kKernels};
-extern const Operator exp_operator = {"exp", infer, lower, reference, nullptr, kKernels};
-extern const Operator neg_operator = {"neg", infer, lower, reference, nullptr, kKernels};
+extern const Operator relu_operator = unary("relu", {});
+extern const Operator gelu_operator = unary("gelu", kFunction);
+extern const Operator gelu_tanh_operator = unary("gelu_tanh", kFunction);
+extern const Operator quick_gelu_operator = unary("quick_gelu", kFunction);
+extern const Operator silu_operator = unary("silu", kFunction);
+extern const Operator tanh_operator = unary("tanh", kFunction);
+extern const Operator sigmoid_operator = unary("sigmoid", kFunction);
+extern const Operator exp_operator = unary("exp", kFunction);
+extern const Operator neg_operator = unary("neg", {});
 
 }  // namespace rondo::graph

@@ -20,12 +20,13 @@ namespace rondo {
 struct ByteSource {
   std::string name;              ///< for messages: usually the path
   std::uint64_t size_bytes = 0;  ///< total size, fixed when the source was made
-  /// Fills all of `out` from byte `offset`, or says why not (kIo, kCorruptData for a source that has become shorter).
+  /// Fills all of `out` from byte `offset`, or says why not (kIo, kCorruptData for a source that has become shorter). Must
+  /// not throw.
   std::function<Status(std::uint64_t offset, std::span<std::byte> out)> read;
 };
 
 /// Opens a regular file for reading; it is closed when the last copy of the source goes.
-/// Errors: kNotFound (no such file), kInvalidArgument (a directory or device), kIo. The message names the path.
+/// Errors: kNotFound (no such file), kInvalidArgument (an empty path, a directory or device), kIo. The message names the path.
 RONDO_API Result<ByteSource> open_file(const std::string& path);
 
 /// Reads from memory that outlives the source. Nothing is copied.

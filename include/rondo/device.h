@@ -1,8 +1,11 @@
 // Vulkan devices: which there are, whether they can be used and why not, and the one that models run on.
 //
-// Lifetime: an Instance outlives its Devices; a Device outlives the Models and Sessions made on it. Instance and Device may
-// be used from several threads at once. The Vulkan loader is opened at the first Instance, privately: a host's own
-// libvulkan or volk is not touched. Devices that belong to the caller are imported through <rondo/vulkan.h>.
+// Lifetime: these are handles. A Device keeps its Instance, a Model and all that is made on it keep their Device, so they may
+// be dropped in any order; whoever drops the last one that uses a device waits for what was submitted to it. A handle that
+// was moved from is empty: calls on it return kFailedPrecondition, or an empty value where they return no Status. Instance and
+// Device may be used from several threads at once; moving and dropping a handle is for one. The Vulkan loader is opened at
+// the first Instance, privately: a host's own libvulkan or volk is not touched. Devices that belong to the caller are
+// imported through <rondo/vulkan.h>.
 #pragma once
 
 #include <cstddef>
@@ -53,30 +56,34 @@ class RONDO_API Instance {
   static Result<Instance> create(const InstanceOptions& options = {});
   Instance(Instance&&) noexcept;
   Instance& operator=(Instance&&) noexcept;
+  /// Returns at once. What Vulkan knows of it ends with the last Device made on it.
   ~Instance();
 
   /// Every Vulkan device, usable or not, in the loader's order.
   std::span<const DeviceInfo> devices() const;
   /// The index of the device that `selector` names: "" the best usable one (discrete before integrated before virtual
   /// before CPU), a number its index, anything else a part of the name, upper and lower case alike.
-  /// Errors: kNotFound (nothing matches, or no usable device), kInvalidArgument (two match), kUnsupported (it can't be used).
+  /// Errors: kNotFound (nothing matches, or no usable device), kInvalidArgument (two match), kUnsupported (it can't be used),
+  /// kFailedPrecondition (an empty handle).
   Result<std::uint32_t> find_device(std::string_view selector) const;
   /// Messages of the validation layers so far, 0 without validation.
   std::uint64_t n_validation_messages() const;
 
   /// For Rondo's own use.
   runtime::Instance& internal() const { return *impl_; }
+  /// The same with its ownership; null where the handle is empty.
+  const std::shared_ptr<runtime::Instance>& shared() const { return impl_; }
 
  private:
-  explicit Instance(std::unique_ptr<runtime::Instance> impl);
-  std::unique_ptr<runtime::Instance> impl_;
+  explicit Instance(std::shared_ptr<runtime::Instance> impl);
+  std::shared_ptr<runtime::Instance> impl_;
 };
 
 /// What decisions may depend on, of a device that need not be there: its type, limits and features.
 class RONDO_API DeviceProfile {
  public:
   /// Reads a profile from a JSON document: "name", "type" (as in DeviceInfo), the limits and "features", as in
-  /// tests/profiles/baseline.json. `what` names the document in messages.
+  /// tools/rondo/profiles/baseline.json. `what` names the document in messages.
   /// Errors: kCorruptData (no JSON, an unknown or mistyped field), kNotFound (a missing one), kUnsupported (a limit below
   /// what Rondo needs), naming the field.
   static Result<DeviceProfile> parse(std::string_view json, std::string_view what);
@@ -90,6 +97,7 @@ class RONDO_API DeviceProfile {
   const runtime::DeviceCaps& internal() const { return *caps_; }
 
  private:
+  friend class Device;
   explicit DeviceProfile(std::unique_ptr<const runtime::DeviceCaps> caps);
   std::unique_ptr<const runtime::DeviceCaps> caps_;
 };
@@ -105,15 +113,22 @@ struct DeviceOptions {
 class RONDO_API Device {
  public:
   /// Creates a logical device. `selector` as in Instance::find_device. Measures the device for a millisecond or so.
-  /// Errors: those of find_device, kOutOfMemory, kDeviceLost.
+  /// Errors: those of find_device, kFailedPrecondition (an empty handle), kUnsupported (a driver without an entry point that
+  /// Vulkan 1.2 has), kOutOfMemory, kDeviceLost.
   static Result<Device> create(const Instance& instance, std::string_view selector = {}, const DeviceOptions& options = {});
   Device(Device&&) noexcept;
   Device& operator=(Device&&) noexcept;
-  /// Waits for what was submitted through it.
+  /// Returns at once while a Model or Session uses the device; the last of them to go, or this, waits for what was submitted.
   ~Device();
 
   /// With a profile, "<device> as <profile>" is the name, and the rest is the device's.
   const DeviceInfo& info() const;
+
+  /// Frees what dropped objects have left and the device is done with. True: nothing is left to free. Never blocks. Rondo has
+  /// no thread to do so by itself: device memory of a dropped Session or Model is freed by the next call that reaches the
+  /// driver (advance, wait, load_some, creating or dropping anything on this device), or by this one. Not needed where there
+  /// will be such calls.
+  bool collect();
 
   /// Pipelines compiled in an earlier run, before a model is loaded: `blob` is what pipeline_cache() gave then. Whether they
   /// are used; a blob from another device, driver or version of Rondo, or a damaged one, is not, with one line in the log.
@@ -126,10 +141,12 @@ class RONDO_API Device {
 
   /// For Rondo's own use.
   runtime::Device& internal() const { return *impl_; }
-  explicit Device(std::unique_ptr<runtime::Device> impl);
+  /// The same with its ownership; null where the handle is empty.
+  const std::shared_ptr<runtime::Device>& shared() const { return impl_; }
+  explicit Device(std::shared_ptr<runtime::Device> impl);
 
  private:
-  std::unique_ptr<runtime::Device> impl_;
+  std::shared_ptr<runtime::Device> impl_;
 };
 
 }  // namespace rondo

@@ -10,7 +10,7 @@ namespace rondo {
 enum class LogLevel : std::uint8_t { kError, kWarn, kInfo, kDebug };
 
 /// Called with one line without a newline, from the thread that called Rondo, or from a driver's thread for messages of
-/// the validation layers. Must not call back into Rondo.
+/// the validation layers. Must not throw, nor call back into Rondo.
 using LogCallback = std::function<void(LogLevel level, std::string_view message)>;
 
 }  // namespace rondo

@@ -1,7 +1,8 @@
 // A model: a checkpoint's weights in device memory, its tokenizer and its pipelines.
 //
 // Nothing here blocks unless its name says so. A Model may be shared by Sessions on several threads once it is loaded;
-// until then one thread at a time. Its Device outlives it; its weights live until the last Session on it is gone.
+// until then one thread at a time. It keeps its device, and the Sessions on it keep its weights: handles may be dropped in any
+// order.
 #pragma once
 
 #include <chrono>
@@ -20,7 +21,7 @@
 namespace rondo {
 
 namespace models {
-struct LoadedModel;
+class ModelLoader;
 }
 
 /// Type of the keys and values kept for attention. kQ8_0: signed bytes in groups of 32, each with a scale in f16; heads whose
@@ -58,8 +59,9 @@ struct ModelInfo {
 class RONDO_API Model {
  public:
   /// Reads the header of a GGUF file, checks it, plans and allocates its memory, and returns; weights come with load_some.
-  /// `device` outlives the model. Errors, each naming file and field: kCorruptData, kUnsupported (architecture, tokenizer or
-  /// weight type that isn't there yet, a tensor beyond the device's limits), kOutOfMemory (with what is needed), kIo.
+  /// Errors, each naming file and field: kCorruptData, kUnsupported (architecture, tokenizer or weight type that isn't there
+  /// yet, a tensor beyond the device's limits), kOutOfMemory (with what is needed), kIo; kInvalidArgument (an option out of its
+  /// range), kFailedPrecondition (an empty Device).
   static Result<Model> create(Device& device, ByteSource source, const ModelOptions& options = {});
   Model(Model&&) noexcept;
   Model& operator=(Model&&) noexcept;
@@ -76,11 +78,11 @@ class RONDO_API Model {
   const Tokenizer& tokenizer() const;
 
   /// For Rondo's own use.
-  const std::shared_ptr<models::LoadedModel>& internal() const { return impl_; }
+  models::ModelLoader* internal() const { return impl_.get(); }
 
  private:
-  explicit Model(std::shared_ptr<models::LoadedModel> impl);
-  std::shared_ptr<models::LoadedModel> impl_;
+  explicit Model(std::unique_ptr<models::ModelLoader> impl);
+  std::unique_ptr<models::ModelLoader> impl_;
 };
 
 }  // namespace rondo

@@ -1,7 +1,8 @@
 // A session: one sequence of tokens on a model, its KV cache, and the recordings that extend it.
 //
 // One thread at a time, except cancel(), which any thread may call. Nothing blocks unless its name says wait; generate() is
-// the one exception. A loop looks like this:
+// the one exception. A session that was moved from refuses every call with kFailedPrecondition, and is idle and empty.
+// Callbacks must not throw; no lock is held while they run. A loop looks like this:
 //   session.append(tokens, 100);
 //   while (!session.idle()) { session.advance(); session.wait(16ms); n = session.take_tokens(buffer); ... }
 // Results are bit-identical for the same device, driver, model and chunks, whatever the burst and the cuts.
@@ -44,11 +45,14 @@ struct SessionOptions {
   std::uint32_t burst = 0;    ///< most decode steps per submission, up to 64; 0: as many as fit 25 ms
   std::uint64_t seed = 0;     ///< of the random numbers; greedy decoding draws none
   SamplingOptions sampling;
-  std::vector<std::int32_t> stop_ids;  ///< at most 16; the model's own with `use_model_stop_ids`
+  std::vector<std::int32_t> stop_ids;  ///< of the vocabulary, at most 16 with the model's own
   bool use_model_stop_ids = true;
   std::vector<std::string> stop_texts;  ///< generate() ends before the first of them, also where it spans tokens
   bool profile = false;                ///< record timestamps around every dispatch, one step in flight: slower, see take_profile
   double max_segment_us = 100'000;     ///< predicted time above which a step is cut into several command buffers
+  /// When the device has finished nothing for so long, though its next work is this session's, advance() and wait() say so
+  /// (kInternal) instead of going on for ever. 0: they go on.
+  std::uint32_t stall_timeout_ms = 10'000;
 };
 
 /// Why a session stopped making tokens.
@@ -98,27 +102,33 @@ class RONDO_API Session {
   static Result<Session> create(const Model& model, const SessionOptions& options = {});
   Session(Session&&) noexcept;
   Session& operator=(Session&&) noexcept;
-  /// Returns at once; device memory is freed when the device is done with it.
+  /// Returns at once, also in the middle of its work. Device memory is freed once the device is done with it, by the next call
+  /// that reaches the driver on that device, or by Device::collect(): Rondo has no thread of its own.
   ~Session();
 
   /// Adds input after the last token kept, and asks for up to `max_new_tokens` after it (0: only fill the cache). Nothing is
-  /// submitted yet. Empty `tokens` continue from the last generated one. A pending cancel is forgotten.
+  /// submitted yet. Empty `tokens` continue from the last generated one, or from input that was not submitted yet. A pending
+  /// cancel is forgotten.
   /// Errors: kInvalidArgument (ids outside the vocabulary, more than the context holds, nothing to continue from),
   /// kFailedPrecondition (steps whose tokens are not yet known are in flight).
   Status append(std::span<const std::int32_t> tokens, std::uint32_t max_new_tokens = kUnlimited);
 
   /// Submits as much of the pending work as the bounds allow (two calls in flight, 100 ms of predicted time each).
-  /// Allocates nothing while decoding. Errors: kDeviceLost, kOutOfMemory.
+  /// Allocates nothing while decoding. Errors: kDeviceLost, kOutOfMemory, kInternal (see SessionOptions::stall_timeout_ms).
   Status advance();
 
   /// Moves new tokens into `out`, in order; how many. Stop ids are not among them.
   Result<std::size_t> take_tokens(std::span<std::int32_t> out);
 
-  /// Sleeps until there may be something to take or to submit, at most `timeout`. kTimeout if not; kCancelled after cancel()
-  /// once nothing is in flight any more.
+  /// Sleeps until there may be something to take or to submit, at most `timeout`; what it has told of once it does not tell of
+  /// again until take_tokens or advance. kTimeout if there is nothing: at once, where nothing is in flight that could make
+  /// something. kCancelled after cancel() once nothing is in flight any more; tokens made before it can still be taken.
+  /// Allocates nothing while decoding. Errors: those of advance.
   Status wait(std::chrono::nanoseconds timeout);
 
-  /// Stops after what is in flight (at most some 200 ms). Any thread.
+  /// Stops after what is in flight (at most some 200 ms). Input that is not in the cache then is forgotten; what was generated
+  /// stays. Between two calls of generate() or wait_logits() it holds for the next, which does nothing. Any thread, while the
+  /// session is neither moved nor destroyed.
   void cancel();
 
   /// Nothing is pending, in flight or untaken.
@@ -126,7 +136,8 @@ class RONDO_API Session {
   /// Why the last generation ended; kNone while it goes on.
   StopReason stop_reason() const;
 
-  /// Forgets all tokens from `position` on; they may be appended anew. At most the number of tokens in the cache.
+  /// Forgets all tokens from `position` on, and what is pending; other tokens may be appended then. At most the number of tokens
+  /// that are known to be in the cache. Errors: kInvalidArgument.
   Status rewind(std::uint32_t position);
   /// All tokens so far, input and output.
   std::span<const std::int32_t> tokens() const;
@@ -137,20 +148,24 @@ class RONDO_API Session {
 
   /// Encodes `prompt` (with BOS only at position 0), appends it, and calls `on_text` with valid UTF-8 as it comes, until
   /// `max_new_tokens`, a stop or a `false` from `on_text` (which cancels). After a stop text the session is rewound to before
-  /// the token it begins in. Blocks. `on_text` may be empty.
+  /// the token it begins in. Blocks. `on_text` may be empty; it must not throw. Within it only cancel() and what changes nothing
+  /// may be called, the rest is refused (kFailedPrecondition); it may move the session, or destroy it, which cancels.
+  /// Tokens of before that were not taken are in tokens() only. Errors: those of append and advance.
   Result<Generation> generate(std::string_view prompt, std::uint32_t max_new_tokens, const std::function<bool(std::string_view)>& on_text = {});
   /// The same for tokens, to which nothing is added.
   Result<Generation> generate(std::span<const std::int32_t> prompt, std::uint32_t max_new_tokens, const std::function<bool(std::string_view)>& on_text = {});
 
   /// Appends `tokens` and waits for the logits of every one of them: (tokens, n_vocab), f32. Makes its recording first.
+  /// Errors: those of append and advance, kCancelled, kOutOfMemory.
   Result<std::vector<float>> wait_logits(std::span<const std::int32_t> tokens);
 
   /// For Rondo's own use.
   models::SessionState& internal() { return *impl_; }
 
  private:
-  explicit Session(std::unique_ptr<models::SessionState> impl);
-  std::unique_ptr<models::SessionState> impl_;
+  explicit Session(std::shared_ptr<models::SessionState> impl);
+  Status check(const char* name) const;
+  std::shared_ptr<models::SessionState> impl_;
 };
 
 }  // namespace rondo

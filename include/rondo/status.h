@@ -78,8 +78,9 @@ class [[nodiscard]] Result {
   T&& value() && { assert(ok()); return std::move(*value_); }
   T* operator->() { assert(ok()); return &*value_; }
   const T* operator->() const { assert(ok()); return &*value_; }
-  T& operator*() { assert(ok()); return *value_; }
-  const T& operator*() const { assert(ok()); return *value_; }
+  T& operator*() & { assert(ok()); return *value_; }
+  const T& operator*() const& { assert(ok()); return *value_; }
+  T&& operator*() && { assert(ok()); return std::move(*value_); }
 
  private:
   Status status_;

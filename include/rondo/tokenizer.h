@@ -32,6 +32,7 @@ class RONDO_API Tokenizer {
   /// Errors: kNotFound, kCorruptData and kUnsupported (a kind of tokenizer or pre-tokenizer that isn't there yet), naming
   /// file and field.
   static Result<Tokenizer> create(const ByteSource& source);
+  /// Of null, a tokenizer without a vocabulary: it gives nothing.
   explicit Tokenizer(std::shared_ptr<const models::TokenizerModel> impl);
 
   /// Token ids of UTF-8 `text`; bytes that are not UTF-8 become the vocabulary's tokens for single bytes, or merge from

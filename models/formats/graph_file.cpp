@@ -15,9 +15,9 @@
 #include "models/formats/graph_description.h"
 #include "models/formats/graph_inputs.h"
 #include "models/json.h"
+#include "models/nearest.h"
 #include "models/printable.h"
 #include "runtime/fmt.h"
-#include "shaders/lib/step_state.h"
 
 namespace rondo::models {
 
@@ -27,61 +27,125 @@ using graph::Op;
 using graph::StorageKind;
 using graph::TensorId;
 
-// As many as any device takes workgroups in one dimension.
-constexpr std::int64_t kMaxSequences = 65'535;
 // Tables that operators make for themselves, as RoPE does of its positions: a short file can ask for a lot of them, and they
 // are made before all of it is known to be right.
 constexpr std::uint64_t kMaxTableBytes = std::uint64_t{32} << 20;
-// Positions are added to windows and chunks in 32 bits.
-constexpr std::int64_t kMaxPosition = 1 << 29;
 
 Status invalid(std::string message) { return Status(StatusCode::kInvalidArgument, std::move(message)); }
 
-/// Calls visit(element of the storage) for each element of `tensor` in row-major order, until one fails.
-template <typename Visit>
-Status for_each_element(const graph::Tensor& tensor, Visit&& visit) {
-  const std::int64_t n = tensor.shape.n_elements();
-  for (std::int64_t flat = 0; flat < n; ++flat) {
-    std::int64_t rest = flat, element = tensor.offset_elements;
-    for (int axis = tensor.shape.rank - 1; axis >= 0; --axis) {
-      element += rest % tensor.shape[axis] * tensor.strides[static_cast<std::size_t>(axis)];
-      rest /= tensor.shape[axis];
+/// The files of inputs, and where each input lies in them.
+class InputFiles {
+ public:
+  explicit InputFiles(std::span<const ByteSource> sources) : sources_(sources) {}
+
+  Status open() {
+    for (const ByteSource& source : sources_) {
+      RONDO_ASSIGN(SafetensorsFile file, SafetensorsFile::parse(source));
+      files_.push_back(std::move(file));
     }
-    RONDO_TRY(visit(static_cast<std::size_t>(element)));
+    return {};
   }
-  return {};
-}
+
+  /// Finds the input's tensor, completes and checks the input. Errors: kNotFound, kInvalidArgument.
+  Result<InputElements> find(DescribedInput& input, const std::string& graph_file) const {
+    if (sources_.empty()) {
+      if (input.has_type && input.has_shape) return InputElements{};
+      return invalid(fmt::format("{}: input '{}' has no {}, and there is no file of inputs that says it", graph_file, printable(input.name), input.has_type ? "shape" : "type"));
+    }
+    const SafetensorsEntry* entry = nullptr;
+    std::size_t file = 0;
+    for (std::size_t i = 0; i < files_.size(); ++i) {
+      const SafetensorsEntry* found = files_[i].find(input.name);
+      if (found && entry) return invalid(fmt::format("tensor '{}' is in {} and in {}, an input of {}", printable(input.name), files_[file].name(), files_[i].name(), graph_file));
+      if (found) entry = found, file = i;
+    }
+    if (!entry) return Status(StatusCode::kNotFound, fmt::format("{}: tensor '{}' is missing, an input of {}{}", names(), printable(input.name), graph_file, suggestion(input.name)));
+    const std::string what = fmt::format("{}: tensor '{}'", files_[file].name(), printable(input.name));
+    if (Status completed = complete_from(*entry, input); !completed.ok()) {
+      return Status(completed.code(), fmt::format("{} {}", what, completed.message()));
+    }
+    RONDO_TRY(check(*entry, input, what, graph_file));
+    return InputElements{sources_[file], entry->offset_bytes};
+  }
+
+ private:
+  static Status check(const SafetensorsEntry& entry, const DescribedInput& input, const std::string& what, const std::string& graph_file) {
+    if (entry.dtype != input.type.dtype) {
+      return invalid(fmt::format("{} has dtype {}, but {} says {}, which is stored as {}", what, entry.spelling(), graph_file, input.type.name, safetensors_dtype_name(input.type.dtype)));
+    }
+    const std::vector<std::uint64_t> expected = stored_shape(input);
+    if (entry.shape == expected) return {};
+    return invalid(fmt::format("{} is ({}), but {} says {}{}", what, fmt::join(entry.shape, ", "), graph_file, to_string(input.shape),
+                               input.type.kind == GraphInputType::Kind::kBlocks ? fmt::format(" of {}, which is stored as ({})", input.type.name, fmt::join(expected, ", ")) : ""));
+  }
+  std::string names() const {
+    std::string all;
+    for (const SafetensorsFile& file : files_) all += (all.empty() ? "" : ", ") + file.name();
+    return all.empty() ? "no file of inputs" : all;
+  }
+  std::string suggestion(const std::string& name) const {
+    std::vector<std::string_view> candidates;
+    for (const SafetensorsFile& file : files_) {
+      for (const SafetensorsEntry& entry : file.entries()) candidates.push_back(entry.name);
+    }
+    return suggest(name, candidates);
+  }
+
+  std::span<const ByteSource> sources_;
+  std::vector<SafetensorsFile> files_;
+};
 
 class GraphReader {
  public:
-  GraphReader(GraphDescription description, std::string name, const ByteSource& source)
-      : description_(std::move(description)), name_(std::move(name)), inputs_(description_, name_, source, file_.graph) {
+  GraphReader(GraphDescription description, std::string name, std::span<const ByteSource> sources)
+      : description_(std::move(description)), name_(std::move(name)), files_(sources), inputs_(file_.graph) {
     file_.graph.name = name_;
   }
 
   Result<GraphFile> read() {
-    RONDO_TRY(inputs_.check_file());
+    RONDO_TRY(files_.open());
+    for (DescribedInput& input : description_.inputs) {
+      RONDO_ASSIGN(InputElements elements, files_.find(input, name_));
+      inputs_.add(input, std::move(elements));
+    }
     RONDO_TRY(find_changes());
     for (std::size_t i = 0; i < description_.nodes.size(); ++i) {
-      if (Status added = add_node(i); !added.ok()) return added.with_prefix(node_name(i));
+      if (Status added = add_node(i); !added.ok()) return added.with_prefix(name_of(i));
     }
     for (const std::string& output : description_.outputs) RONDO_TRY(add_output(output));
     // A declared input that no node reads was checked with the others and is left where it is.
-    RONDO_TRY(inputs_.load_integers(file_.contents));
-    RONDO_TRY(check_integers());
-    RONDO_TRY(add_state());
-    RONDO_TRY(inputs_.load_rest(file_.contents));
+    file_.inputs = inputs_.stored();
+    const NodeNames names = [this](std::size_t node) { return name_of(node_of_[node]); };
+    file_.checks = integer_checks(file_.graph, names);
+    RONDO_TRY(read_contents(file_, true));
+    RONDO_TRY(check_integers(file_.checks, file_.contents));
+    RONDO_ASSIGN(std::vector<std::byte> state, add_step_state(file_.graph, names));
+    file_.contents[file_.graph.state] = std::move(state);
     return std::move(file_);
   }
 
- private:
-  std::string node_name(std::size_t index) const { return fmt::format("{}: node {} ({})", name_, index, description_.nodes[index].op); }
+  /// Reads i32 and i64, which are to be checked before anything else is read; else all the others.
+  static Status read_contents(GraphFile& file, bool integers) {
+    for (const StoredInput& stored : file.inputs) {
+      if (!stored.elements.source.read) continue;
+      // Booleans grow fourfold, and nothing about them needs a check.
+      if ((stored.form == InputForm::kIntegers && stored.input.type.kind == GraphInputType::Kind::kInteger) != integers) continue;
+      std::vector<std::byte> bytes(stored_bytes_of(stored.input, stored.form));
+      RONDO_TRY(read_elements(stored.input, stored.form, stored.elements, bytes));
+      file.contents[stored.storage] = std::move(bytes);
+    }
+    return {};
+  }
 
-  /// The input that is meant by `name` where it is one or the outcome of a kv_write, else null.
-  const std::string* input_behind(const std::string& name) const {
-    if (const auto alias = aliases_.find(name); alias != aliases_.end()) return &alias->second;
+ private:
+  std::string name_of(std::size_t index) const { return fmt::format("{}: {}", name_, node_name(description_.nodes[index], index)); }
+
+  /// The number of the input that is meant by `name` where it is one or the outcome of a kv_write.
+  std::optional<std::size_t> input_behind(const std::string& name) const {
+    if (const auto alias = aliases_.find(name); alias != aliases_.end()) return alias->second;
     const auto found = std::lower_bound(description_.inputs.begin(), description_.inputs.end(), name, [](const DescribedInput& input, const std::string& wanted) { return input.name < wanted; });
-    return found != description_.inputs.end() && found->name == name ? &found->name : nullptr;
+    if (found == description_.inputs.end() || found->name != name) return std::nullopt;
+    return static_cast<std::size_t>(found - description_.inputs.begin());
   }
 
   /// Which inputs a kv_write changes, and the last node that does.
@@ -89,12 +153,12 @@ class GraphReader {
     for (std::size_t i = 0; i < description_.nodes.size(); ++i) {
       const DescribedNode& node = description_.nodes[i];
       if (node.op != "kv_write") continue;
-      for (const auto& [role, name] : node.inputs) {
-        if (role != "cache") continue;
-        const std::string* input = input_behind(name);
-        if (!input) return invalid(fmt::format("{}: input 'cache' is '{}', which a node makes; only inputs of the graph are changed in place", node_name(i), printable(name)));
+      for (const DescribedOperand& operand : node.inputs) {
+        if (operand.role != "cache" || operand.number) continue;
+        const auto input = input_behind(operand.tensor);
+        if (!input) return invalid(fmt::format("{}: input 'cache' is '{}', which a node makes; only inputs of the graph are changed in place", name_of(i), printable(operand.tensor)));
         last_change_[*input] = i;
-        if (node.outputs.size() > 1) return invalid(fmt::format("{}: 'outputs' has {} names, but there is one cache", node_name(i), node.outputs.size()));
+        if (node.outputs.size() > 1) return invalid(fmt::format("{}: 'outputs' has {} names, but there is one cache", name_of(i), node.outputs.size()));
         if (!node.outputs.empty()) aliases_[node.outputs.front()] = *input;
       }
     }
@@ -102,7 +166,7 @@ class GraphReader {
   }
 
   Result<TensorId> find_tensor(const std::string& op, const graph::NamedInput& role, const std::string& name) {
-    if (const std::string* input = input_behind(name)) return inputs_.find_or_make(op, role, *input, last_change_.contains(*input));
+    if (const auto input = input_behind(name)) return inputs_.find_or_make(op, role, *input, last_change_.contains(*input));
     return made_.find(name)->second;  // the description has only names that are there
   }
 
@@ -112,14 +176,19 @@ class GraphReader {
     graph::Graph& graph = file_.graph;
     const std::size_t n_storages = graph.n_storages();
     graph::NamedNode node{described.op, {}, described.attributes};
-    for (const auto& input : described.inputs) {
-      const auto role = std::find_if(roles.begin(), roles.end(), [&](const graph::NamedInput& one) { return input.first == one.name; });
-      TensorId tensor = graph::kNone;  // add_named_node refuses an input that the operator hasn't got
-      if (role != roles.end()) {
-        RONDO_ASSIGN(tensor, find_tensor(described.op, *role, input.second));
-        tensor = settled(index, input.second, tensor);
+    for (const bool numbers : {false, true}) {  // whose type is that of the tensors
+      for (const DescribedOperand& operand : described.inputs) {
+        if (operand.number.has_value() != numbers) continue;
+        const auto role = std::find_if(roles.begin(), roles.end(), [&](const graph::NamedInput& one) { return operand.role == one.name; });
+        TensorId tensor = graph::kNone;  // add_named_node refuses an input that the operator hasn't got
+        if (role != roles.end() && numbers) {
+          RONDO_ASSIGN(tensor, add_literal(graph, inputs_, node, *role, *operand.number));
+        } else if (role != roles.end()) {
+          RONDO_ASSIGN(tensor, find_tensor(described.op, *role, operand.tensor));
+          tensor = settled(index, operand.tensor, tensor);
+        }
+        node.inputs.emplace_back(operand.role, tensor);
       }
-      node.inputs.emplace_back(input.first, tensor);
     }
     if (described.op == "patch_embed") RONDO_TRY(check_patches(node, described));
     if (described.op == "rope") RONDO_TRY(check_tables(table_bytes_ + rope_table_bytes(node)));
@@ -139,22 +208,17 @@ class GraphReader {
   TensorId settled(std::size_t index, const std::string& name, TensorId tensor) {
     const std::string& op = description_.nodes[index].op;
     if (op != "slice" && op != "transpose" && op != "reshape") return tensor;
-    const std::string* input = input_behind(name);
+    const auto input = input_behind(name);
     const auto change = input ? last_change_.find(*input) : last_change_.end();
     return change != last_change_.end() && change->second > index ? file_.graph.add(Op::copy, {tensor}) : tensor;
   }
 
   /// The weight's channels are the pixels': its matrix alone does not tell (D, C, P, P) from other orders.
   Status check_patches(const graph::NamedNode& node, const DescribedNode& described) const {
-    const auto find = [](const auto& inputs, const char* name) { return std::find_if(inputs.begin(), inputs.end(), [name](const auto& input) { return input.first == name; }); };
-    const auto weight = find(described.inputs, "weight");
-    const auto pixels = find(node.inputs, "pixels");
-    const std::string* input = weight == described.inputs.end() ? nullptr : input_behind(weight->second);
-    if (!input || pixels == node.inputs.end() || pixels->second == graph::kNone) return {};
-    const auto shaped = std::find_if(description_.inputs.begin(), description_.inputs.end(), [&](const DescribedInput& one) { return one.name == *input; });
-    const graph::Shape& image = file_.graph.tensor(pixels->second).shape;
-    if (image.rank != 4 || shaped->shape[1] == image[1]) return {};
-    return invalid(fmt::format("weight is {} but pixels {} have {} channels", to_string(shaped->shape), to_string(image), image[1]));
+    const auto weight = std::find_if(described.inputs.begin(), described.inputs.end(), [](const DescribedOperand& operand) { return operand.role == "weight"; });
+    if (weight == described.inputs.end()) return {};
+    const auto input = input_behind(weight->tensor);
+    return input ? check_patch_channels(file_.graph, node, description_.inputs[*input]) : Status();
   }
 
   /// The message without the operator in brackets, which is already in front of it.
@@ -193,7 +257,7 @@ class GraphReader {
 
   Status add_output(const std::string& name) {
     TensorId tensor = graph::kNone;
-    if (const std::string* input = input_behind(name)) {
+    if (const auto input = input_behind(name)) {
       tensor = inputs_.find_changed(*input);
       if (tensor == graph::kNone) return invalid(fmt::format("{}: output '{}' is an input that no node changes", name_, printable(name)));
     } else {
@@ -205,89 +269,13 @@ class GraphReader {
     return {};
   }
 
-  /// Each value of an i32 tensor that comes from the file, if it does, must lie in [least, most].
-  Status check_range(const graph::Node& node, std::size_t input, const char* role, std::int64_t least, std::int64_t most) const {
-    if (node.inputs.size() <= input || node.inputs[input] == graph::kNone) return {};
-    const graph::Tensor& tensor = file_.graph.tensor(node.inputs[input]);
-    const auto bytes = file_.contents.find(tensor.storage);
-    if (bytes == file_.contents.end()) return {};
-    return for_each_element(tensor, [&](std::size_t element) -> Status {
-      std::int32_t value = 0;
-      std::memcpy(&value, bytes->second.data() + element * 4, 4);
-      if (value >= least && value <= most) return {};
-      return invalid(fmt::format("input '{}' ({}) holds {}, outside [{}, {}]", role, printable(tensor.name), value, least, most));
-    });
-  }
-
-  /// start + count of each sequence stays inside the cache.
-  Status check_rows_written(const graph::Node& node) const {
-    const graph::Tensor &cache = file_.graph.tensor(node.inputs[0]), &update = file_.graph.tensor(node.inputs[1]);
-    RONDO_TRY(check_range(node, 2, "start", 0, cache.shape[2]));
-    RONDO_TRY(check_range(node, 3, "count", 0, update.shape[2]));
-    const auto value_of = [&](std::size_t input, std::int64_t sequence) -> std::optional<std::int64_t> {
-      const TensorId id = node.inputs[input];
-      if (id == graph::kNone) return update.shape[2];
-      const auto bytes = file_.contents.find(file_.graph.tensor(id).storage);
-      if (bytes == file_.contents.end()) return std::nullopt;
-      std::int32_t value = 0;
-      std::memcpy(&value, bytes->second.data() + sequence * 4, 4);
-      return value;
-    };
-    for (std::int64_t b = 0; b < cache.shape[0]; ++b) {
-      const auto start = value_of(2, b), count = value_of(3, b);
-      if (!start || !count || *start + *count <= cache.shape[2]) continue;
-      return invalid(fmt::format("writes rows {} to {} of sequence {}, but the cache has {}", *start, *start + *count - 1, b, cache.shape[2]));
-    }
-    return {};
-  }
-
-  /// What the file's integers count is there. Integers that nodes make are the device's business.
-  Status check_integers() const {
-    const graph::Graph& graph = file_.graph;
-    const auto shape = [&](TensorId id) -> const graph::Shape& { return graph.tensor(id).shape; };
-    for (std::size_t i = 0; i < graph.nodes().size(); ++i) {
-      const graph::Node& node = graph.nodes()[i];
-      Status checked;
-      if (node.op == Op::embedding) checked = check_range(node, 0, "ids", 0, shape(node.inputs[1])[0] - 1);
-      if (node.op == Op::rope) checked = check_range(node, 1, "positions", 0, graph::attributes_of<graph::RopeAttributes>(node).max_position - 1);
-      if (node.op == Op::attention) {
-        checked = check_range(node, 3, "query_offset", -kMaxPosition, kMaxPosition);
-        if (checked.ok()) checked = check_range(node, 4, "lengths", 0, shape(node.inputs[1])[2]);
-      }
-      if (node.op == Op::kv_write) checked = check_rows_written(node);
-      if (!checked.ok()) return checked.with_prefix(node_name(node_of_[i]));
-    }
-    return {};
-  }
-
-  /// A state block for as many sequences as any node has: kernels on heads look up the state of the first dimension's index.
-  Status add_state() {
-    graph::Graph& graph = file_.graph;
-    for (std::size_t i = 0; i < graph.nodes().size(); ++i) {
-      const graph::Node& node = graph.nodes()[i];
-      if (node.op != Op::attention && node.op != Op::rope && node.op != Op::kv_write) continue;
-      graph.n_sequences = std::max(graph.n_sequences, graph.tensor(node.inputs[0]).shape[0]);
-      if (graph.n_sequences > kMaxSequences) return invalid(fmt::format("{}: has {} sequences, at most {} are there", node_name(node_of_[i]), graph.n_sequences, kMaxSequences));
-    }
-    std::vector<std::int32_t> words(static_cast<std::size_t>(graph.n_sequences * RONDO_STATE_WORDS), 0);
-    for (std::size_t at = 0; at < words.size(); at += RONDO_STATE_WORDS) {
-      words[at + RONDO_STATE_ACTIVE] = 1;
-      words[at + RONDO_STATE_COUNT] = 0x7fffffff;
-    }
-    const TensorId state = graph.add_tensor("step state", StorageKind::kStep, graph::Type::kI32, {graph.n_sequences, RONDO_STATE_WORDS});
-    RONDO_TRY(Status(graph.status()));
-    graph.state = graph.tensor(state).storage;
-    const auto bytes = std::as_bytes(std::span(words));
-    file_.contents[graph.state].assign(bytes.begin(), bytes.end());
-    return {};
-  }
-
   GraphDescription description_;
   std::string name_;
+  InputFiles files_;
   GraphFile file_;
   GraphInputs inputs_;
-  std::map<std::string, std::size_t> last_change_;  ///< input -> node
-  std::map<std::string, std::string> aliases_;      ///< output of a kv_write -> input
+  std::map<std::size_t, std::size_t> last_change_;  ///< input -> node
+  std::map<std::string, std::size_t> aliases_;      ///< output of a kv_write -> input
   std::map<std::string, TensorId> made_;
   std::vector<std::size_t> node_of_;  ///< by node of the graph, the node of the file that it is for
   std::uint64_t table_bytes_ = 0;
@@ -296,7 +284,7 @@ class GraphReader {
 
 }  // namespace
 
-Result<GraphFile> read_graph_file(const ByteSource& description, const ByteSource& inputs) {
+Result<GraphFile> open_graph_file(const ByteSource& description, std::span<const ByteSource> inputs) {
   constexpr std::uint64_t kMaxText = JsonLimits{}.max_text_bytes;
   if (!description.read) return invalid(fmt::format("{}: the byte source has no read function", description.name));
   if (description.size_bytes > kMaxText) return Status(StatusCode::kCorruptData, fmt::format("{}: has {} bytes, at most {} are read as a graph", description.name, description.size_bytes, kMaxText));
@@ -309,38 +297,44 @@ Result<GraphFile> read_graph_file(const ByteSource& description, const ByteSourc
   return GraphReader(std::move(parsed), description.name, inputs).read();
 }
 
+Result<GraphFile> read_graph_file(const ByteSource& description, std::span<const ByteSource> inputs) {
+  RONDO_ASSIGN(GraphFile file, open_graph_file(description, inputs));
+  RONDO_TRY(GraphReader::read_contents(file, false));
+  return file;
+}
+
+Result<GraphFile> read_graph_file(const ByteSource& description, const ByteSource& inputs) { return read_graph_file(description, std::span(&inputs, 1)); }
+
+Result<std::vector<std::byte>> kernel_bytes(const graph::Graph& graph, const StoredInput& stored) {
+  std::vector<std::byte> bytes(stored_bytes_of(stored.input, stored.form));
+  RONDO_TRY(read_elements(stored.input, stored.form, stored.elements, bytes));
+  const graph::Storage& storage = graph.storage(stored.storage);
+  if (storage.kind != StorageKind::kWeight) return bytes;
+  return graph::pack_planes(*graph::find_block_format(storage.type), storage.matrix[0], storage.matrix[1], bytes);
+}
+
 StorageBytes take_kernel_contents(GraphFile& file) {
   for (auto& [id, bytes] : file.contents) {
     const graph::Storage& storage = file.graph.storage(id);
     if (storage.kind != StorageKind::kWeight) continue;
-    const graph::BlockFormat& format = *graph::find_block_format(storage.type);
-    const graph::PlaneLayout layout = graph::plane_layout(format, storage.matrix[0], storage.matrix[1]);
-    const auto columns = static_cast<std::uint32_t>(storage.matrix[1]);
-    const std::size_t row_bytes = graph::file_row_bytes(format, columns);
-    std::vector<std::uint32_t> words(layout.size_bytes / 4);
-    for (std::size_t row = 0; row < static_cast<std::size_t>(storage.matrix[0]); ++row) {
-      format.repack_row(std::span(bytes).subspan(row * row_bytes, row_bytes), columns, words.data() + row * layout.row_words,
-                        words.data() + layout.scale_offset_words + row * layout.scale_row_words);
-    }
-    const auto planes = std::as_bytes(std::span(words));
-    bytes.assign(planes.begin(), planes.end());
+    bytes = graph::pack_planes(*graph::find_block_format(storage.type), storage.matrix[0], storage.matrix[1], bytes);
   }
   return std::exchange(file.contents, {});
 }
 
 Result<StorageBytes> interpret_graph_file(GraphFile file) {
-  std::map<std::string, std::vector<std::byte>> weights;  // no two have one name, which is the input's
+  StorageBytes weights;
   graph::HostTensors tensors(file.graph, [&](const graph::Storage& storage, std::vector<float>& values) -> Status {
     const graph::BlockFormat& format = *graph::find_block_format(storage.type);
     const auto columns = static_cast<std::uint32_t>(storage.matrix[1]);
     const std::size_t row_bytes = graph::file_row_bytes(format, columns);
-    const std::span<const std::byte> rows(weights[storage.name]);
+    const std::span<const std::byte> rows(weights[static_cast<graph::StorageId>(&storage - &file.graph.storage(0))]);
     values.resize(static_cast<std::size_t>(storage.matrix.n_elements()));
     for (std::size_t row = 0; row < static_cast<std::size_t>(storage.matrix[0]); ++row) format.dequantize_row(rows.subspan(row * row_bytes, row_bytes), columns, values.data() + row * columns);
     return {};
   });
   for (auto& [id, bytes] : file.contents) {
-    if (file.graph.storage(id).kind == StorageKind::kWeight) weights[file.graph.storage(id).name] = std::move(bytes);
+    if (file.graph.storage(id).kind == StorageKind::kWeight) weights[id] = std::move(bytes);
     else tensors.set_bytes(id, std::move(bytes));
   }
   RONDO_TRY(graph::interpret(file.graph, tensors));

@@ -14,11 +14,10 @@
 #include <rondo/status.h>
 
 #include "graph/graph.h"
+#include "models/formats/graph_checks.h"
+#include "models/formats/graph_inputs.h"
 
 namespace rondo::models {
-
-/// Bytes of storages, as kernels read them; but weights as rows in the order of a GGUF file where it says so.
-using StorageBytes = std::map<graph::StorageId, std::vector<std::byte>>;
 
 /// A graph from a file, ready to be lowered or interpreted.
 struct GraphFile {
@@ -29,17 +28,27 @@ struct GraphFile {
   };
   /// Storages of outputs are kOutput, unless they are inputs'. Its step state has active = 1 and all rows valid.
   graph::Graph graph;
-  StorageBytes contents;  ///< of inputs and of the step state; weights as rows in file order
+  StorageBytes contents;  ///< of the step state and of inputs, as far as they have been read; weights as rows in file order
+  std::vector<StoredInput> inputs;
   std::vector<Output> outputs;
+  std::vector<IntegerCheck> checks;
 };
 
-/// Reads `description` (JSON) and its inputs out of `inputs` (safetensors). An input is stored as the nodes that read it take
-/// it, twice where they differ: activations in f16 as they are, other floats as f32, weights as they are, f16 and q8_0 keys,
-/// values and caches as graph/cache_layout.h says, i64 and bool as i32.
+/// Reads `description` (JSON) and of its inputs, which lie in `inputs` (safetensors), the headers and all integers. An input is
+/// stored as the nodes that read it take it, twice where they differ: activations in f16 as they are, other floats as f32,
+/// weights as they are, f16 and q8_0 keys, values and caches as graph/cache_layout.h says, i64 and bool as i32. Without any file
+/// of inputs the graph says all types and shapes, and its inputs have no contents.
 /// Errors, in one line that names file, node and field: those of parse_graph_description, what `infer` refuses, kNotFound
-/// (a tensor is missing), kInvalidArgument (another shape or dtype than the graph says, ids, positions, lengths and rows
-/// outside of what they count), kCorruptData (the safetensors file), or the sources' own.
+/// (a tensor is missing), kInvalidArgument (another shape or dtype than the graph says, a tensor in two files, ids, positions,
+/// lengths and rows outside of what they count), kCorruptData (a safetensors file), or the sources' own.
+Result<GraphFile> open_graph_file(const ByteSource& description, std::span<const ByteSource> inputs);
+
+/// The same with all contents.
+Result<GraphFile> read_graph_file(const ByteSource& description, std::span<const ByteSource> inputs);
 Result<GraphFile> read_graph_file(const ByteSource& description, const ByteSource& inputs);
+
+/// An input's bytes as kernels read them, weights in planes. Errors: those of read_elements.
+Result<std::vector<std::byte>> kernel_bytes(const graph::Graph& graph, const StoredInput& stored);
 
 /// The contents with weights packed into planes (graph/block_format.h), which leaves `file` without any.
 StorageBytes take_kernel_contents(GraphFile& file);

@@ -1,10 +1,14 @@
 #include "models/formats/graph_inputs.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <limits>
+#include <memory>
 
 #include "graph/block_format.h"
+#include "graph/cache_layout.h"
+#include "graph/float16.h"
 #include "models/formats/cache_blocks.h"
 #include "models/printable.h"
 #include "runtime/fmt.h"
@@ -15,9 +19,10 @@ namespace {
 
 using graph::InputRole;
 using graph::TensorId;
+using Form = InputForm;
 using Kind = GraphInputType::Kind;
 
-constexpr std::size_t kChunkElements = std::size_t{1} << 16;
+constexpr std::uint64_t kChunkBytes = std::uint64_t{1} << 18;
 constexpr std::int64_t kMaxConstant = 1 << 16;
 
 Status invalid(std::string message) { return Status(StatusCode::kInvalidArgument, std::move(message)); }
@@ -27,213 +32,283 @@ bool is_view(std::string_view op) { return op == "slice" || op == "transpose" ||
 /// Keys, values and caches of these types are stored as they are.
 bool is_cache_rows(graph::Type type) { return type == graph::Type::kF16 || type == graph::Type::kQ8_0; }
 
-/// The shape in the safetensors file.
-std::vector<std::uint64_t> stored_shape(const DescribedInput& input) {
-  std::vector<std::uint64_t> shape;
-  for (int axis = 0; axis < input.shape.rank; ++axis) shape.push_back(static_cast<std::uint64_t>(input.shape[axis]));
-  if (input.type.type == graph::Type::kQ8_0) shape.back() = cache_row_file_bytes(input.shape.last());
-  else if (input.type.kind == Kind::kBlocks) shape.back() = graph::file_row_bytes(*graph::find_block_format(input.type.type), shape.back());
-  return shape;
+/// How people call a role that does not take an input.
+Status refuse_type(const graph::NamedInput& role, const DescribedInput& input, const char* expected) {
+  return invalid(fmt::format("input '{}' is '{}' of type {} but must be {}", role.name, printable(input.name), input.type.name, expected));
 }
 
-}  // namespace
-
-Status GraphInputs::check_file() {
-  RONDO_ASSIGN(file_, SafetensorsFile::parse(source_));
-  for (const DescribedInput& input : description_.inputs) {
-    const SafetensorsEntry* entry = file_.find(input.name);
-    const std::string what = fmt::format("{}: tensor '{}'", file_.name(), printable(input.name));
-    if (!entry) return Status(StatusCode::kNotFound, fmt::format("{} is missing, an input of {}", what, graph_file_));
-    if (entry->dtype != input.type.dtype) {
-      return invalid(fmt::format("{} has dtype {}, but {} says {}, which is stored as {}", what, safetensors_dtype_name(entry->dtype), graph_file_, input.type.name,
-                                 safetensors_dtype_name(input.type.dtype)));
-    }
-    const std::vector<std::uint64_t> expected = stored_shape(input);
-    if (entry->shape == expected) continue;
-    return invalid(fmt::format("{} is ({}), but {} says {}{}", what, fmt::join(entry->shape, ", "), graph_file_, to_string(input.shape),
-                               input.type.kind == Kind::kBlocks ? fmt::format(" of {}, which is stored as ({})", input.type.name, fmt::join(expected, ", ")) : ""));
-  }
-  return {};
-}
-
-const DescribedInput& GraphInputs::described(const std::string& name) const {
-  return *std::lower_bound(description_.inputs.begin(), description_.inputs.end(), name, [](const DescribedInput& input, const std::string& wanted) { return input.name < wanted; });
-}
-
-Result<GraphInputs::Form> GraphInputs::form_of(std::string_view op, const graph::NamedInput& role, const DescribedInput& input) const {
+Result<Form> form_of(std::string_view op, const graph::NamedInput& role, const DescribedInput& input) {
   const Kind kind = input.type.kind;
-  const auto refuse = [&](const char* expected) {
-    return invalid(fmt::format("input '{}' is '{}' of type {} but must be {}", role.name, printable(input.name), input.type.name, expected));
-  };
+  if (input.transposed && role.role != InputRole::kMatrix) {
+    return invalid(fmt::format("input '{}' is '{}' with layout kn, which is for weights that are matrices", role.name, printable(input.name)));
+  }
   switch (role.role) {
     case InputRole::kActivation:
       if (is_view(op) && (kind == Kind::kInteger || kind == Kind::kBool)) return Form::kIntegers;
       if (kind == Kind::kFloat) return input.type.type == graph::Type::kF16 ? Form::kHalves : Form::kDense;
-      return refuse("f32, f16 or bf16");
+      return refuse_type(role, input, "f32, f16 or bf16");
     case InputRole::kParameter:
       if (kind == Kind::kFloat) return Form::kDense;
-      return refuse("f32, f16 or bf16");
+      return refuse_type(role, input, "f32, f16 or bf16");
     case InputRole::kConstant:
       if (kind == Kind::kFloat) return Form::kConstant;
-      return refuse("f32, f16 or bf16");
+      return refuse_type(role, input, "f32, f16 or bf16");
     case InputRole::kMask:
       if (kind == Kind::kFloat) return Form::kDense;
       if (kind == Kind::kBool) return Form::kIntegers;
-      return refuse("bool, f32, f16 or bf16");
+      return refuse_type(role, input, "bool, f32, f16 or bf16");
     case InputRole::kIntegers:
       if (kind == Kind::kInteger) return Form::kIntegers;
-      return refuse("i32 or i64");
+      return refuse_type(role, input, "i32 or i64");
     case InputRole::kMatrix:
       if (kind == Kind::kFloat || kind == Kind::kBlocks) return Form::kWeight;
-      return refuse("f32, f16, bf16 or a weight type like q8_0");
+      return refuse_type(role, input, "f32, f16, bf16 or a weight type like q8_0");
     case InputRole::kKeys:
     case InputRole::kCache:
       if (is_cache_rows(input.type.type)) return Form::kCacheRows;
       if (kind == Kind::kFloat && input.type.type == graph::Type::kF32) return Form::kDense;
-      return refuse("f32, f16 or q8_0");
+      return refuse_type(role, input, "f32, f16 or q8_0");
     case InputRole::kStepState: break;
   }
   return invalid(fmt::format("input '{}' belongs to sessions", role.name));
 }
 
-Result<TensorId> GraphInputs::find_or_make(std::string_view op, const graph::NamedInput& role, const std::string& name, bool changed) {
-  const DescribedInput& input = described(name);
+/// Calls take(first element, bytes of elements) for one piece after the other.
+template <typename Take>
+Status for_each_chunk(const DescribedInput& input, const InputElements& elements, Take&& take) {
+  const std::uint64_t element = safetensors_dtype_bytes(input.type.dtype), total = element_bytes_of(input);
+  std::vector<std::byte> chunk(std::min(total, kChunkBytes));
+  for (std::uint64_t done = 0; done < total; done += chunk.size()) {
+    chunk.resize(std::min<std::uint64_t>(chunk.size(), total - done));
+    RONDO_TRY(elements.source.read(elements.offset_bytes + done, chunk));
+    RONDO_TRY(take(done / element, std::span<const std::byte>(chunk)));
+  }
+  return {};
+}
+
+Status read_as_they_are(const DescribedInput& input, const InputElements& elements, std::span<std::byte> out) {
+  const std::uint64_t n = element_bytes_of(input);
+  std::fill(out.begin() + static_cast<std::ptrdiff_t>(n), out.end(), std::byte{0});
+  return elements.source.read(elements.offset_bytes, out.first(n));
+}
+
+Status read_floats(const DescribedInput& input, const InputElements& elements, std::span<std::byte> out) {
+  if (input.type.type == graph::Type::kF32) return read_as_they_are(input, elements, out);
+  const bool half = input.type.type == graph::Type::kF16;
+  return for_each_chunk(input, elements, [&](std::uint64_t first, std::span<const std::byte> chunk) -> Status {
+    for (std::size_t i = 0; i < chunk.size() / 2; ++i) {
+      std::uint16_t bits = 0;
+      std::memcpy(&bits, chunk.data() + 2 * i, 2);
+      const std::uint32_t wide = std::uint32_t{bits} << 16;
+      float value = 0;
+      if (half) value = graph::half_to_float(bits);
+      else std::memcpy(&value, &wide, 4);
+      std::memcpy(out.data() + 4 * (first + i), &value, 4);
+    }
+    return {};
+  });
+}
+
+Status read_integers(const DescribedInput& input, const InputElements& elements, std::span<std::byte> out) {
+  const std::size_t size = safetensors_dtype_bytes(input.type.dtype);
+  return for_each_chunk(input, elements, [&](std::uint64_t first, std::span<const std::byte> chunk) -> Status {
+    for (std::size_t i = 0; i < chunk.size() / size; ++i) {
+      std::int64_t wide = 0;
+      std::int32_t value = 0;
+      if (size == 8) std::memcpy(&wide, chunk.data() + i * 8, 8);
+      else if (size == 1) wide = chunk[i] != std::byte{0} ? 1 : 0;
+      else std::memcpy(&value, chunk.data() + i * 4, 4), wide = value;
+      if (wide < std::numeric_limits<std::int32_t>::min() || wide > std::numeric_limits<std::int32_t>::max()) {
+        return invalid(fmt::format("{}: tensor '{}' holds {}, beyond 32 bits", elements.source.name, printable(input.name), wide));
+      }
+      value = static_cast<std::int32_t>(wide);
+      std::memcpy(out.data() + (first + i) * 4, &value, 4);
+    }
+    return {};
+  });
+}
+
+Status read_cache_rows(const DescribedInput& input, const InputElements& elements, std::span<std::byte> out) {
+  if (input.type.type == graph::Type::kF16 && input.shape[3] % 2 == 0) return read_as_they_are(input, elements, out);
+  std::vector<std::byte> dense(element_bytes_of(input));
+  RONDO_TRY(elements.source.read(elements.offset_bytes, dense));
+  if (input.type.type == graph::Type::kQ8_0) {
+    const std::vector<std::byte> planes = planes_of_blocks(dense, input.shape.n_rows(), input.shape[3]);
+    std::copy(planes.begin(), planes.end(), out.begin());
+    return {};
+  }
+  const auto rows = static_cast<std::size_t>(input.shape.n_rows()), row_bytes = static_cast<std::size_t>(input.shape[3]) * 2;
+  std::fill(out.begin(), out.end(), std::byte{0});
+  for (std::size_t row = 0; row < rows; ++row) std::memcpy(out.data() + row * (row_bytes + 2), dense.data() + row * row_bytes, row_bytes);
+  return {};
+}
+
+/// Rows (N, K) of a matrix that the file has as (K, N).
+Status read_transposed(const DescribedInput& input, const InputElements& elements, std::span<std::byte> out) {
+  const std::size_t size = safetensors_dtype_bytes(input.type.dtype);
+  const auto columns = static_cast<std::uint64_t>(input.shape[0]), rows = static_cast<std::uint64_t>(input.shape[1]);
+  return for_each_chunk(input, elements, [&](std::uint64_t first, std::span<const std::byte> chunk) -> Status {
+    for (std::size_t i = 0; i < chunk.size() / size; ++i) {
+      const std::uint64_t column = (first + i) / rows, row = (first + i) % rows;
+      std::memcpy(out.data() + (row * columns + column) * size, chunk.data() + i * size, size);
+    }
+    return {};
+  });
+}
+
+}  // namespace
+
+std::uint64_t element_bytes_of(const DescribedInput& input) {
+  std::uint64_t n = 1;
+  for (const std::uint64_t extent : stored_shape(input)) n *= extent;
+  return n * safetensors_dtype_bytes(input.type.dtype);
+}
+
+std::uint64_t stored_bytes_of(const DescribedInput& input, Form form) {
+  const auto n = static_cast<std::uint64_t>(input.shape.n_elements());
+  switch (form) {
+    case Form::kDense:
+    case Form::kConstant:
+    case Form::kIntegers: return 4 * n;
+    case Form::kHalves: return (2 * n + 3) / 4 * 4;
+    case Form::kCacheRows: return graph::cache_layout(input.type.type, input.shape.n_rows(), input.shape[3]).size_bytes;
+    case Form::kWeight: break;
+  }
+  return element_bytes_of(input);
+}
+
+Status read_elements(const DescribedInput& input, Form form, const InputElements& elements, std::span<std::byte> out) {
+  switch (form) {
+    case Form::kDense:
+    case Form::kConstant: return read_floats(input, elements, out);
+    case Form::kIntegers: return read_integers(input, elements, out);
+    case Form::kCacheRows: return read_cache_rows(input, elements, out);
+    case Form::kHalves: return read_as_they_are(input, elements, out);
+    case Form::kWeight: break;
+  }
+  return input.transposed ? read_transposed(input, elements, out) : read_as_they_are(input, elements, out);
+}
+
+std::size_t GraphInputs::add(DescribedInput input, InputElements elements, bool fixed) {
+  inputs_.push_back({std::move(input), std::move(elements), fixed});
+  return inputs_.size() - 1;
+}
+
+Result<TensorId> GraphInputs::find_or_make(std::string_view op, const graph::NamedInput& role, std::size_t number, bool changed) {
+  const Declared& declared = inputs_[number];
+  const DescribedInput& input = declared.input;
   RONDO_ASSIGN(const Form form, form_of(op, role, input));
   const Form changeable = is_cache_rows(input.type.type) ? Form::kCacheRows : Form::kDense;
   if (changed && form != changeable) {
-    return invalid(fmt::format("input '{}' is '{}' of type {}, but a kv_write changes it where it is stored, which is not as this node reads it; give it under another name too", role.name, printable(name), input.type.name));
+    return invalid(fmt::format("input '{}' is '{}' of type {}, but a kv_write changes it where it is stored, which is not as this node reads it; give it under another name too", role.name, printable(input.name), input.type.name));
   }
-  if (const auto found = made_.find({name, form}); found != made_.end()) return found->second;
-  Result<TensorId> made = make(op, input, form, changed);
-  if (!made.ok()) return invalid(fmt::format("input '{}' is '{}': {}", role.name, printable(name), made.status().message()));
-  made_[{name, form}] = *made;
-  if (form != Form::kConstant) stored_[graph_.tensor(*made).storage] = {&input, form};
+  if (const auto found = made_.find({number, form}); found != made_.end()) return found->second;
+  Result<TensorId> made = make(op, declared, form, changed);
+  if (!made.ok()) return invalid(fmt::format("input '{}' is '{}': {}", role.name, printable(input.name), made.status().message()));
+  made_[{number, form}] = *made;
+  if (form != Form::kConstant) stored_[graph_.tensor(*made).storage] = {number, form};
   return made;
 }
 
-TensorId GraphInputs::find_changed(const std::string& name) const {
+TensorId GraphInputs::find_changed(std::size_t number) const {
   for (const Form form : {Form::kDense, Form::kCacheRows}) {
-    const auto found = made_.find({name, form});
+    const auto found = made_.find({number, form});
     if (found != made_.end() && graph_.storage_of(found->second).kind == graph::StorageKind::kCache) return found->second;
   }
   return graph::kNone;
 }
 
-Result<TensorId> GraphInputs::make(std::string_view op, const DescribedInput& input, Form form, bool changed) {
+std::vector<StoredInput> GraphInputs::stored() const {
+  std::vector<StoredInput> all;
+  for (const auto& [storage, what] : stored_) {
+    const Declared& declared = inputs_[what.first];
+    all.push_back({declared.input, what.second, storage, declared.elements, declared.fixed});
+  }
+  return all;
+}
+
+Result<TensorId> GraphInputs::make(std::string_view op, const Declared& declared, Form form, bool changed) {
+  const DescribedInput& input = declared.input;
   const graph::StorageKind kind = changed ? graph::StorageKind::kCache : graph::StorageKind::kInput;
+  const graph::Shape shape = input.shape.rank == 0 ? graph::Shape{1} : input.shape;
   TensorId made = graph::kNone;
   switch (form) {
-    case Form::kDense: made = graph_.add_tensor(input.name, kind, graph::Type::kF32, input.shape); break;
-    case Form::kHalves: made = graph_.add_tensor(input.name, kind, graph::Type::kF16, input.shape); break;
-    case Form::kIntegers: made = graph_.add_tensor(input.name, graph::StorageKind::kInput, graph::Type::kI32, input.shape); break;
-    case Form::kConstant: return add_constant(input);
+    case Form::kDense: made = graph_.add_tensor(input.name, kind, graph::Type::kF32, shape); break;
+    case Form::kHalves: made = graph_.add_tensor(input.name, kind, graph::Type::kF16, shape); break;
+    case Form::kIntegers: made = graph_.add_tensor(input.name, graph::StorageKind::kInput, graph::Type::kI32, shape); break;
+    case Form::kConstant: return add_constant(declared);
     case Form::kCacheRows:
-      if (input.shape.rank != 4) return invalid(fmt::format("{} of {} must be (B, G, S, D)", to_string(input.shape), input.type.name));
-      made = graph_.add_cache(input.name, kind, input.type.type, input.shape);
+      if (shape.rank != 4) return invalid(fmt::format("{} of {} must be (B, G, S, D)", to_string(input.shape), input.type.name));
+      made = graph_.add_cache(input.name, kind, input.type.type, shape);
       break;
     case Form::kWeight:
-      if (op == "patch_embed" ? input.shape.rank != 4 || input.shape[2] != input.shape[3] : input.shape.rank != 2) {
-        return invalid(fmt::format("{} must be {}", to_string(input.shape), op == "patch_embed" ? "(D, C, P, P)" : op == "embedding" ? "(V, D)" : "(N, K)"));
+      if (op == "patch_embed" ? shape.rank != 4 || shape[2] != shape[3] : shape.rank != 2) {
+        const char* expected = op == "patch_embed" ? "(D, C, P, P)" : op == "embedding" ? "(V, D)" : input.transposed ? "(K, N)" : "(N, K)";
+        return invalid(fmt::format("{} must be {}", to_string(input.shape), expected));
       }
       RONDO_TRY(check_whole_blocks(input));
-      made = add_weight(input);
+      made = input.transposed ? graph_.add_weight(input.name, input.type.type, {shape[1], shape[0]}) : graph_.add_weight(input.name, input.type.type, {shape[0], shape.n_elements() / shape[0]});
       break;
   }
   RONDO_TRY(Status(graph_.status()));
   return made;
 }
 
-TensorId GraphInputs::add_weight(const DescribedInput& input) {
-  const std::int64_t rows = input.shape[0], columns = input.shape.n_elements() / rows;
-  graph::Storage storage;
-  storage.name = input.name;
-  storage.kind = graph::StorageKind::kWeight;
-  storage.type = input.type.type;
-  storage.matrix = {rows, columns};
-  storage.size_bytes = graph::plane_layout(*graph::find_block_format(input.type.type), rows, columns).size_bytes;
-  graph::Tensor tensor;
-  tensor.name = input.name;
-  tensor.type = input.type.type;
-  tensor.shape = {rows, columns};
-  tensor.strides = graph::contiguous_strides(tensor.shape);
-  tensor.storage = graph_.add_storage(std::move(storage));
-  return graph_.add_view(std::move(tensor));
-}
-
-Result<TensorId> GraphInputs::add_constant(const DescribedInput& input) {
+Result<TensorId> GraphInputs::add_constant(const Declared& declared) {
+  const DescribedInput& input = declared.input;
   if (input.shape.rank != 1 || input.shape[0] > kMaxConstant) return invalid(fmt::format("{} must have one dimension of at most {}", to_string(input.shape), kMaxConstant));
-  RONDO_ASSIGN(const std::vector<float> values, file_.read_f32(source_, input.name));
+  if (!declared.elements.source.read) return invalid("kernels are built for its values, so it must be a weight or a constant");
+  std::vector<float> values(static_cast<std::size_t>(input.shape[0]));
+  RONDO_TRY(read_elements(input, Form::kConstant, declared.elements, std::as_writable_bytes(std::span(values))));
   const TensorId made = graph_.add_constant(input.name, input.shape, values);
   RONDO_TRY(Status(graph_.status()));
   return made;
 }
 
-Status GraphInputs::load(StorageBytes& contents, bool integers) const {
-  for (const auto& [storage, stored] : stored_) {
-    // Booleans grow fourfold, and nothing about them needs a check.
-    if ((stored.form == Form::kIntegers && stored.input->type.kind == Kind::kInteger) != integers) continue;
-    const auto read = stored.form == Form::kIntegers    ? &GraphInputs::read_integers
-                      : stored.form == Form::kWeight    ? &GraphInputs::read_bytes
-                      : stored.form == Form::kHalves    ? &GraphInputs::read_halves
-                      : stored.form == Form::kCacheRows ? &GraphInputs::read_cache_rows
-                                                        : &GraphInputs::read_floats;
-    RONDO_ASSIGN(contents[storage], (this->*read)(*stored.input));
-  }
-  return {};
-}
-
-Result<std::vector<std::byte>> GraphInputs::read_bytes(const DescribedInput& input) const {
-  const SafetensorsEntry& entry = *file_.find(input.name);
-  std::vector<std::byte> bytes(entry.size_bytes);
-  RONDO_TRY(source_.read(entry.offset_bytes, bytes));
-  return bytes;
-}
-
-Result<std::vector<std::byte>> GraphInputs::read_floats(const DescribedInput& input) const {
-  if (input.type.type == graph::Type::kF32) return read_bytes(input);
-  RONDO_ASSIGN(const std::vector<float> values, file_.read_f32(source_, input.name));
-  const auto bytes = std::as_bytes(std::span(values));
-  return std::vector<std::byte>(bytes.begin(), bytes.end());
-}
-
-Result<std::vector<std::byte>> GraphInputs::read_halves(const DescribedInput& input) const {
-  RONDO_ASSIGN(std::vector<std::byte> bytes, read_bytes(input));
-  bytes.resize((bytes.size() + 3) / 4 * 4);
-  return bytes;
-}
-
-Result<std::vector<std::byte>> GraphInputs::read_cache_rows(const DescribedInput& input) const {
-  RONDO_ASSIGN(std::vector<std::byte> dense, read_bytes(input));
-  if (input.type.type == graph::Type::kQ8_0) return planes_of_blocks(dense, input.shape.n_rows(), input.shape[3]);
-  if (input.shape[3] % 2 == 0) return dense;
-  const auto rows = static_cast<std::size_t>(input.shape.n_rows()), row_bytes = static_cast<std::size_t>(input.shape[3]) * 2;
-  std::vector<std::byte> padded(rows * (row_bytes + 2));
-  for (std::size_t row = 0; row < rows; ++row) std::memcpy(padded.data() + row * (row_bytes + 2), dense.data() + row * row_bytes, row_bytes);
-  return padded;
-}
-
-Result<std::vector<std::byte>> GraphInputs::read_integers(const DescribedInput& input) const {
-  const SafetensorsEntry& entry = *file_.find(input.name);
-  const std::size_t n = entry.n_elements(), element_bytes = safetensors_dtype_bytes(entry.dtype);
-  std::vector<std::byte> words(n * 4), chunk;
-  for (std::size_t done = 0; done < n; done += kChunkElements) {
-    const std::size_t count = std::min(kChunkElements, n - done);
-    chunk.resize(count * element_bytes);
-    RONDO_TRY(source_.read(entry.offset_bytes + done * element_bytes, chunk));
-    for (std::size_t i = 0; i < count; ++i) {
-      std::int64_t wide = 0;
-      std::int32_t value = 0;
-      if (entry.dtype == SafetensorsDtype::kI64) std::memcpy(&wide, chunk.data() + i * 8, 8);
-      else if (entry.dtype == SafetensorsDtype::kBool) wide = chunk[i] != std::byte{0} ? 1 : 0;
-      else std::memcpy(&value, chunk.data() + i * 4, 4), wide = value;
-      if (wide < std::numeric_limits<std::int32_t>::min() || wide > std::numeric_limits<std::int32_t>::max()) {
-        return invalid(fmt::format("{}: tensor '{}' holds {}, beyond 32 bits", file_.name(), printable(input.name), wide));
-      }
-      value = static_cast<std::int32_t>(wide);
-      std::memcpy(words.data() + (done + i) * 4, &value, 4);
+Result<TensorId> add_literal(graph::Graph& graph, GraphInputs& inputs, const graph::NamedNode& node, const graph::NamedInput& role, const graph::AttributeValue& number) {
+  const auto* integer = std::get_if<std::int64_t>(&number);
+  const double value = integer ? static_cast<double>(*integer) : std::get<double>(number);
+  std::string name = integer ? fmt::format("{}", *integer) : fmt::format("{}", value);
+  std::vector<std::byte> bytes(4);
+  DescribedInput input{name, {Kind::kFloat, graph::Type::kF32, SafetensorsDtype::kF32, "f32"}, {1}};
+  if (role.role == InputRole::kIntegers) {
+    if (!integer || *integer < std::numeric_limits<std::int32_t>::min() || *integer > std::numeric_limits<std::int32_t>::max()) {
+      return invalid(fmt::format("input '{}' is {} but must be an integer of 32 bits", role.name, name));
     }
+    input.type = {Kind::kInteger, graph::Type::kI32, SafetensorsDtype::kI32, "i32"};
+    const auto word = static_cast<std::int32_t>(*integer);
+    std::memcpy(bytes.data(), &word, 4);
+  } else if (role.role == InputRole::kActivation) {
+    if (std::abs(value) > std::numeric_limits<float>::max()) return invalid(fmt::format("input '{}' is {}, beyond f32", role.name, name));
+    bool half = false, single = false;
+    for (const auto& [other, tensor] : node.inputs) {
+      if (tensor == graph::kNone) continue;
+      half |= graph.tensor(tensor).type == graph::Type::kF16;
+      single |= graph.tensor(tensor).type == graph::Type::kF32;
+    }
+    const auto real = static_cast<float>(value);
+    if (half && !single) {
+      input.type = {Kind::kFloat, graph::Type::kF16, SafetensorsDtype::kF16, "f16"};
+      const std::uint16_t bits = graph::float_to_half(real);
+      std::memcpy(bytes.data(), &bits, 2);
+    } else {
+      std::memcpy(bytes.data(), &real, 4);
+    }
+  } else {
+    return invalid(fmt::format("input '{}' is {} but must be a tensor", role.name, name));
   }
-  return words;
+  auto kept = std::make_shared<const std::vector<std::byte>>(std::move(bytes));
+  ByteSource source = memory_source(*kept, input.name);
+  source.read = [kept, read = std::move(source.read)](std::uint64_t offset, std::span<std::byte> out) { return read(offset, out); };
+  return inputs.find_or_make(node.op, role, inputs.add(std::move(input), {std::move(source), 0}, true), false);
+}
+
+Status check_patch_channels(const graph::Graph& graph, const graph::NamedNode& node, const DescribedInput& weight) {
+  const auto pixels = std::find_if(node.inputs.begin(), node.inputs.end(), [](const auto& input) { return input.first == "pixels"; });
+  if (pixels == node.inputs.end() || pixels->second == graph::kNone) return {};
+  const graph::Shape& image = graph.tensor(pixels->second).shape;
+  if (image.rank != 4 || weight.shape[1] == image[1]) return {};
+  return invalid(fmt::format("weight is {} but pixels {} have {} channels", to_string(weight.shape), to_string(image), image[1]));
 }
 
 }  // namespace rondo::models

@@ -1,76 +1,98 @@
-// The inputs of a graph file: how each is stored for the nodes that read it, and what the file holds for it.
+// Inputs of graphs by name: how each is stored for the nodes that read it, and how its elements get there.
 //
-// Used while a graph file is read; borrows the graph, the description and the source. Not thread-safe.
+// Used while a graph is built, from a file or by a program; borrows the graph. Not thread-safe.
 #pragma once
 
+#include <cstddef>
 #include <map>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include <rondo/byte_source.h>
+
 #include "models/formats/graph_description.h"
-#include "models/formats/graph_file.h"
 
 namespace rondo::models {
 
+/// How an input is stored.
+enum class InputForm : std::uint8_t {
+  kDense,      ///< f32
+  kHalves,     ///< f16, dense
+  kCacheRows,  ///< f16 or q8_0 (B, G, S, D), as graph/cache_layout.h says
+  kIntegers,   ///< i32
+  kWeight,     ///< a matrix of a weight type
+  kConstant,   ///< f32 in the graph itself
+};
+
+/// Elements of an input as files have them, from `offset_bytes` on; no read function where a program sets them later.
+struct InputElements {
+  ByteSource source;
+  std::uint64_t offset_bytes = 0;
+};
+
+/// An input in one of its forms.
+struct StoredInput {
+  DescribedInput input;
+  InputForm form = InputForm::kDense;
+  graph::StorageId storage = graph::kNone;
+  InputElements elements;
+  bool fixed = false;  ///< a constant or a number in a node: nothing that can be set
+};
+
+/// Bytes of `input` where files have it: no gaps, blocks in rows.
+std::uint64_t element_bytes_of(const DescribedInput& input);
+/// Bytes of its storage in that form, a multiple of 4; of a weight's rows in file order.
+std::uint64_t stored_bytes_of(const DescribedInput& input, InputForm form);
+
+/// Fills `out`, of stored_bytes_of(), with the elements as kernels read them; a weight's rows as files have them, those of a
+/// transposed one gathered. Reads in pieces. Errors: kInvalidArgument (integers beyond 32 bits), the source's.
+Status read_elements(const DescribedInput& input, InputForm form, const InputElements& elements, std::span<std::byte> out);
+
 class GraphInputs {
  public:
-  /// All outlive this. `graph_file` names the description in messages.
-  GraphInputs(const GraphDescription& description, std::string graph_file, const ByteSource& source, graph::Graph& graph)
-      : description_(description), graph_file_(std::move(graph_file)), source_(source), graph_(graph) {}
+  /// `graph` outlives this.
+  explicit GraphInputs(graph::Graph& graph) : graph_(graph) {}
 
-  /// Reads the header of the safetensors file: each input is there with its shape and dtype. Errors: kNotFound,
-  /// kInvalidArgument, those of SafetensorsFile::parse.
-  Status check_file();
+  /// Another input; returns its number.
+  std::size_t add(DescribedInput input, InputElements elements, bool fixed = false);
+  std::size_t n_inputs() const { return inputs_.size(); }
+  const DescribedInput& input(std::size_t number) const { return inputs_[number].input; }
 
-  /// The input's tensor for a node of operator `op` that reads it as `input`; made when first asked for. `changed`: some
-  /// node changes it in place. Errors (beginning with the node's name for it): kInvalidArgument (a type that the role does
-  /// not take, a shape that a weight or a cache can't have, an input that is changed and read in another form).
-  Result<graph::TensorId> find_or_make(std::string_view op, const graph::NamedInput& input, const std::string& name, bool changed);
+  /// The input's tensor for a node of operator `op` that reads it as `role`; made when first asked for. `changed`: some node
+  /// changes it in place. Errors (beginning with the node's name for it): kInvalidArgument (a type that the role does not
+  /// take, a shape that a weight or a cache can't have, an input that is changed and read in another form).
+  Result<graph::TensorId> find_or_make(std::string_view op, const graph::NamedInput& role, std::size_t number, bool changed);
 
-  /// The tensor that kv_write changes, kNone if no node has asked for one.
-  graph::TensorId find_changed(const std::string& name) const;
+  /// The tensor that is changed in place, kNone if no node has asked for it.
+  graph::TensorId find_changed(std::size_t number) const;
 
-  /// Reads i32 and i64, which are to be checked before anything else is read. Errors: kInvalidArgument (beyond 31 bits).
-  Status load_integers(StorageBytes& contents) const { return load(contents, true); }
-  /// Reads all the others but constants, which have been. Errors: the source's.
-  Status load_rest(StorageBytes& contents) const { return load(contents, false); }
+  /// Inputs that nodes read, by storage. Constants are in the graph.
+  std::vector<StoredInput> stored() const;
 
  private:
-  /// How an input is stored.
-  enum class Form : std::uint8_t {
-    kDense,     ///< f32
-    kHalves,    ///< f16, dense
-    kCacheRows, ///< f16 or q8_0 (B, G, S, D), as graph/cache_layout.h says
-    kIntegers,  ///< i32
-    kWeight,    ///< a matrix of a weight type
-    kConstant,  ///< f32 in the graph itself
-  };
-  struct Stored {
-    const DescribedInput* input = nullptr;
-    Form form = Form::kDense;
+  struct Declared {
+    DescribedInput input;
+    InputElements elements;
+    bool fixed = false;
   };
 
-  Result<Form> form_of(std::string_view op, const graph::NamedInput& role, const DescribedInput& input) const;
-  Result<graph::TensorId> make(std::string_view op, const DescribedInput& input, Form form, bool changed);
-  graph::TensorId add_weight(const DescribedInput& input);
-  Result<graph::TensorId> add_constant(const DescribedInput& input);
-  Status load(StorageBytes& contents, bool integers) const;
-  Result<std::vector<std::byte>> read_integers(const DescribedInput& input) const;
-  Result<std::vector<std::byte>> read_floats(const DescribedInput& input) const;
-  Result<std::vector<std::byte>> read_halves(const DescribedInput& input) const;
-  Result<std::vector<std::byte>> read_cache_rows(const DescribedInput& input) const;
-  Result<std::vector<std::byte>> read_bytes(const DescribedInput& input) const;
+  Result<graph::TensorId> make(std::string_view op, const Declared& declared, InputForm form, bool changed);
+  Result<graph::TensorId> add_constant(const Declared& declared);
 
-  const DescribedInput& described(const std::string& name) const;
-
-  const GraphDescription& description_;
-  std::string graph_file_;
-  const ByteSource& source_;
   graph::Graph& graph_;
-  SafetensorsFile file_;
-  std::map<std::pair<std::string, Form>, graph::TensorId> made_;
-  std::map<graph::StorageId, Stored> stored_;
+  std::vector<Declared> inputs_;
+  std::map<std::pair<std::size_t, InputForm>, graph::TensorId> made_;
+  std::map<graph::StorageId, std::pair<std::size_t, InputForm>> stored_;
 };
+
+/// Adds a number that `node`, which has its tensors already, reads as `role`: i32 where integers are read, else of the
+/// activations' type. Errors: kInvalidArgument (a role that takes no number).
+Result<graph::TensorId> add_literal(graph::Graph& graph, GraphInputs& inputs, const graph::NamedNode& node, const graph::NamedInput& role, const graph::AttributeValue& number);
+
+/// The channels of a patch_embed's weight (D, C, P, P) are the pixels': its matrix alone does not tell that order from others.
+/// Errors: kInvalidArgument.
+Status check_patch_channels(const graph::Graph& graph, const graph::NamedNode& node, const DescribedInput& weight);
 
 }  // namespace rondo::models

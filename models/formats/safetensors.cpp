@@ -33,7 +33,7 @@ constexpr std::array kDtypes = {
     DtypeInfo{SafetensorsDtype::kF32, "F32", 4},   DtypeInfo{SafetensorsDtype::kF16, "F16", 2},
     DtypeInfo{SafetensorsDtype::kBF16, "BF16", 2}, DtypeInfo{SafetensorsDtype::kI32, "I32", 4},
     DtypeInfo{SafetensorsDtype::kI64, "I64", 8},   DtypeInfo{SafetensorsDtype::kU8, "U8", 1},
-    DtypeInfo{SafetensorsDtype::kBool, "BOOL", 1},
+    DtypeInfo{SafetensorsDtype::kBool, "BOOL", 1}, DtypeInfo{SafetensorsDtype::kOther, "another", 1},
 };
 
 const DtypeInfo& info_of(SafetensorsDtype dtype) { return kDtypes[static_cast<std::size_t>(dtype)]; }
@@ -124,13 +124,13 @@ Status HeaderEvents::on_string(std::string&& value) {
   if (place_ == Place::kMetadata) return Status();
   if (place_ != Place::kTensor || field_ != Field::kDtype) return unexpected("a string");
   for (const DtypeInfo& info : kDtypes) {
-    if (value != info.name) continue;
+    if (value != info.name || info.dtype == SafetensorsDtype::kOther) continue;
     entry_.dtype = info.dtype;
     return Status();
   }
-  return fail(
-      StatusCode::kUnsupported,
-      fmt::format("dtype '{}' is not supported, expected F32, F16, BF16, I32, I64, U8 or BOOL", printable(value)));
+  entry_.dtype = SafetensorsDtype::kOther;
+  entry_.other_dtype = printable(value);
+  return Status();
 }
 
 Status HeaderEvents::on_key(std::string&& key) {
@@ -193,7 +193,7 @@ Status HeaderEvents::on_object_end() {
     }
     entry_.offset_bytes = offsets_[0];
     entry_.size_bytes = offsets_[1] - offsets_[0];
-    if (entry_.size_bytes != size_bytes) {
+    if (entry_.dtype != SafetensorsDtype::kOther && entry_.size_bytes != size_bytes) {
       return corrupt(fmt::format("data_offsets hold {} bytes, expected {} for its shape and dtype", entry_.size_bytes,
                                  size_bytes));
     }
@@ -322,7 +322,7 @@ Result<const SafetensorsEntry*> SafetensorsFile::require(std::string_view tensor
 Status SafetensorsFile::wrong_dtype(const SafetensorsEntry& entry, std::string_view expected) const {
   return Status(StatusCode::kInvalidArgument,
                 fmt::format("{}: tensor '{}': dtype is {}, expected {}", name_, printable(entry.name),
-                            safetensors_dtype_name(entry.dtype), expected));
+                            entry.spelling(), expected));
 }
 
 Result<std::vector<float>> SafetensorsFile::read_f32(const ByteSource& source, std::string_view tensor_name) const {

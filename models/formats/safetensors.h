@@ -17,21 +17,23 @@
 
 namespace rondo::models {
 
-enum class SafetensorsDtype : std::uint8_t { kF32, kF16, kBF16, kI32, kI64, kU8, kBool };
+enum class SafetensorsDtype : std::uint8_t { kF32, kF16, kBF16, kI32, kI64, kU8, kBool, kOther };
 
-/// "F32", "BF16", ... as the format spells it.
+/// "F32", "BF16", ... as the format spells it; "another" for kOther.
 const char* safetensors_dtype_name(SafetensorsDtype dtype);
-/// Bytes of one element.
+/// Bytes of one element; 1 for kOther, of which only the number of bytes is known.
 std::uint64_t safetensors_dtype_bytes(SafetensorsDtype dtype);
 
 /// A tensor's name, shape and place.
 struct SafetensorsEntry {
   std::string name;
   SafetensorsDtype dtype = SafetensorsDtype::kF32;
+  std::string other_dtype;  ///< kOther: how the file spells it
   std::vector<std::uint64_t> shape;  ///< outermost first; empty for a scalar; at most 8 dimensions, 0 allowed
   std::uint64_t offset_bytes = 0;    ///< from the beginning of the source
-  std::uint64_t size_bytes = 0;      ///< the product of the shape times the element's size
+  std::uint64_t size_bytes = 0;      ///< the product of the shape times the element's size; of kOther what the file says
 
+  std::string spelling() const { return dtype == SafetensorsDtype::kOther ? other_dtype : safetensors_dtype_name(dtype); }
   std::uint64_t n_elements() const { return size_bytes / safetensors_dtype_bytes(dtype); }
 };
 
@@ -41,8 +43,8 @@ struct SafetensorsTensor;
 class SafetensorsFile {
  public:
   /// Reads the header of `source`.
-  /// Errors: kCorruptData (not the format, truncated, tensors that overlap, leave holes or disagree with their shape),
-  /// kUnsupported (another dtype), or the source's own; one line each, naming file and tensor.
+  /// Tensors of dtypes that Rondo has no use for are listed as kOther. Errors: kCorruptData (not the format, truncated, tensors
+  /// that overlap, leave holes or disagree with their shape), or the source's own; one line each, naming file and tensor.
   static Result<SafetensorsFile> parse(const ByteSource& source);
 
   const std::string& name() const { return name_; }

@@ -16,23 +16,23 @@ Result<Tokenizer> Tokenizer::create(const ByteSource& source) {
 Tokenizer::Tokenizer(std::shared_ptr<const models::TokenizerModel> impl) : impl_(std::move(impl)) {}
 
 std::vector<std::int32_t> Tokenizer::encode(std::string_view text, const EncodeOptions& options) const {
-  return impl_->encode(text, options);
+  return impl_ ? impl_->encode(text, options) : std::vector<std::int32_t>();
 }
 
-std::string Tokenizer::decode(std::span<const std::int32_t> tokens) const { return impl_->decode(tokens); }
+std::string Tokenizer::decode(std::span<const std::int32_t> tokens) const { return impl_ ? impl_->decode(tokens) : ""; }
 
-std::string Tokenizer::piece(std::int32_t token) const { return impl_->piece(token); }
+std::string Tokenizer::piece(std::int32_t token) const { return impl_ ? impl_->piece(token) : ""; }
 
-std::string_view Tokenizer::spelling(std::int32_t token) const { return impl_->vocabulary().spelling(token); }
+std::string_view Tokenizer::spelling(std::int32_t token) const { return impl_ ? impl_->vocabulary().spelling(token) : ""; }
 
-std::int32_t Tokenizer::n_vocab() const { return impl_->vocabulary().size(); }
+std::int32_t Tokenizer::n_vocab() const { return impl_ ? impl_->vocabulary().size() : 0; }
 
-std::int32_t Tokenizer::bos() const { return impl_->vocabulary().bos(); }
+std::int32_t Tokenizer::bos() const { return impl_ ? impl_->vocabulary().bos() : -1; }
 
-std::int32_t Tokenizer::eos() const { return impl_->vocabulary().eos(); }
+std::int32_t Tokenizer::eos() const { return impl_ ? impl_->vocabulary().eos() : -1; }
 
-std::span<const std::int32_t> Tokenizer::stop_ids() const { return impl_->vocabulary().stop_ids(); }
+std::span<const std::int32_t> Tokenizer::stop_ids() const { return impl_ ? impl_->vocabulary().stop_ids() : std::span<const std::int32_t>(); }
 
-bool Tokenizer::add_space_prefix() const { return impl_->add_space_prefix(); }
+bool Tokenizer::add_space_prefix() const { return impl_ && impl_->add_space_prefix(); }
 
 }  // namespace rondo

@@ -12,6 +12,12 @@ vec4 signed_bytes(uint word) {
 uint quant_row(uint row) { return row * weight_layout.row_words; }
 uint scale_row(uint row) { return weight_layout.scale_offset_words + row * weight_layout.scale_row_words; }
 
+// The scale of a group, where they are f16 numbers, two a word.
+float group_scale(uint row, uint group) {
+  const vec2 scales = unpackHalf2x16(weight_words[scale_row(row) + (group >> 1)]);
+  return (group & 1u) == 0u ? scales.x : scales.y;
+}
+
 // 32 elements of nibbles and, where `high` is not 0, of fifth bits: q factor + addend.
 void affine_group(uvec4 low, uint high, vec2 affine, out vec4 w[8]) {
   for (uint i = 0u; i < 4u; ++i) {

@@ -2,7 +2,7 @@
 // its 16 of pairs.
 // Value: d scale (q - 32), with a signed byte of scale for 16 elements. A block has five words of scales: f16 d, the bytes.
 // The products are exact.
-void weight_group_q6_k(uint row, uint group, out vec4 w[8]) {
+float weight_group_q6_k(uint row, uint group, out vec4 w[8]) {
   const uint block = (quant_row(row) >> 2) + (group >> 3) * 12u;
   const uvec4 low = weight_words4[block + (group & 7u)];
   const uvec2 high = weight_words2[2u * block + 16u + (group & 7u)];
@@ -14,4 +14,5 @@ void weight_group_q6_k(uint row, uint group, out vec4 w[8]) {
     w[2u * i] = (unsigned_bytes((low[i] & 0x0f0f0f0fu) | ((pairs & 0x03030303u) << 4)) - 32.0) * factor;
     w[2u * i + 1u] = (unsigned_bytes(((low[i] >> 4) & 0x0f0f0f0fu) | ((pairs & 0x0c0c0c0cu) << 2)) - 32.0) * factor;
   }
+  return 1.0;
 }

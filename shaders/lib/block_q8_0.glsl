@@ -1,5 +1,5 @@
-// 32 elements = 8 words of four signed bytes; one f16 scale, applied by the caller.
-void weight_group_q8_0(uint row, uint group, out vec4 w[8]) {
+// 32 elements = 8 words of four signed bytes; one f16 scale, returned.
+float weight_group_q8_0(uint row, uint group, out vec4 w[8]) {
   const uint at = (row * weight_layout.row_words >> 2) + group * 2u;
   for (uint i = 0u; i < 2u; ++i) {
     const uvec4 words = weight_words4[at + i];
@@ -8,4 +8,5 @@ void weight_group_q8_0(uint row, uint group, out vec4 w[8]) {
     w[4u * i + 2u] = signed_bytes(words.z);
     w[4u * i + 3u] = signed_bytes(words.w);
   }
+  return group_scale(row, group);
 }

@@ -374,5 +374,64 @@ TEST(EvalGraphErrorTest, FilesThatAreNotThereAndKernelsThatAreNot) {
   EXPECT_EQ(folder.names(), (std::vector<std::string>{"g.json", "in.safetensors"}));
 }
 
+/// A network as people write it: no types, a weight (K, N) in another file, numbers, a name.
+void write_short(const TemporaryFolder& folder) {
+  folder.write("in.safetensors", testing::safetensors_bytes({{"x", "F32", {3, 4}, bytes_of_values(wave(12, 0.37f))}, {"odd", "F64", {1}, std::string(8, '\0')}}));
+  folder.write("w.safetensors", testing::safetensors_bytes({{"w", "F16", {4, 6}, halves(wave(24, 0.11f))}}));
+  folder.write("g.json", R"({"inputs":{"x":{},"w":{"layout":"kn"}},"nodes":[{"op":"linear","name":"up","inputs":{"input":"x","weight":"w"},"outputs":["h"]},)"
+                         R"({"op":"mul","inputs":{"a":"h","b":-0.5},"outputs":["y"]}],"outputs":["y"]})");
+}
+
+TEST(EvalGraphTest, SeveralFilesOfInputs) {
+  const TemporaryFolder folder;
+  write_short(folder);
+  std::vector<float> expected(18);
+  for (std::size_t i = 0; i < 18; ++i) {
+    for (std::size_t k = 0; k < 4; ++k) expected[i] -= 0.5f * wave(12, 0.37f)[i / 6 * 4 + k] * graph::half_to_float(graph::float_to_half(wave(24, 0.11f)[k * 6 + i % 6]));
+  }
+  for (const Arguments& more : {Arguments{}, {"--reference"}}) {
+    Arguments all = {"--inputs", folder.path("w.safetensors")};
+    all.insert(all.end(), more.begin(), more.end());
+    testing::expect_done(evaluate(folder, all));
+    const std::map<std::string, Output> found = read_outputs(folder);
+    EXPECT_EQ(found.at("y").shape, (std::vector<std::uint64_t>{3, 6}));
+    EXPECT_LT(error_of(found.at("y").values, expected), 1e-11);
+  }
+  expect_error(evaluate(folder), 1, {"in.safetensors: tensor 'w' is missing, an input of"});
+  folder.write("again.safetensors", testing::safetensors_bytes({{"w", "F32", {1}, std::string(4, '\0')}}));
+  expect_error(evaluate(folder, {"--inputs", folder.path("w.safetensors"), "--inputs", folder.path("again.safetensors")}), 1, {"tensor 'w' is in ", "w.safetensors and in ", "again.safetensors"});
+}
+
+TEST(EvalGraphTest, InfoAndGraphOfAGraphFile) {
+  const TemporaryFolder folder;
+  write_short(folder);
+  const Arguments files = {"--graph", folder.path("g.json"), "--inputs", folder.path("in.safetensors"), "--inputs", folder.path("w.safetensors")};
+  const auto run_with = [&](const char* command, const Arguments& more) {
+    CommandInput input;
+    input.arguments = {command};
+    input.arguments.insert(input.arguments.end(), files.begin(), files.end());
+    input.arguments.insert(input.arguments.end(), more.begin(), more.end());
+    input.environment = {{"VK_ICD_FILENAMES", "/nonexistent"}, {"VK_DRIVER_FILES", "/nonexistent"}};
+    return testing::run_command(input);
+  };
+  const CommandResult info = run_with("info", {"--json"});
+  testing::expect_done(info);
+  const nlohmann::json report = testing::parse_output(info);
+  EXPECT_EQ(report["operators"], (nlohmann::json{{"linear", 1}, {"mul", 1}}));
+  EXPECT_EQ(report["inputs"].size(), 2U);
+  EXPECT_EQ(report["outputs"][0]["shape"], "(3, 6)");
+  EXPECT_EQ(report["plan"]["weight_bytes"], 512) << "six rows of f16, each padded to 32 elements, in planes of 256 bytes";
+  const CommandResult graph = run_with("graph", {"--as", "baseline", "--format", "json"});
+  testing::expect_done(graph);
+  const nlohmann::json program = testing::parse_output(graph);
+  EXPECT_EQ(program["dispatches"].size(), report["plan"]["dispatches"]);
+  EXPECT_EQ(program["dispatches"][0]["bindings"][2]["tensor"], "w");
+  EXPECT_EQ(program["rows"], nlohmann::json());
+  for (const char* format : {"text", "dot"}) testing::expect_done(run_with("graph", {"--as", "baseline", "--format", format}));
+  testing::expect_done(run_with("info", {}));
+  expect_error(run_with("graph", {"--as", "baseline", "--step", "prefill"}), 2, {"--step is about models"});
+  expect_error(run_with("info", {"--ctx", "3"}), 2, {"--ctx is about models"});
+}
+
 }  // namespace
 }  // namespace rondo

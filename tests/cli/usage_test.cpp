@@ -208,11 +208,65 @@ TEST_P(ToComeTest, SaysThatItIsNotThereYet) {
   expect_error(result, kUsage, {"rondo: error: " + GetParam().parts.at(0) + " is not there yet"});
 }
 
+/// A text may look like a flag or command that is still to come.
+TEST(TextTest, LooksLikeAFlagToCome) {
+  for (const char* text : {"--quarantine", "--quarantine=x", "chat", "isa"}) {
+    const CommandResult result = run_command({"tokenize", "-m", RONDO_DEMO_MODEL, "-p", text});
+    testing::expect_done(result);
+    EXPECT_EQ(result.err, "");
+  }
+}
+
+TEST(HelpTest, CommandsToComeAreNotListed) {
+  const CommandResult overview = run_command({"--help"});
+  for (const char* name : {"isa", "quantize", "chat", "--quarantine"}) EXPECT_EQ(overview.out.find(std::string("  ") + name), std::string::npos) << name;
+}
+
+/// Runs `graph`, which needs no device with --as, with these flags before and behind its name.
+CommandResult graph_with(const Arguments& before, const Arguments& behind) {
+  Arguments all = before;
+  const Arguments own = {"graph", "-m", RONDO_DEMO_MODEL, "--ctx", "64"};
+  all.insert(all.end(), own.begin(), own.end());
+  all.insert(all.end(), behind.begin(), behind.end());
+  return run_command(all);
+}
+
+TEST(GlobalFlagsTest, StandBeforeOrAfterTheSubcommand) {
+  const std::vector<Arguments> groups = {{"--as", "baseline"},           {"--as=baseline", "--no-fusion"},
+                                         {"--as", "baseline", "--kv-type", "q8_0"}, {"--as", "baseline", "--segment-us", "20", "--log-level", "error"},
+                                         {"--as", "baseline", "--kernel", "linear=tiled", "--kernel", "attention=split"},
+                                         {"--as", "baseline", "--pipeline-cache", "none", "--device", "generate"}};
+  std::vector<std::string> outputs;
+  for (const Arguments& flags : groups) {
+    const CommandResult before = graph_with(flags, {}), behind = graph_with({}, flags);
+    testing::expect_done(before);
+    EXPECT_EQ(before.out, behind.out);
+    EXPECT_EQ(before.err, behind.err);
+    outputs.push_back(before.out);
+  }
+  EXPECT_NE(outputs[0], outputs[1]);
+  EXPECT_NE(outputs[0], outputs[2]);
+  EXPECT_NE(outputs[0], outputs[4]);
+  const CommandResult mixed = graph_with({"--as", "baseline", "--kernel", "linear=tiled"}, {"--kernel", "attention=split"});
+  EXPECT_EQ(mixed.out, outputs[4]) << "both kernels count";
+}
+
+TEST(GlobalFlagsTest, OfWhichTheSubcommandKnowsNothingAreRefused) {
+  expect_error(run_command({"--kv-type", "f32", "check", "--list"}), kUsage, {"--kv-type", "check"});
+  expect_error(run_command({"--kernel", "linear=tiled", "check", "--list"}), kUsage, {"--kernel", "check"});
+  expect_error(run_command({"--json", "devices"}), kUsage, {"--json"});
+  expect_error(run_command({"--kv-type", "f33", "info", "-m", kModel}), kUsage, {"--kv-type", "f33"});
+  expect_error(run_command({"--kv-type", "f32", "bench", "--kernels"}), kUsage, {"--kv-type"});
+  expect_error(graph_with({"--as", "baseline"}, {"--as", "baseline-small"}), kUsage, {"--as"});
+  expect_error(run_command({"--device"}), kUsage, {"--device"});
+}
+
 INSTANTIATE_TEST_SUITE_P(
     All, ToComeTest,
     ::testing::Values(
         Refused{"Isa", {"isa", "--json"}, {"isa"}}, Refused{"Quantize", {"quantize", "a", "b", "q8_0"}, {"quantize"}},
-        Refused{"Chat", {"chat", "-m", kModel}, {"chat"}},
+        Refused{"Chat", {"chat", "-m", kModel}, {"chat"}}, Refused{"ChatHelp", {"--device", "0", "chat", "--help"}, {"chat"}},
+        Refused{"QuarantineBefore", {"--quarantine", "q", "devices"}, {"--quarantine"}}, Refused{"QuarantineJoined", generate({"--quarantine=q"}), {"--quarantine"}},
         Refused{"Quarantine", generate({"--quarantine", "q"}), {"--quarantine"}}),
     name_of);
 

@@ -14,10 +14,10 @@ namespace {
 constexpr std::uint32_t kReplays = 50;
 
 /// Whether steps compute what is in it; the step state and the tokens, which the host writes too, are compared as tokens.
-bool is_computed(const runtime::Binding& binding, const std::vector<const runtime::Buffer*>& buffers) {
-  const std::uint32_t buffer = binding.range.buffer;
-  const bool step = buffer == models::kStateBuffer || buffer == models::kTokensBuffer || buffer == models::kMirrorBuffer;
-  return binding.access != runtime::Access::kRead && !step && buffers[buffer]->size_bytes() > 0;
+bool is_computed(const runtime::Binding& binding, const models::StepSet& steps, const std::vector<const runtime::Buffer*>& buffers) {
+  const runtime::Buffer* buffer = buffers[binding.range.buffer];
+  const bool step = buffer == &steps.state() || buffer == &steps.tokens() || buffer == &steps.mirror();
+  return binding.access != runtime::Access::kRead && !step && buffer->size_bytes() > 0;
 }
 
 /// Zeros wherever steps write: what a step leaves alone must be the same in all sessions.
@@ -25,12 +25,12 @@ void clear_scratch(Session& session) {
   runtime::Device& device = test_runtime_device();
   runtime::CommandList commands(device);
   ASSERT_TRUE(commands.begin().ok());
-  const std::vector<const runtime::Buffer*> buffers = session.internal().buffer_table();
+  const std::vector<const runtime::Buffer*> buffers = session.internal().steps().buffer_table();
   std::vector<bool> cleared(buffers.size());
-  for (const runtime::Program* program : session.internal().programs()) {
+  for (const runtime::Program* program : session.internal().steps().programs()) {
     for (const runtime::Dispatch& dispatch : program->dispatches) {
       for (const runtime::Binding& binding : dispatch.bindings) {
-        if (!is_computed(binding, buffers) || cleared[binding.range.buffer]) continue;
+        if (!is_computed(binding, session.internal().steps(), buffers) || cleared[binding.range.buffer]) continue;
         cleared[binding.range.buffer] = true;
         commands.fill(*buffers[binding.range.buffer], 0);
       }
@@ -48,14 +48,14 @@ void clear_scratch(Session& session) {
 /// The hash of every range that a dispatch of any step writes, by the dispatch's place and label.
 std::map<std::string, std::uint64_t> hashes(Session& session) {
   std::map<std::string, std::uint64_t> all;
-  const std::vector<const runtime::Buffer*> buffers = session.internal().buffer_table();
+  const std::vector<const runtime::Buffer*> buffers = session.internal().steps().buffer_table();
   std::vector<std::vector<std::byte>> contents(buffers.size());
-  for (const runtime::Program* program : session.internal().programs()) {
+  for (const runtime::Program* program : session.internal().steps().programs()) {
     for (std::size_t i = 0; i < program->dispatches.size(); ++i) {
       const runtime::Dispatch& dispatch = program->dispatches[i];
       for (std::size_t b = 0; b < dispatch.bindings.size(); ++b) {
         const runtime::Binding& binding = dispatch.bindings[b];
-        if (!is_computed(binding, buffers)) continue;
+        if (!is_computed(binding, session.internal().steps(), buffers)) continue;
         std::vector<std::byte>& bytes = contents[binding.range.buffer];
         if (bytes.empty()) {
           bytes.resize(buffers[binding.range.buffer]->size_bytes());

@@ -15,7 +15,7 @@ inline void expect_interpreters_choice(const models::Checkpoint& checkpoint, gra
   const Tokens all = joined(input, made);
   const Result<std::vector<float>> logits = models::reference_logits(checkpoint, all, kv_type);
   RONDO_ASSERT_OK(logits.status());
-  const std::size_t n_vocab = checkpoint.config.n_vocab;
+  const std::size_t n_vocab = checkpoint.network.facts.n_vocab;
   for (std::size_t i = input.size(); i < all.size(); ++i) {
     const auto row = logits->begin() + static_cast<std::ptrdiff_t>((i - 1) * n_vocab);
     EXPECT_EQ(std::max_element(row, row + static_cast<std::ptrdiff_t>(n_vocab)) - row, all[i]) << "token " << i;

@@ -15,6 +15,8 @@
 #include <rondo/vulkan.h>
 
 #include "runtime/instance.h"
+#include "runtime/transfer.h"
+#include "tests/device/faults.h"
 #include "tests/device/session_harness.h"
 
 namespace rondo::tests {
@@ -201,6 +203,96 @@ TEST_F(ImportTest, GeneratesWhatRondosOwnDeviceGenerates) {
     EXPECT_EQ(host_.most_held, 1);
     EXPECT_TRUE(host_.submit_own_work());  // the device is the host's, and as it was
   }
+}
+
+/// Ticks as of a slow device: 40 ms between one query and the next.
+struct SlowClock {
+  static inline double period_ns = 1;
+  static VkResult VKAPI_PTR read(VkDevice, VkQueryPool, std::uint32_t first, std::uint32_t n, std::size_t, void* data, VkDeviceSize stride, VkQueryResultFlags) {
+    for (std::uint32_t i = 0; i < n; ++i) {
+      const auto tick = static_cast<std::uint64_t>(40e6 / period_ns * (first + i));
+      std::memcpy(static_cast<std::byte*>(data) + i * stride, &tick, sizeof tick);
+    }
+    return VK_SUCCESS;
+  }
+};
+
+/// The queue may be busy for seconds with frames of the host's, so nothing is submitted before there is work.
+TEST_F(ImportTest, MeasuresWithItsFirstWork) {
+  Result<Device> device = import_device(host_.imported());
+  RONDO_ASSERT_OK(device.status());
+  runtime::Device& runtime = device->internal();
+  EXPECT_EQ(host_.n_locks, 0);
+  EXPECT_EQ(runtime.last_submitted(), 0u);
+  const runtime::DeviceCaps& before = runtime.caps();
+  runtime::DeviceCaps of_type = before;
+  runtime::set_predictions(of_type);
+  EXPECT_EQ(before.bytes_per_s, of_type.bytes_per_s);
+  if (before.timestamp_bits == 0) GTEST_SKIP() << "the queue has no timestamps";
+  SlowClock::period_ns = before.timestamp_period_ns;
+  runtime.table_for_tests().vkGetQueryPoolResults = SlowClock::read;
+  const Model model = load_model(tiny_path(), {}, *device);
+  EXPECT_EQ(runtime.caps().bytes_per_s, of_type.bytes_per_s / 4);  // the most that a measurement slows predictions down
+  EXPECT_EQ(runtime.caps().flops_per_s, of_type.flops_per_s / 4);
+  EXPECT_EQ(before.bytes_per_s, of_type.bytes_per_s) << "who holds the old ones keeps them";
+  EXPECT_EQ(runtime.caps().name, before.name);
+  const runtime::DeviceCaps* measured = &runtime.caps();
+  Session session = make_session(model, without_model_stops());
+  (void)continue_with(session, made_up_tokens(10, 512), 5);
+  EXPECT_EQ(&runtime.caps(), measured) << "measured once";
+}
+
+TEST_F(ImportTest, WithoutTimestampsItKeepsThePredictionsOfItsType) {
+  const auto device = make_second_device(test_runtime_device(), [](runtime::Device::Parts& changed) {
+    changed.measure_later = true;
+    changed.plan.caps.timestamp_bits = 0;
+    runtime::set_predictions(changed.plan.caps);
+  });
+  EXPECT_EQ(device->last_submitted(), 0u);
+  const runtime::DeviceCaps* before = &device->caps();
+  RONDO_ASSERT_OK(device->wait(0, 0));
+  runtime::CommandList commands(*device);
+  RONDO_ASSERT_OK(commands.begin());
+  const Result<VkCommandBuffer> recorded = commands.end();
+  RONDO_ASSERT_OK(recorded.status());
+  const runtime::Batch batch{{&*recorded, 1}};
+  const Result<std::uint64_t> value = device->submit({&batch, 1});
+  RONDO_ASSERT_OK(value.status());
+  RONDO_EXPECT_OK(device->wait(*value, ~0ull));
+  EXPECT_EQ(&device->caps(), before);
+}
+
+/// Callbacks must not throw. If one does, the call is lost, and nothing else: no lock of Rondo's stays held.
+TEST_F(ImportTest, AThrowingLockLosesOneCall) {
+  ImportedDevice imported = host_.imported();
+  bool throws_before = false, throws_after = false;
+  imported.lock_queue = [&] {
+    if (throws_before) throw 7;
+  };
+  imported.unlock_queue = [&] {
+    if (throws_after) throw 8;
+  };
+  const Result<Device> device = import_device(imported);
+  RONDO_ASSERT_OK(device.status());
+  const runtime::Batch batch;  // of no commands
+  const auto submit = [&] { return device->internal().submit({&batch, 1}).status(); };
+  throws_before = true;
+  EXPECT_THROW((void)submit(), int);
+  throws_before = false;
+  RONDO_EXPECT_OK(submit());
+  RONDO_EXPECT_OK(device->internal().wait(device->internal().last_submitted(), ~0ull));
+  throws_after = true;
+  EXPECT_THROW((void)submit(), int);
+  throws_after = false;
+  RONDO_EXPECT_OK(device->internal().wait(device->internal().last_submitted(), ~0ull));
+  RONDO_EXPECT_OK(submit());
+}
+
+TEST_F(ImportTest, AFunctionThatFindsNothingIsRefusedAsSuch) {
+  ImportedDevice imported = host_.imported();
+  imported.get_instance_proc_addr = [](VkInstance, const char*) -> PFN_vkVoidFunction { return nullptr; };
+  expect_failure(import_device(imported).status(), StatusCode::kInvalidArgument, {"get_instance_proc_addr", "finds no entry points"});
+  RONDO_EXPECT_OK(import_device(host_.imported()).status());
 }
 
 TEST_F(ImportTest, LocksAreOptional) {

@@ -24,7 +24,7 @@ TEST_P(MemoryPlanTest, IsWhatASessionAllocates) {
   const runtime::Device& device = test_runtime_device();
   Result<ByteSource> source = open_file(tiny_path());
   ASSERT_TRUE(source.ok());
-  const Result<std::unique_ptr<models::Checkpoint>> checkpoint = models::open_checkpoint(*source);
+  const Result<std::unique_ptr<const models::Checkpoint>> checkpoint = models::open_checkpoint(*source);
   ASSERT_TRUE(checkpoint.ok()) << describe(checkpoint.status());
   ModelOptions options;
   options.kv_type = planned.kv_type;
@@ -47,7 +47,7 @@ TEST_P(MemoryPlanTest, IsWhatASessionAllocates) {
   EXPECT_EQ(device.buffer_bytes(MemoryIntent::kUpload), staging_before) << "staging goes with the end of loading";
   EXPECT_EQ(model->info().weight_bytes, plan->weight_bytes);
   std::uint64_t weight_buffers = 0;
-  for (const models::MemoryPlan::Buffer& buffer : plan->buffers) weight_buffers += buffer.name.rfind("weights", 0) == 0 ? buffer.size_bytes : 0;
+  for (const models::Slot& buffer : plan->slots) weight_buffers += buffer.name.rfind("weights", 0) == 0 ? buffer.size_bytes : 0;
   EXPECT_EQ(device.buffer_bytes(MemoryIntent::kDevice) - device_before, weight_buffers);
   {
     SessionOptions session_options;

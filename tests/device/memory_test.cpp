@@ -9,7 +9,7 @@
 
 #include <gtest/gtest.h>
 
-#include "models/loaded_model.h"
+#include "models/model_loader.h"
 #include "runtime/memory.h"
 #include "runtime/transfer.h"
 #include "tests/device/faults.h"
@@ -341,7 +341,7 @@ TEST(UploaderTest, AModelIsTheSameThroughStaging) {
   Device device(make_second_device(test_runtime_device(), DiscreteMemory::pretend));
   const Expected wanted = read_expected(testing::tests_data_path("tiny-Q4_0.expected.safetensors"));
   const Model model = load_model(tiny_path(), {}, device);
-  for (const runtime::Buffer& weights : model.internal()->weight_buffers) EXPECT_EQ(weights.mapped(), nullptr);
+  for (const runtime::Buffer& weights : model.internal()->model().weight_buffers) EXPECT_EQ(weights.mapped(), nullptr);
   SessionOptions options;
   options.use_model_stop_ids = false;
   Session session = make_session(model, options);

@@ -40,23 +40,33 @@ class MixedTypesTest : public ::testing::Test {
     checkpoint_ = models::open_checkpoint(testing::source_of(bytes_)).value();
     pure_ = read_expected(testing::test_data_path("quant/tiny-Q4_K_M.expected.safetensors"));
   }
-  const models::WeightBlock& block_of(const models::WeightSlice& slice) const { return checkpoint_->blocks[static_cast<std::size_t>(slice.block)]; }
+  /// The block that holds this tensor, or an empty one.
+  models::WeightBlock block_of(const std::string& tensor) const {
+    for (const models::WeightBlock& block : checkpoint_->network.blocks) {
+      for (const models::WeightPart& part : block.parts) {
+        if (part.tensor == tensor) return block;
+      }
+    }
+    return {};
+  }
 
   std::string bytes_;
-  std::unique_ptr<models::Checkpoint> checkpoint_;
+  std::unique_ptr<const models::Checkpoint> checkpoint_;
   Expected pure_;  ///< of the file that is Q4_K throughout; its input serves here too
 };
 
 TEST_F(MixedTypesTest, OnlyMatricesOfEqualTypeAreJoined) {
-  for (const models::LlamaWeights::Layer& layer : checkpoint_->weights.layers) {
-    EXPECT_EQ(block_of(layer.query).type, graph::Type::kQ4_K);
-    EXPECT_EQ(layer.query.block, layer.key.block);
-    EXPECT_NE(layer.query.block, layer.value.block);
-    EXPECT_EQ(block_of(layer.value).type, graph::Type::kQ6_K);
-    EXPECT_EQ(block_of(layer.value).parts.size(), 1u);
-    EXPECT_EQ(layer.gate.block, layer.up.block);
-    EXPECT_EQ(block_of(layer.gate).type, graph::Type::kQ4_K);
-    EXPECT_EQ(block_of(layer.down).type, graph::Type::kQ6_K);
+  for (std::uint32_t i = 0; i < checkpoint_->network.facts.n_layers; ++i) {
+    const std::string layer = "blk." + std::to_string(i) + ".";
+    const models::WeightBlock query = block_of(layer + "attn_q.weight"), value = block_of(layer + "attn_v.weight"), gate = block_of(layer + "ffn_gate.weight");
+    EXPECT_EQ(query.type, graph::Type::kQ4_K);
+    ASSERT_EQ(query.parts.size(), 2u);
+    EXPECT_EQ(query.parts[1].tensor, layer + "attn_k.weight");
+    EXPECT_EQ(value.type, graph::Type::kQ6_K);
+    EXPECT_EQ(value.parts.size(), 1u);
+    EXPECT_EQ(gate.type, graph::Type::kQ4_K);
+    EXPECT_EQ(gate.parts.size(), 2u);
+    EXPECT_EQ(block_of(layer + "ffn_down.weight").type, graph::Type::kQ6_K);
   }
 }
 

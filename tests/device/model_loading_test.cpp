@@ -74,6 +74,25 @@ TEST(LoadTest, InfoTellsWhatTheFileSays) {
   EXPECT_LT(info.weight_bytes, 2 * info.n_parameters);
 }
 
+TEST(LoadTest, TheLargestBudgetIsNoneTooSmall) {
+  Result<Model> model = Model::create(test_device(), open_file(tiny_path()).value());
+  RONDO_ASSERT_OK(model.status());
+  const Result<LoadProgress> progress = model->load_some(std::chrono::microseconds::max());
+  RONDO_ASSERT_OK(progress.status());
+  EXPECT_TRUE(progress->finished);
+  Result<Model> slow = Model::create(test_device(), open_file(tiny_path()).value());
+  RONDO_ASSERT_OK(slow.status());
+  const Result<LoadProgress> least = slow->load_some(std::chrono::microseconds::min());
+  RONDO_ASSERT_OK(least.status());
+  EXPECT_FALSE(least->finished);
+}
+
+TEST(LoadTest, AKvTypeThatIsNoneIsRefused) {
+  ModelOptions options;
+  options.kv_type = static_cast<KvType>(77);
+  expect_failure(Model::create(test_device(), open_file(tiny_path()).value(), options).status(), StatusCode::kInvalidArgument, {"kv_type is 77"});
+}
+
 /// A source that fails once `n_bytes` have been read from it.
 ByteSource failing_after(const std::string& bytes, std::uint64_t n_bytes, StatusCode code) {
   ByteSource source = testing::source_of(bytes, "archive/model.gguf");
@@ -244,7 +263,8 @@ const WrongFile kWrongFiles[] = {
     {"NormThatIsAMatrix", kCorrupt, "blk.0.attn_norm.weight", changed("blk.0.attn_norm.weight", {32, 2})},
     {"WeightTypeThatIsNotThere", kLater, "blk.0.attn_v.weight", changed("blk.0.attn_v.weight", {}, GgmlType::kQ8_1)},
     {"QuantisedNorm", kLater, "blk.0.attn_norm.weight", changed("blk.0.attn_norm.weight", {}, GgmlType::kQ8_0)},
-    {"Bias", kLater, "blk.0.attn_q.bias", with(&SmallLlama::extra, std::string("blk.0.attn_q.bias"))},
+    {"QueryBiasAlone", kCorrupt, "blk.0.attn_k.bias", with(&SmallLlama::extra, std::string("blk.0.attn_q.bias"))},
+    {"BiasOfTheFeedForward", kLater, "blk.0.ffn_up.bias", with(&SmallLlama::extra, std::string("blk.0.ffn_up.bias"))},
     {"RopeFactorsOfAnotherLength", kCorrupt, "rope_freqs.weight", with(&SmallLlama::extra, std::string("rope_freqs.weight"))},
 };
 

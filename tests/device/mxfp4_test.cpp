@@ -80,7 +80,7 @@ class Mxfp4Test : public ::testing::Test {
     input_ = read_expected(testing::test_data_path("quant/tiny-F16.expected.safetensors")).input;
   }
   static std::vector<float> reference(const std::string& file, const Tokens& tokens) {
-    const std::unique_ptr<models::Checkpoint> checkpoint = models::open_checkpoint(testing::source_of(file)).value();
+    const std::unique_ptr<const models::Checkpoint> checkpoint = models::open_checkpoint(testing::source_of(file)).value();
     Result<std::vector<float>> logits = models::reference_logits(*checkpoint, tokens, graph::Type::kF32);
     EXPECT_TRUE(logits.ok()) << describe(logits.status());
     return std::move(logits).value();

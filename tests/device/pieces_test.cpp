@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "graph/hazards.h"
+#include "models/model_loader.h"
 #include "models/session_state.h"
 #include "runtime/fmt.h"
 #include "tests/device/session_harness.h"
@@ -81,10 +82,10 @@ TEST_P(PiecesTest, AreWhatProgramsBind) {
     ModelOptions options;
     options.kv_type = kv_type;
     const Model model = load_model(path_of(GetParam().gguf), options, *device);
-    Result<std::unique_ptr<models::SessionState>> state = models::SessionState::create(model.internal(), without_model_stops(1, 2 * kContext));
+    Result<std::unique_ptr<models::SessionState>> state = models::SessionState::create(*model.internal()->loaded(), without_model_stops(1, 2 * kContext));
     RONDO_ASSERT_OK(state.status());
     const std::size_t n_layers = model.info().n_layers;
-    for (const runtime::Program* program : (*state)->programs()) {
+    for (const runtime::Program* program : (*state)->steps().programs()) {
       EXPECT_GT(count(*program, "embedding"), 1u) << program->name;
       EXPECT_GT(count(*program, "rope_kv_write"), n_layers) << program->name;
       EXPECT_GT(count(*program, "attention") - count(*program, "attention combine"), n_layers) << program->name;
@@ -92,7 +93,7 @@ TEST_P(PiecesTest, AreWhatProgramsBind) {
         for (const runtime::Binding& binding : dispatch.bindings) EXPECT_LE(binding.range.size_bytes, kRangeBytes) << dispatch.label;
       }
     }
-    EXPECT_TRUE(graph::find_hazards_in_all_orders((*state)->programs()).empty());
+    EXPECT_TRUE(graph::find_hazards_in_all_orders((*state)->steps().programs()).empty());
   }
 }
 

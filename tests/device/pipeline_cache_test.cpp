@@ -62,13 +62,12 @@ std::vector<runtime::Kernel> kernels_of_demo(const runtime::DeviceCaps& caps) {
   const auto checkpoint = models::open_checkpoint(open_file(demo_path()).value());
   EXPECT_TRUE(checkpoint.ok());
   const models::Checkpoint& opened = **checkpoint;
+  const models::Network& network = opened.network;
   models::StepPlaces places;
   places.n_ctx = 256;
-  const graph::StoragePiece cache{0, opened.config.n_kv_heads, {0, 0, opened.config.n_kv_heads * models::cache_head_bytes(opened.config, places.kv_type, places.n_ctx)}};
-  places.key_caches.assign(opened.config.n_layers, {cache});
-  places.value_caches.assign(opened.config.n_layers, {cache});
-  for (const models::StepKind& kind : models::step_kinds(opened.config, caps, places.n_ctx)) {
-    graph::Graph step = models::build_llama_step(opened.config, opened.weights, opened.blocks, places, kind.rows, kind.head);
+  for (const models::CacheSpec& spec : network.caches) places.caches.push_back({models::cache_positions(spec, places.n_ctx, 0), {}, {}});
+  for (const models::StepKind& kind : models::step_kinds(network, caps, places.n_ctx)) {
+    graph::Graph step = network.build(kind.role, kind.rows, places);
     const auto lowered = graph::lower(step, caps, {});
     EXPECT_TRUE(lowered.ok()) << lowered.status().message();
     for (const runtime::Kernel& kernel : lowered->program.kernels) {
@@ -92,7 +91,7 @@ class RadvTest : public ::testing::Test {
     if (instance_->devices().empty()) GTEST_SKIP() << "this RADV has no null device";
   }
   Device make_device() {
-    auto device = runtime::Device::create(instance_->internal(), 0);
+    auto device = runtime::Device::create(instance_->shared(), 0);
     EXPECT_TRUE(device.ok()) << device.status().message();
     return Device(std::move(device).value());
   }

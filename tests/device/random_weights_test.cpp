@@ -10,7 +10,7 @@
 
 #include "graph/block_format.h"
 #include "graph/float16.h"
-#include "models/loaded_model.h"
+#include "models/model_loader.h"
 #include "models/random_weights.h"
 #include "runtime/transfer.h"
 #include "tests/device/session_harness.h"
@@ -88,16 +88,16 @@ std::vector<float> made_matrix(const Made& made) {
   Result<Model> model = Model::create(test_device(), memory_source(std::as_bytes(std::span(bytes)), "model.gguf"));
   EXPECT_TRUE(model.ok()) << describe(model.status());
   if (!model.ok()) return {};
-  models::LoadedModel& loaded = *model->internal();
-  const std::vector<models::WeightBlock>& blocks = loaded.checkpoint->blocks;
-  const auto block = std::find_if(blocks.begin(), blocks.end(), [&](const models::WeightBlock& one) { return one.parts[0].tensor->name == small.changed; });
+  const models::LoadedModel& loaded = model->internal()->model();
+  const std::vector<models::WeightBlock>& blocks = loaded.network().blocks;
+  const auto block = std::find_if(blocks.begin(), blocks.end(), [&](const models::WeightBlock& one) { return one.parts[0].tensor == small.changed; });
   EXPECT_EQ(block->type, made.type);
   EXPECT_EQ(block->matrix[0], kRows);
   EXPECT_EQ(block->matrix[1], kColumns);
   RONDO_EXPECT_OK(models::make_random_block(loaded, static_cast<std::size_t>(block - blocks.begin())));
-  const runtime::BufferRange& place = block->pieces.at(0).place;
+  const runtime::BufferRange& place = loaded.weights.pieces[static_cast<std::size_t>(block - blocks.begin())].at(0).place;
   Words words(place.size_bytes / 4);
-  const runtime::Buffer& buffer = loaded.weight_buffers[place.buffer - models::kFirstWeightBuffer];
+  const runtime::Buffer& buffer = loaded.weight_buffers[place.buffer];
   RONDO_EXPECT_OK(runtime::read_back(loaded.device, buffer, place.offset_bytes, std::as_writable_bytes(std::span(words))));
   return decode_all(made.type, words);
 }

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "graph/hazards.h"
+#include "models/model_loader.h"
 #include "models/checkpoint.h"
 #include "models/reference.h"
 #include "models/session_state.h"
@@ -154,7 +155,7 @@ TEST_P(ReferenceTest, GreedyTokensOverAQuantisedCacheAreThoseOfTheInterpreter) {
   const Expected wanted = expected();
   Result<ByteSource> source = open_file(path_of(GetParam().gguf));
   RONDO_ASSERT_OK(source.status());
-  const Result<std::unique_ptr<models::Checkpoint>> checkpoint = models::open_checkpoint(std::move(source).value());
+  const Result<std::unique_ptr<const models::Checkpoint>> checkpoint = models::open_checkpoint(std::move(source).value());
   RONDO_ASSERT_OK(checkpoint.status());
   const Model model = load(KvType::kQ8_0);
   Tokens first;
@@ -194,11 +195,11 @@ TEST_P(ReferenceTest, ProgramsHaveTheBarriersTheyNeed) {
   RONDO_REQUIRE_CASE();
   for (const KvType kv_type : {KvType::kF32, KvType::kF16, KvType::kQ8_0}) {
     const Model model = load(kv_type);
-    Result<std::unique_ptr<models::SessionState>> state = models::SessionState::create(model.internal(), {});
+    Result<std::unique_ptr<models::SessionState>> state = models::SessionState::create(*model.internal()->loaded(), {});
     RONDO_ASSERT_OK(state.status());
     const Tokens input = made_up_tokens(3, model.info().n_vocab);
     RONDO_ASSERT_OK((*state)->wait_logits(input).status());
-    const std::vector<const runtime::Program*> programs = (*state)->programs();
+    const std::vector<const runtime::Program*> programs = (*state)->steps().programs();
     ASSERT_GE(programs.size(), 4u);  // decode, prefill with and without sampling, logits
     const std::vector<graph::Hazard> hazards = graph::find_hazards_in_all_orders(programs);
     EXPECT_TRUE(hazards.empty()) << name_of(kv_type) << ": " << hazards.front().earlier << " / " << hazards.front().later;

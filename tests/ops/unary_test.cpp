@@ -49,23 +49,6 @@ TEST_P(UnaryTest, ExtremesAndNan) {
   EXPECT_TRUE(agrees(c, kBound));
 }
 
-TEST_P(UnaryTest, TransposedAndSlicedInput) {
-  OpCase c;
-  const TensorId input = c.graph.transpose(c.f32("input", {5, 37, 9}, random_values(5 * 37 * 9, 2, 3)), {2, 0, 1});
-  c.output(c.graph.add(GetParam(), {c.graph.slice(c.graph.slice(input, 0, 2, 9), 2, 1, 36)}));
-  EXPECT_TRUE(agrees(c, kBound));
-}
-
-TEST_P(UnaryTest, RowsBeyondTheCountStayUntouched) {
-  for (std::int32_t valid : {0, 1, 6, 7, 8}) {
-    OpCase c(2);
-    c.output(c.graph.add(GetParam(), {c.f32("input", {2, 7, 65}, random_values(2 * 7 * 65, 4))}), 1);
-    c.set_count(0, valid);
-    c.set_count(1, 2, valid != 6);
-    EXPECT_TRUE(agrees(c, kBound)) << valid;
-  }
-}
-
 TEST_P(UnaryTest, AnotherFunctionIsRejected) {
   for (Op other : kUnary) {
     if (other == GetParam()) continue;

@@ -4,7 +4,7 @@
 usage: packaging.py --source DIR --build DIR --work DIR STEP...
 
 Steps that make something: install-static, install-shared. Steps that need both: headers, symbols, files,
-find-package-static, find-package-shared, pkg-config. On their own: nested, desktop-stream. CC and CXX name the compilers.
+find-package-static, find-package-shared, pkg-config. On their own: nested, desktop-stream, own-network. CC and CXX name the compilers.
 Below --work lie `static` and `shared`, the two installations, each moved there after it was installed elsewhere.
 """
 import argparse
@@ -181,6 +181,15 @@ def nested(work, source, build):
     check(not re.search(r"-fno-|fmt|FMT|nlohmann|NLOHMANN|generated|prefix-map", command), f"the host is compiled with {command}")
 
 
+def own_network(work, source, build):
+    """The sample: two runs of one program, the second of what the first gave."""
+    done = subprocess.run([build + "/bin/own_network"], capture_output=True, text=True)
+    print(done.stdout, done.stderr, flush=True)
+    check(done.returncode == 0, f"own_network ended with {done.returncode}")
+    lines = re.findall(r"^y\[0\] = (-?\d+\.\d+), [1-9]\d* dispatches, [1-9]\d* bytes on the device$", done.stdout, re.M)
+    check(len(lines) == 2 and lines[0] != lines[1], "there are not two results")
+
+
 def desktop_stream(work, source, build):
     """The sample, without a terminal and on one where `q` is pressed: while text comes, and while the model loads."""
     command = [build + "/bin/desktop_stream", source + "/samples/models/kjv-q8_0.gguf", "And Jesus answered"]
@@ -217,6 +226,7 @@ def desktop_stream(work, source, build):
 STEPS = {
     "install-static": install_static, "install-shared": install_shared, "headers": headers, "symbols": symbols,
     "files": files, "pkg-config": pkg_config, "nested": nested, "desktop-stream": desktop_stream,
+    "own-network": own_network,
     "find-package-static": lambda *folders: find_package(*folders, "static"),
     "find-package-shared": lambda *folders: find_package(*folders, "shared"),
 }

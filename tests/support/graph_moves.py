@@ -75,7 +75,8 @@ def linear_of(b: GraphBuilder, x: str, type_name: str, n: int, extras: bool = Tr
         optional_parameter(b, inputs, "bias", n, 0.5)
         b.maybe(attributes, 0.4, "activation", ["none", *ACTIVATIONS])
         if b.chance(0.4):
-            inputs["residual"] = b.like([*shape[:-1], n])
+            full = (*shape[:-1], n)
+            inputs["residual"] = b.like(full if b.chance(0.7) else broadcastable(b, full))
     return b.node("linear", inputs, attributes)[0]
 
 
@@ -115,6 +116,7 @@ def embedding(b: GraphBuilder) -> None:
     else:
         ids = b.integers(b.rng.integers(0, rows, b.shape(b.pick([1, 2]), limit=60)))
     attributes = {"type": "f16"} if b.halves and b.chance(0.8) else {}
+    b.maybe(attributes, 0.3, "scale", [8.0, 0.3, 22.627417])
     b.node("embedding", {"ids": ids, "weight": b.weight(type_name, rows, width)}, attributes)
 
 
@@ -200,6 +202,7 @@ def sinusoidal_positions(b: GraphBuilder) -> None:
     attributes = {"width": b.pick([2, 8, 16, 62, 64])}
     b.maybe(attributes, 0.3, "theta", [500.0, 1e5])
     b.maybe(attributes, 0.6, "layout", ["interleaved", "split"])
+    b.maybe(attributes, 0.4, "end_at_theta", [True, True, False])
     if b.halves:
         b.maybe(attributes, 0.8, "type", ["f16", "f16", "f32"])
     b.node("sinusoidal_positions", {"positions": b.integers(b.rng.integers(0, 2048, b.shape(1)))}, attributes)
@@ -215,6 +218,9 @@ def concat(b: GraphBuilder) -> None:
     for _ in range(b.pick([1, 1, 2, 3])):
         other = list(shape)
         other[axis] = b.pick([1, 2, 7, shape[axis]])
+        if b.chance(0.3):  # one for all along other axes; those before the axis may be left out
+            other = [1 if i != axis and b.chance(0.5) else size for i, size in enumerate(other)]
+            other = other[b.pick(range(axis + 1)):] if axis else other
         parts.append(b.like(other))
     order = b.rng.permutation(len(parts))
     b.node("concat", {"abcd"[i]: parts[part] for i, part in enumerate(order)},
@@ -224,6 +230,17 @@ def concat(b: GraphBuilder) -> None:
 def slice_(b: GraphBuilder) -> None:
     """Bounds count from the end now and then; steps go forwards, which is all that the library takes."""
     x = b.activation()
+    if b.chance(0.3):
+        shape = b.value(x).shape
+        axis = b.pick(range(len(shape)))
+        attributes = {"axis": axis - len(shape) if b.chance(0.5) else axis}
+        if b.chance(0.7):
+            attributes["start"] = b.pick([0, -1, shape[axis] // 2])
+        if b.chance(0.3) and "start" not in attributes:
+            attributes["end"] = b.pick([1, shape[axis], shape[axis] + 3])
+        b.maybe(attributes, 0.4, "step", [1, 2, 3])
+        b.node("slice", {"input": x}, attributes)
+        return
     starts, ends, steps = [], [], []
     for size in b.value(x).shape:
         start = int(b.rng.integers(size))
@@ -242,7 +259,9 @@ def slice_(b: GraphBuilder) -> None:
 
 def transpose(b: GraphBuilder) -> None:
     x = b.activation((2, 3, 4))
-    b.node("transpose", {"input": x}, {"permutation": b.rng.permutation(b.value(x).ndim).tolist()})
+    n_dims = b.value(x).ndim
+    axes = b.rng.permutation(n_dims).tolist()
+    b.node("transpose", {"input": x}, {"permutation": [axis - n_dims if b.chance(0.2) else axis for axis in axes]})
 
 
 def reshape(b: GraphBuilder) -> None:
@@ -255,6 +274,8 @@ def reshape(b: GraphBuilder) -> None:
     elif len(shape) < 4:
         divisor = b.pick([n for n in range(1, shape[axis] + 1) if shape[axis] % n == 0])
         shape[axis:axis + 1] = [divisor, shape[axis] // divisor]
+    if b.chance(0.4):
+        shape[b.pick(range(len(shape)))] = -1
     b.node("reshape", {"input": x}, {"shape": shape})
 
 
@@ -271,7 +292,11 @@ def pad(b: GraphBuilder) -> None:
 def reduce(b: GraphBuilder) -> None:
     x = b.activation((2, 3, 4))
     n_dims = b.value(x).ndim
-    attributes = {"axis": b.pick(range(-n_dims, n_dims))}
+    if b.chance(0.4):
+        n_axes = b.pick(range(1, n_dims))
+        attributes: dict = {"axes": [axis - n_dims if b.chance(0.5) else axis for axis in b.rng.permutation(n_dims)[:n_axes].tolist()]}
+    else:
+        attributes = {"axis": b.pick(range(-n_dims, n_dims))}
     b.maybe(attributes, 0.5, "keep", [True, False])
     b.node(b.pick(["mean", "sum", "max"]), {"input": x}, attributes)
 
@@ -366,7 +391,9 @@ def attention(b: GraphBuilder) -> None:
     attention_rules(b, attributes)
     if b.chance(0.4):
         lengths = b.rng.choice([0, 1, n_keys, n_keys // 2, int(b.rng.integers(n_keys + 1))], batch)
-        inputs["lengths"] = b.integers(lengths)
+        if b.chance(0.2):
+            lengths[:] = lengths[0]
+        inputs["lengths"] = b.integers(lengths[:1] if (lengths == lengths[0]).all() else lengths)
     if b.chance(0.4) or ("chunk" in attributes and n_queries > n_keys):
         inputs["query_offset"] = b.integers(b.rng.integers(0, n_keys + 2, batch))
     if b.chance(0.3):
@@ -374,8 +401,11 @@ def attention(b: GraphBuilder) -> None:
         inputs["query"] = b.node("transpose", {"input": x}, {"permutation": [0, 2, 1, 3]})[0]
     else:
         inputs["query"] = b.like([batch, n_heads, n_queries, width])
-    inputs["key"] = keys(b, key_type, [batch, n_kv_heads, n_keys, width], lengths)
-    inputs["value"] = keys(b, key_type, [batch, n_kv_heads, n_keys, value_width], lengths)
+    for_all = key_type != "q8_0" and b.chance(0.3) and (lengths is None or (lengths == lengths[0]).all())
+    n_sequences = 1 if for_all else batch
+    hidden = lengths if lengths is None else lengths[:n_sequences]
+    inputs["key"] = keys(b, key_type, [n_sequences, n_kv_heads, n_keys, width], hidden)
+    inputs["value"] = keys(b, key_type, [n_sequences, n_kv_heads, n_keys, value_width], hidden)
     if b.chance(0.4):
         inputs["mask"] = attention_mask(b, (batch, n_heads, n_queries, n_keys))
     attention_tables(b, inputs, attributes, n_heads, width, value_width, n_keys + n_queries)

@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "graph/block_format.h"
+#include "graph/cache_layout.h"
 #include "graph/float16.h"
 #include "graph/interpreter.h"
 #include "lib/step_state.h"
@@ -20,62 +21,77 @@ enum Buffer : std::uint32_t { kState, kTokens, kMirror, kConstants, kActivations
 /// Adds weights to blocks; `join` appends to the last block.
 class BlockBuilder {
  public:
-  explicit BlockBuilder(std::vector<models::WeightBlock>& blocks) : blocks_(blocks) {}
-
-  models::WeightSlice add(const std::string& name, graph::Type type, std::int64_t rows, std::int64_t columns, bool join = false) {
-    if (!join || blocks_.back().type != type) {
-      models::WeightBlock block;
-      block.name = name;
-      block.type = type;
-      block.matrix = {0, columns};
-      blocks_.push_back(block);
+  models::WeightSlice matrix(const std::string& name, graph::Type type, std::int64_t rows, std::int64_t columns, bool join = false) {
+    if (!join || blocks_.back().type != type) add(name, type, {0, columns});
+    return extend(blocks_.back().matrix[0], rows);
+  }
+  models::WeightSlice vector(const std::string& name, std::int64_t elements, bool join = false) {
+    if (!join) {
+      add(name, graph::Type::kF32, {1, 0});
+      blocks_.back().is_vector = true;
     }
-    models::WeightBlock& block = blocks_.back();
-    const models::WeightSlice slice{static_cast<std::int32_t>(blocks_.size() - 1), block.matrix[0], rows};
-    block.matrix[0] += rows;
+    return extend(blocks_.back().matrix[1], elements);
+  }
+  std::vector<models::WeightBlock> take() { return std::move(blocks_); }
+
+ private:
+  void add(const std::string& name, graph::Type type, const graph::Shape& matrix) {
+    models::WeightBlock& block = blocks_.emplace_back();
+    block.name = name;
+    block.type = type;
+    block.matrix = matrix;
+  }
+  models::WeightSlice extend(std::int64_t& extent, std::int64_t count) const {
+    const models::WeightSlice slice{static_cast<std::int32_t>(blocks_.size() - 1), extent, count};
+    extent += count;
     return slice;
   }
 
- private:
-  std::vector<models::WeightBlock>& blocks_;
+  std::vector<models::WeightBlock> blocks_;
 };
+
+models::DecoderWeights::Layer add_layer(BlockBuilder& add, const MadeUpOptions& options, std::uint32_t index) {
+  models::DecoderWeights::Layer layer;
+  const graph::Type type = options.weight_type;
+  const std::int64_t kv_rows = 16 * std::int64_t{options.n_kv_heads};
+  const auto name = [index](const char* what) { return fmt::format("layer {} {}", index, what); };
+  layer.attention_norm = add.vector(name("attention norm"), 64);
+  layer.query = add.matrix(name("query"), type, 64, 64);
+  layer.key = add.matrix(name("key"), type, kv_rows, 64, true);
+  layer.value = add.matrix(name("value"), options.value_type, kv_rows, 64, true);
+  if (options.biases) {
+    layer.query_bias = add.vector(name("query bias"), 64);
+    layer.key_bias = add.vector(name("key bias"), kv_rows, true);
+    layer.value_bias = add.vector(name("value bias"), kv_rows, true);
+  }
+  layer.output = add.matrix(name("output"), type, 64, 64);
+  if (options.biases) layer.output_bias = add.vector(name("output bias"), 64);
+  layer.ffn_norm = add.vector(name("ffn norm"), 64);
+  layer.gate = add.matrix(name("gate"), type, 96, 64);
+  layer.up = add.matrix(name("up"), options.up_type, 96, 64, true);
+  layer.down = add.matrix(name("down"), type, 64, 96);
+  return layer;
+}
 
 }  // namespace
 
 MadeUpLlama::MadeUpLlama(const MadeUpOptions& options) {
-  config.n_layers = options.n_layers;
-  config.width = 64;
-  config.n_heads = 4;
-  config.n_kv_heads = options.n_kv_heads;
-  config.head_dim = 16;
-  config.ffn = 96;
-  config.n_vocab = 113;
-  config.context = 128;
+  models::DecoderConfig config;
+  config.facts = {"made up", "", options.n_layers, 64, 4, options.n_kv_heads, 16, 96, 113, 128};
   config.rope.style = graph::RopeStyle::kInterleaved;
   config.rope.dimensions = 16;
-  BlockBuilder add(blocks);
-  const graph::Type type = options.weight_type;
-  weights.embedding = add.add("embedding", type, config.n_vocab, config.width);
-  for (std::uint32_t i = 0; i < options.n_layers; ++i) {
-    models::LlamaWeights::Layer layer;
-    const auto name = [i](const char* what) { return fmt::format("layer {} {}", i, what); };
-    layer.attention_norm = add.add(name("attention norm"), graph::Type::kF32, 1, 64);
-    layer.query = add.add(name("query"), type, 64, 64);
-    layer.key = add.add(name("key"), type, 16 * options.n_kv_heads, 64, true);
-    layer.value = add.add(name("value"), options.value_type, 16 * options.n_kv_heads, 64, true);
-    layer.output = add.add(name("output"), type, 64, 64);
-    layer.ffn_norm = add.add(name("ffn norm"), graph::Type::kF32, 1, 64);
-    layer.gate = add.add(name("gate"), type, 96, 64);
-    layer.up = add.add(name("up"), options.up_type, 96, 64, true);
-    layer.down = add.add(name("down"), type, 64, 96);
-    weights.layers.push_back(layer);
-  }
-  weights.output_norm = add.add("output norm", graph::Type::kF32, 1, 64);
+  BlockBuilder add;
+  models::DecoderWeights weights;
+  weights.embedding = add.matrix("embedding", options.weight_type, config.facts.n_vocab, 64);
+  for (std::uint32_t i = 0; i < options.n_layers; ++i) weights.layers.push_back(add_layer(add, options, i));
+  weights.output_norm = add.vector("output norm", 64);
   weights.output = weights.embedding;
+  network = models::make_decoder(std::move(config), std::move(weights), add.take());
+
   std::uint64_t weight_bytes = 0;
-  for (models::WeightBlock& block : blocks) {
+  for (const models::WeightBlock& block : network.blocks) {
     const std::uint64_t size = graph::plane_layout(*graph::find_block_format(block.type), block.matrix[0], block.matrix[1]).size_bytes;
-    block.pieces = {{0, block.matrix[0], {kWeights, weight_bytes, size}}};
+    places.weights.push_back({{0, block.matrix[0], {kWeights, weight_bytes, size}}});
     weight_bytes += size;
   }
   places.n_ctx = 128;
@@ -83,16 +99,18 @@ MadeUpLlama::MadeUpLlama(const MadeUpOptions& options) {
   places.state = {kState, 0, RONDO_STATE_WORDS * 4};
   places.tokens = {kTokens, 0, 512};
   places.mirror = {kMirror, 0, 512};
-  places.logits = {kLogits, 0, std::uint64_t{4} * config.n_vocab * 128};
-  const std::uint64_t layer_bytes = models::cache_head_bytes(config, options.kv_type, 128) * config.n_kv_heads;
-  for (std::uint64_t i = 0; i < options.n_layers; ++i) {
-    places.key_caches.push_back({{0, config.n_kv_heads, {kCaches, 2 * i * layer_bytes, layer_bytes}}});
-    places.value_caches.push_back({{0, config.n_kv_heads, {kCaches, (2 * i + 1) * layer_bytes, layer_bytes}}});
+  places.output = {kLogits, 0, std::uint64_t{4} * 113 * 128};
+  std::uint64_t cache_bytes = 0;
+  for (const models::CacheSpec& spec : network.caches) {
+    const std::uint64_t half = graph::cache_layout(options.kv_type, 128, spec.key_width).size_bytes * static_cast<std::uint64_t>(spec.n_heads);
+    const auto piece = [&](std::uint64_t at) { return std::vector<graph::StoragePiece>{{0, spec.n_heads, {kCaches, at, half}}}; };
+    places.caches.push_back({128, piece(cache_bytes), piece(cache_bytes + half)});
+    cache_bytes += 2 * half;
   }
 }
 
-graph::Graph MadeUpLlama::build(std::int64_t rows, models::StepHead head) const {
-  graph::Graph step = models::build_llama_step(config, weights, blocks, places, rows, head);
+graph::Graph MadeUpLlama::build(models::Role role, std::int64_t rows) const {
+  graph::Graph step = network.build(role, rows, places);
   std::uint64_t at = 0;
   for (std::size_t i = 0; i < step.n_storages(); ++i) {
     graph::Storage& storage = step.storage(static_cast<graph::StorageId>(i));
@@ -106,8 +124,8 @@ graph::Graph MadeUpLlama::build(std::int64_t rows, models::StepHead head) const 
 Result<std::vector<std::vector<std::byte>>> MadeUpLlama::interpret(graph::Graph step, std::int32_t n_past, std::int32_t count) const {
   RONDO_TRY(step.status());
   graph::HostTensors host(step, [this](const graph::Storage& storage, std::vector<float>& values) -> Status {
-    for (std::size_t i = 0; i < blocks.size(); ++i) {
-      const models::WeightBlock& block = blocks[i];
+    for (std::size_t i = 0; i < network.blocks.size(); ++i) {
+      const models::WeightBlock& block = network.blocks[i];
       if (block.name != storage.name) continue;
       const std::int64_t n = block.matrix[0], k = block.matrix[1];
       values = weight_values(block.type, n, k, weight_rows(block.type, n, k, static_cast<std::uint32_t>(i), WeightValues::kRandom));

@@ -1,4 +1,4 @@
-// A small Llama that no file holds: hyper-parameters, weight blocks and places for its steps, and its run in the interpreter.
+// A small decoder that no file holds: its network, places for its steps, and its run in the interpreter.
 #pragma once
 
 #include <string>
@@ -7,7 +7,7 @@
 #include <rondo/status.h>
 
 #include "graph/graph.h"
-#include "models/arch/llama.h"
+#include "models/arch/decoder.h"
 
 namespace rondo::tests {
 
@@ -18,19 +18,18 @@ struct MadeUpOptions {
   graph::Type weight_type = graph::Type::kQ8_0;
   graph::Type value_type = graph::Type::kQ8_0;  ///< another type than the others' keeps v out of q's and k's block
   graph::Type up_type = graph::Type::kQ8_0;
+  bool biases = false;  ///< on q, k and v, as Qwen2 has them, and on the output
 };
 
 struct MadeUpLlama {
   explicit MadeUpLlama(const MadeUpOptions& options);
 
   /// The graph of a step with every place set, constants too.
-  graph::Graph build(std::int64_t rows, models::StepHead head) const;
+  graph::Graph build(models::Role role, std::int64_t rows) const;
   /// Runs `step` in the interpreter after `n_past` tokens of made-up cache; the bytes of storage `id` afterwards.
   Result<std::vector<std::vector<std::byte>>> interpret(graph::Graph step, std::int32_t n_past, std::int32_t count) const;
 
-  models::LlamaConfig config;
-  std::vector<models::WeightBlock> blocks;
-  models::LlamaWeights weights;
+  models::Network network;
   models::StepPlaces places;
 };
 

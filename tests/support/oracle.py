@@ -66,9 +66,9 @@ def activate(name: str, x: Array) -> Array:
 
 # Products
 
-def embedding(ids: Array, weight: Array) -> Array:
+def embedding(ids: Array, weight: Array, *, scale: float = 1) -> Array:
     valid = (ids >= 0) & (ids < len(weight))
-    return np.where(valid[..., None], weight[np.where(valid, ids, 0)], 0.0)
+    return scale * np.where(valid[..., None], weight[np.where(valid, ids, 0)], 0.0)
 
 
 def linear(input: Array, weight: Array, bias: Optional[Array] = None, residual: Optional[Array] = None, *,
@@ -155,12 +155,13 @@ def rope(input: Array, positions: Array, frequency_factors: Optional[Array] = No
     return y
 
 
-def sinusoidal_positions(positions: Array, *, width: int, theta: float = 10000, layout: str = "interleaved") -> Array:
-    """Vaswani et al., "Attention Is All You Need", 2017, section 3.5.
-
-    Choice: the frequencies are theta^(-2i / width) in both layouts; some models' split layout divides by width - 2.
-    """
-    angles = positions[:, None] * float(theta) ** (-2 * np.arange(width // 2) / width)
+def sinusoidal_positions(positions: Array, *, width: int, theta: float = 10000, layout: str = "interleaved",
+                         end_at_theta: bool = False) -> Array:
+    """Vaswani et al., "Attention Is All You Need", 2017, section 3.5: frequencies theta^(-2i / width); or, as its authors'
+    tensor2tensor and Whisper have it, evenly from 1 to 1 / theta in their logarithms."""
+    n = width // 2
+    exponents = np.arange(n) / max(n - 1, 1) if end_at_theta else 2 * np.arange(n) / width
+    angles = positions[:, None] * float(theta) ** -exponents
     if layout == "split":
         return np.concatenate([np.sin(angles), np.cos(angles)], axis=1)
     if layout != "interleaved":
@@ -255,6 +256,8 @@ def attention(query: Array, key: Array, value: Array, query_offset: Optional[Arr
     bucketed biases (T5), ALiBi (Press et al. 2021), soft capping (Gemma 2), sinks (gpt-oss)."""
     batch, n_heads, n_queries, width = query.shape
     n_kv_heads, n_keys = key.shape[1:3]
+    key, value = (np.broadcast_to(x, (batch, *x.shape[1:])) for x in (key, value))
+    query_offset, lengths = (x if x is None else np.broadcast_to(x, (batch,)) for x in (query_offset, lengths))
     scale = 1 / math.sqrt(width) if scale is None else scale
     mask = None if mask is None else np.broadcast_to(mask, (batch, n_heads, n_queries, n_keys))
     y = np.zeros((batch, n_heads, n_queries, value.shape[3]))
@@ -291,12 +294,23 @@ def attention(query: Array, key: Array, value: Array, query_offset: Optional[Arr
 # Views, reductions, selection
 
 def concat(*, axis: int, **parts: Array) -> Array:
-    """Choice: the inputs' names order them, a before b, as the table writes them."""
-    return np.concatenate([parts[name] for name in sorted(parts)], axis=axis)
+    """The names order the inputs, a before b. Beside the axis, which is one of the result's, they broadcast."""
+    arrays = [parts[name] for name in sorted(parts)]
+    rank = max(array.ndim for array in arrays)
+    arrays = [array.reshape((1,) * (rank - array.ndim) + array.shape) for array in arrays]
+    others = [[1 if i == axis % rank else size for i, size in enumerate(array.shape)] for array in arrays]
+    common = np.broadcast_shapes(*others)
+    wanted = [[array.shape[i] if i == axis % rank else size for i, size in enumerate(common)] for array in arrays]
+    return np.concatenate([np.broadcast_to(*pair) for pair in zip(arrays, wanted)], axis=axis)
 
 
-def strided(input: Array, *, starts: list, ends: list, steps: Optional[list] = None) -> Array:
-    """Choice: bounds mean what they mean in Python's slices, negative ones and steps included; steps default to 1."""
+def strided(input: Array, *, starts: Optional[list] = None, ends: Optional[list] = None, steps: Optional[list] = None,
+            axis: Optional[int] = None, start: int = 0, end: Optional[int] = None, step: int = 1) -> Array:
+    """Bounds mean what they mean in Python's slices, negative ones included; steps default to 1, `end` to all."""
+    if axis is not None:
+        places = [slice(None)] * input.ndim
+        places[axis] = slice(start, end, step)
+        return input[tuple(places)]
     steps = [1] * len(starts) if steps is None else steps
     return input[tuple(slice(*bounds) for bounds in zip(starts, ends, steps))]
 
@@ -329,7 +343,8 @@ def kv_write(cache: Array, update: Array, start: Array, count: Optional[Array] =
 
 
 def reduction(function: Callable[..., Array]) -> Callable[..., Array]:
-    return lambda input, *, axis, keep=False: function(input, axis=axis, keepdims=keep)
+    return lambda input, *, axis=-1, axes=None, keep=False: function(
+        input, axis=tuple(axes) if axes else axis, keepdims=keep)
 
 
 OPERATORS: dict[str, Callable[..., Any]] = {
@@ -363,8 +378,9 @@ class Graph:
         self.aliases: dict[str, str] = {}
         self.halves: set[str] = set()  # results in f16
 
-    def add_input(self, name: str, type_name: str, shape: list, stored: Tensor) -> None:
-        """Takes an input as a file holds it. Raises ValueError where type or shape are not what the graph says."""
+    def add_input(self, name: str, type_name: str, shape: list, stored: Tensor, layout: str = "nk") -> None:
+        """Takes an input as a file holds it, a matrix of layout "kn" as its transpose. Raises ValueError where type or shape
+        are not what the graph says."""
         array = stored.array
         if type_name in BLOCK_FORMATS:
             expected_shape, dtypes = [*shape[:-1], BLOCK_FORMATS[type_name].row_bytes(shape[-1])], ("U8",)
@@ -378,7 +394,8 @@ class Graph:
             raise ValueError(f"input {name}: the file has {stored.dtype} {list(array.shape)}, "
                              f"the graph says {type_name} {list(shape)}")
         self.types[name] = type_name
-        self.values[name] = decoded(type_name, array, shape[-1] if shape else 1)
+        value = decoded(type_name, array, shape[-1] if shape else 1)
+        self.values[name] = value.T if layout == "kn" else value
 
     def run(self, node: dict) -> None:
         """Computes one node of a graph file. Raises TypeError for an input or attribute that the operator has not."""
@@ -463,7 +480,7 @@ def evaluate(description: dict, inputs: dict[str, Tensor]) -> Graph:
     for name, entry in description["inputs"].items():
         if name not in inputs:
             raise ValueError(f"input {name} is not in the inputs' file")
-        graph.add_input(name, entry["type"], entry["shape"], inputs[name])
+        graph.add_input(name, entry["type"], entry["shape"], inputs[name], entry.get("layout", "nk"))
     with np.errstate(all="ignore"):
         for node in description["nodes"]:
             graph.run(node)

@@ -11,7 +11,7 @@
 namespace rondo::graph {
 namespace {
 
-using models::StepHead;
+using models::Role;
 using runtime::Access;
 using runtime::Dispatch;
 using runtime::Program;
@@ -46,9 +46,9 @@ class StepBarriersTest : public ::testing::TestWithParam<std::tuple<Type, bool>>
     lowering.fusion = std::get<1>(GetParam());
     lowering.activation_buffer = 4;
     std::vector<Program> all;
-    for (const auto& [rows, head] : {std::pair{1, StepHead::kSample}, std::pair{8, StepHead::kNone}, std::pair{8, StepHead::kSample}, std::pair{64, StepHead::kNone},
-                                     std::pair{64, StepHead::kSample}, std::pair{64, StepHead::kLogits}}) {
-      Graph step = llama.build(rows, head);
+    for (const auto& [role, rows] : {std::pair{Role::kDecode, 1}, std::pair{Role::kPrefill, 8}, std::pair{Role::kPrefillAndSample, 8}, std::pair{Role::kPrefill, 64},
+                                     std::pair{Role::kPrefillAndSample, 64}, std::pair{Role::kLogits, 64}}) {
+      Graph step = llama.build(role, rows);
       Result<Lowered> lowered = lower(step, runtime::DeviceCaps{}, lowering);
       EXPECT_TRUE(lowered.ok()) << lowered.status().message();
       if (lowered.ok()) all.push_back(std::move(lowered->program));

@@ -106,6 +106,25 @@ TEST(DevicePlanTest, PredictionsFollowTheType) {
   EXPECT_GT(integrated, cpu);
 }
 
+TEST(DevicePlanTest, MeasurementsScalePredictionsWithinBounds) {
+  const auto scaled = [](DeviceType type, double measured_bytes_per_s) {
+    DeviceCaps caps;
+    caps.type = type;
+    set_predictions(caps);
+    const DeviceCaps before = caps;
+    scale_predictions(caps, measured_bytes_per_s * before.bytes_per_s);
+    EXPECT_DOUBLE_EQ(caps.flops_per_s / before.flops_per_s, caps.bytes_per_s / before.bytes_per_s);
+    EXPECT_EQ(caps.dispatch_ns, before.dispatch_ns);
+    return caps.bytes_per_s / before.bytes_per_s;
+  };
+  EXPECT_DOUBLE_EQ(scaled(DeviceType::kDiscrete, 0.01), 0.25);
+  EXPECT_DOUBLE_EQ(scaled(DeviceType::kDiscrete, 0.5), 0.5);
+  EXPECT_DOUBLE_EQ(scaled(DeviceType::kDiscrete, 3), 3);
+  EXPECT_DOUBLE_EQ(scaled(DeviceType::kDiscrete, 100), 4);
+  EXPECT_DOUBLE_EQ(scaled(DeviceType::kCpu, 0.5), 0.5);
+  EXPECT_DOUBLE_EQ(scaled(DeviceType::kCpu, 3), 1);
+}
+
 TEST(QueueChoiceTest, AFamilyWithoutGraphicsComesFirst) {
   const auto chosen = [](std::vector<QueueFamily> queues) {
     DeviceSnapshot snapshot = baseline();

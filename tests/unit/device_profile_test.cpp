@@ -12,7 +12,7 @@ namespace rondo::runtime {
 namespace {
 
 std::string profile_text(const std::string& name) {
-  return testing::read_whole_file(testing::tests_data_path("../profiles/" + name + ".json"));
+  return testing::read_whole_file(testing::tests_data_path("../../tools/rondo/profiles/" + name + ".json"));
 }
 
 /// A device better than the baseline in everything.

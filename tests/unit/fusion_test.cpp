@@ -12,7 +12,7 @@
 namespace rondo::graph {
 namespace {
 
-using models::StepHead;
+using models::Role;
 using tests::MadeUpLlama;
 using tests::MadeUpOptions;
 using check::OpCase;
@@ -21,7 +21,7 @@ using check::weight_rows;
 using check::WeightValues;
 
 std::size_t n_dispatches(const MadeUpOptions& options, std::int64_t rows, bool fusion) {
-  Graph step = MadeUpLlama(options).build(rows, StepHead::kSample);
+  Graph step = MadeUpLlama(options).build(rows == 1 ? Role::kDecode : Role::kPrefillAndSample, rows);
   LoweringOptions lowering;
   lowering.fusion = fusion;
   const Result<Lowered> lowered = lower(step, runtime::DeviceCaps{}, lowering);
@@ -40,41 +40,10 @@ std::size_t count_nodes(const Graph& graph, Op op) {
   return static_cast<std::size_t>(std::count_if(graph.nodes().begin(), graph.nodes().end(), [op](const Node& node) { return node.op == op; }));
 }
 
-TEST(FusionTest, ADecodeStepHasAtMostNineDispatchesPerLayer) {
-  EXPECT_LE(dispatches_per_layer({}, 1, true), 9u);
-  EXPECT_LE(dispatches_per_layer({}, 64, true), 8u) << "prefill needs no combine pass";
-  EXPECT_GE(dispatches_per_layer({}, 1, false), 16u) << "the count must come from fusion";
-}
-
-TEST(FusionTest, AsManyWithOneKvHeadOrOnePerHead) {
-  for (std::uint32_t n_kv_heads : {1u, 4u}) {
-    MadeUpOptions options;
-    options.n_kv_heads = n_kv_heads;
-    EXPECT_LE(dispatches_per_layer(options, 1, true), 9u) << n_kv_heads;
-    EXPECT_LE(dispatches_per_layer(options, 64, true), 8u) << n_kv_heads;
-  }
-}
-
-TEST(FusionTest, AValueOfAnotherTypeStaysApart) {
-  MadeUpOptions mixed;
-  mixed.value_type = Type::kF16;
-  EXPECT_LE(dispatches_per_layer(mixed, 1, true), 13u);
-  Graph step = MadeUpLlama(mixed).build(1, StepHead::kSample);
-  ASSERT_TRUE(fuse(step).ok());
-  EXPECT_EQ(count_nodes(step, Op::rope_kv_write), 0u) << "q, k and v don't share a storage";
-  EXPECT_EQ(count_nodes(step, Op::rope), 4u);
-  mixed.value_type = Type::kQ8_0;
-  mixed.up_type = Type::kQ4_0;
-  Graph ups = MadeUpLlama(mixed).build(1, StepHead::kSample);
-  ASSERT_TRUE(fuse(ups).ok());
-  EXPECT_EQ(count_nodes(ups, Op::linear_glu), 0u);
-  EXPECT_EQ(count_nodes(ups, Op::rope_kv_write), 2u);
-}
-
 /// Every storage that outlives the step.
 void expect_same_results(const MadeUpOptions& options, std::int64_t rows) {
   const MadeUpLlama llama(options);
-  const Graph simple = llama.build(rows, StepHead::kLogits);
+  const Graph simple = llama.build(Role::kLogits, rows);
   Graph fused = simple;
   ASSERT_TRUE(fuse(fused).ok());
   ASSERT_LT(fused.nodes().size(), simple.nodes().size());
@@ -94,6 +63,48 @@ void expect_same_results(const MadeUpOptions& options, std::int64_t rows) {
     std::vector<std::byte> values[3];
     EXPECT_EQ(check::find_difference(check::decoded(simple, static_cast<StorageId>(i), judged, values), {bound}), "") << storage.name;
   }
+}
+
+TEST(FusionTest, ADecodeStepHasAtMostNineDispatchesPerLayer) {
+  EXPECT_LE(dispatches_per_layer({}, 1, true), 9u);
+  EXPECT_LE(dispatches_per_layer({}, 64, true), 8u) << "prefill needs no combine pass";
+  EXPECT_GE(dispatches_per_layer({}, 1, false), 16u) << "the count must come from fusion";
+}
+
+TEST(FusionTest, AsManyWithOneKvHeadOrOnePerHead) {
+  for (std::uint32_t n_kv_heads : {1u, 4u}) {
+    MadeUpOptions options;
+    options.n_kv_heads = n_kv_heads;
+    EXPECT_LE(dispatches_per_layer(options, 1, true), 9u) << n_kv_heads;
+    EXPECT_LE(dispatches_per_layer(options, 64, true), 8u) << n_kv_heads;
+  }
+}
+
+/// Biases of q, k and v lie side by side, as their weights do, and the output's is added with its residual.
+TEST(FusionTest, BiasesCostNoDispatch) {
+  MadeUpOptions options;
+  options.biases = true;
+  EXPECT_EQ(dispatches_per_layer(options, 1, true), dispatches_per_layer({}, 1, true));
+  EXPECT_EQ(dispatches_per_layer(options, 64, true), dispatches_per_layer({}, 64, true));
+  expect_same_results(options, 5);
+  options.value_type = Type::kF16;
+  expect_same_results(options, 5);
+}
+
+TEST(FusionTest, AValueOfAnotherTypeStaysApart) {
+  MadeUpOptions mixed;
+  mixed.value_type = Type::kF16;
+  EXPECT_LE(dispatches_per_layer(mixed, 1, true), 13u);
+  Graph step = MadeUpLlama(mixed).build(Role::kDecode, 1);
+  ASSERT_TRUE(fuse(step).ok());
+  EXPECT_EQ(count_nodes(step, Op::rope_kv_write), 0u) << "q, k and v don't share a storage";
+  EXPECT_EQ(count_nodes(step, Op::rope), 4u);
+  mixed.value_type = Type::kQ8_0;
+  mixed.up_type = Type::kQ4_0;
+  Graph ups = MadeUpLlama(mixed).build(Role::kDecode, 1);
+  ASSERT_TRUE(fuse(ups).ok());
+  EXPECT_EQ(count_nodes(ups, Op::linear_glu), 0u);
+  EXPECT_EQ(count_nodes(ups, Op::rope_kv_write), 2u);
 }
 
 TEST(FusionTest, FusedAndSimpleStepsAgree) {

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <array>
 
 #include <gtest/gtest.h>
 
@@ -157,6 +158,26 @@ TEST(LoweringTest, ProgramsAreCompleteAndShareKernels) {
     EXPECT_EQ(dispatch.bindings[0].range.buffer, 9u);
     EXPECT_GT(dispatch.cost.bytes, 0);
   }
+}
+
+/// More than a kernel takes is a bug of an operator, found before it is copied beyond its place.
+TEST(LoweringTest, WhatDoesNotFitAKernelIsRefused) {
+  OpCase c = linear_case();
+  const LoweringOptions options;
+  const DeviceCaps caps;
+  const std::array<std::byte, 4> push{};
+  const auto refused = [&](std::size_t n_constants, std::size_t n_arguments) {
+    Lowering lowering(c.graph, caps, options);
+    const std::vector<std::uint32_t> constants(n_constants, 7);
+    const std::vector<Lowering::Argument> arguments(n_arguments, {kNone, runtime::Access::kRead});
+    lowering.emit("made up", runtime::Shader{}, constants, arguments, push, {1, 1, 1}, {}, runtime::Access::kRead);
+    const Result<Lowered> lowered = lowering.finish();
+    EXPECT_TRUE(lowered.ok() || lowered.status().code() == StatusCode::kInternal);
+    return lowered.ok() ? "" : lowered.status().message();
+  };
+  EXPECT_EQ(refused(8, 7), "");
+  EXPECT_EQ(refused(9, 7), "made up: 9 specialization constants but a kernel takes 8");
+  EXPECT_EQ(refused(8, 8), "made up: 9 bindings but a kernel takes 8");
 }
 
 TEST(LoweringTest, AGraphWithAnErrorIsNotLowered) {

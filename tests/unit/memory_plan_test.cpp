@@ -12,7 +12,7 @@ class PlanTest : public ::testing::Test {
   void SetUp() override {
     Result<ByteSource> source = open_file(testing::tests_data_path("tiny-Q4_0.gguf"));
     ASSERT_TRUE(source.ok()) << source.status().message();
-    Result<std::unique_ptr<Checkpoint>> opened = open_checkpoint(std::move(source).value());
+    Result<std::unique_ptr<const Checkpoint>> opened = open_checkpoint(std::move(source).value());
     ASSERT_TRUE(opened.ok()) << opened.status().message();
     checkpoint = std::move(opened).value();
     caps.name = "made up";
@@ -27,7 +27,7 @@ class PlanTest : public ::testing::Test {
     for (const char* word : words) EXPECT_NE(plan.status().message().find(word), std::string::npos) << word << " is not in: " << plan.status().message();
   }
 
-  std::unique_ptr<Checkpoint> checkpoint;
+  std::unique_ptr<const Checkpoint> checkpoint;
   runtime::DeviceCaps caps;
 };
 
@@ -36,17 +36,19 @@ TEST_F(PlanTest, PartsAddUp) {
   ASSERT_TRUE(plan.ok()) << plan.status().message();
   // Two layers of two heads of 64, in f16.
   EXPECT_EQ(plan->kv_bytes, 2u * 2 * 2 * 64 * 100 * 2);
-  EXPECT_EQ(plan->kv_bytes, 100 * kv_bytes_per_token(checkpoint->config, graph::Type::kF16));
-  EXPECT_EQ(plan->weight_bytes, weight_bytes(*checkpoint));
-  ASSERT_EQ(plan->buffers.size(), std::size_t{kFirstWeightBuffer} + 2);
-  EXPECT_EQ(plan->buffers[kLogitsBuffer].size_bytes, 0u) << "logits are made when they are asked for";
-  EXPECT_EQ(plan->buffers[kMirrorBuffer].intent, runtime::MemoryIntent::kReadback);
-  EXPECT_EQ(plan->buffers[kMirrorBuffer].size_bytes, 512u);
-  EXPECT_EQ(plan->buffers[kActivationsBuffer].size_bytes, runtime::allocated_bytes(plan->activation_bytes));
-  EXPECT_EQ(plan->buffers[kFirstWeightBuffer].size_bytes, plan->weight_bytes);
-  EXPECT_EQ(plan->buffers[kFirstWeightBuffer + 1].size_bytes, plan->kv_bytes);
+  EXPECT_EQ(plan->kv_bytes, 100 * kv_bytes_per_token(checkpoint->network.caches, graph::Type::kF16));
+  EXPECT_EQ(plan->weight_bytes, weight_bytes(checkpoint->network.blocks));
+  const auto slot = [&](const char* name) -> const Slot& { return plan->find(name) ? *plan->find(name) : *plan->find("weights 0"); };
+  EXPECT_EQ(plan->find("weights 1"), nullptr);
+  EXPECT_EQ(plan->find("KV cache 1"), nullptr);
+  EXPECT_EQ(slot("output").size_bytes, 0u) << "logits are made when they are asked for";
+  EXPECT_EQ(slot("token mirror").intent, runtime::MemoryIntent::kReadback);
+  EXPECT_EQ(slot("token mirror").size_bytes, 512u);
+  EXPECT_EQ(slot("activations").size_bytes, runtime::allocated_bytes(plan->activation_bytes));
+  EXPECT_EQ(slot("weights 0").size_bytes, plan->weight_bytes);
+  EXPECT_EQ(slot("KV cache 0").size_bytes, plan->kv_bytes);
   std::uint64_t total = 0;
-  for (const MemoryPlan::Buffer& buffer : plan->buffers) total += buffer.size_bytes;
+  for (const Slot& buffer : plan->slots) total += buffer.size_bytes;
   EXPECT_EQ(plan->total_bytes(runtime::MemoryIntent::kDevice) + plan->total_bytes(runtime::MemoryIntent::kReadback), total);
   EXPECT_GT(plan->unaliased_activation_bytes, plan->activation_bytes);
 }
@@ -64,7 +66,7 @@ TEST_F(PlanTest, TheCacheFollowsContextAndType) {
   ASSERT_TRUE(quantised.ok());
   // Two layers of two heads of 64 quants and two scales.
   EXPECT_EQ(quantised->kv_bytes, 2u * 2 * 2 * 64 * (64 + 4));
-  EXPECT_EQ(quantised->kv_bytes, 64 * kv_bytes_per_token(checkpoint->config, graph::Type::kQ8_0));
+  EXPECT_EQ(quantised->kv_bytes, 64 * kv_bytes_per_token(checkpoint->network.caches, graph::Type::kQ8_0));
   EXPECT_EQ(longer->weight_bytes, narrow->weight_bytes);
 }
 
@@ -75,13 +77,13 @@ TEST_F(PlanTest, SmallAllocationsMakeMoreBuffers) {
   caps.max_storage_range_bytes = caps.max_allocation_bytes;
   const Result<MemoryPlan> same = plan_memory_of(*checkpoint, caps, {}, 64);
   ASSERT_TRUE(same.ok()) << same.status().message();
-  for (const MemoryPlan::Buffer& buffer : same->buffers) EXPECT_LE(buffer.size_bytes, caps.max_allocation_bytes) << buffer.name;
+  for (const Slot& buffer : same->slots) EXPECT_LE(buffer.size_bytes, caps.max_allocation_bytes) << buffer.name;
 }
 
 TEST_F(PlanTest, WhatDoesNotFitIsRefused) {
-  caps.memory_budget_bytes = weight_bytes(*checkpoint) - 1;
+  caps.memory_budget_bytes = weight_bytes(checkpoint->network.blocks) - 1;
   expect_refusal(64, StatusCode::kOutOfMemory, {"weights", "made up"});
-  caps.memory_budget_bytes = weight_bytes(*checkpoint) + 1000;
+  caps.memory_budget_bytes = weight_bytes(checkpoint->network.blocks) + 1000;
   expect_refusal(64, StatusCode::kOutOfMemory, {"context of 64 tokens", "KV cache", "smaller context"});
   caps.memory_budget_bytes = 0;
   caps.max_storage_range_bytes = 100;
@@ -96,18 +98,18 @@ TEST_F(PlanTest, WhatDoesNotFitIsRefused) {
 TEST_F(PlanTest, OneStepIsPlannedAlone) {
   const Result<WeightPlan> weights = plan_weights(*checkpoint, caps);
   ASSERT_TRUE(weights.ok());
-  const StepKind kinds[] = {{1, StepHead::kSample}};
-  const Result<SessionPlan> decode = plan_session(*checkpoint, *weights, caps, {}, 64, kinds);
+  const StepKind kinds[] = {{Role::kDecode, 1}};
+  const Result<SessionPlan> decode = plan_session(checkpoint->network, *weights, caps, {}, 64, kinds);
   ASSERT_TRUE(decode.ok()) << decode.status().message();
   ASSERT_EQ(decode->steps.size(), 1u);
   const Result<MemoryPlan> all = plan_memory_of(*checkpoint, caps, {}, 64);
   ASSERT_TRUE(all.ok());
   EXPECT_LT(decode->memory.activation_bytes, all->activation_bytes);
   EXPECT_EQ(decode->memory.constant_bytes, all->constant_bytes) << "tables are equal in all steps";
-  for (const runtime::Dispatch& dispatch : decode->steps[0].program.dispatches) {
+  for (const runtime::Dispatch& dispatch : decode->steps[0].lowered.program.dispatches) {
     for (const runtime::Binding& binding : dispatch.bindings) {
-      ASSERT_LT(binding.range.buffer, decode->memory.buffers.size());
-      EXPECT_LE(binding.range.offset_bytes + binding.range.size_bytes, decode->memory.buffers[binding.range.buffer].size_bytes) << dispatch.label;
+      ASSERT_LT(binding.range.buffer, decode->memory.slots.size());
+      EXPECT_LE(binding.range.offset_bytes + binding.range.size_bytes, decode->memory.slots[binding.range.buffer].size_bytes) << dispatch.label;
     }
   }
 }

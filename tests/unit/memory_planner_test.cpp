@@ -78,7 +78,7 @@ TEST(MemoryPlannerTest, NothingNeedsNothing) { EXPECT_EQ(plan({}).total, 0u); }
 TEST(MemoryPlannerTest, AStepSharesMostOfItsActivations) {
   tests::MadeUpOptions options;
   options.n_layers = 8;
-  Graph step = tests::MadeUpLlama(options).build(64, models::StepHead::kSample);
+  Graph step = tests::MadeUpLlama(options).build(models::Role::kPrefillAndSample, 64);
   const Result<Lowered> lowered = lower(step, runtime::DeviceCaps{}, {});
   ASSERT_TRUE(lowered.ok()) << lowered.status().message();
   EXPECT_LT(lowered->activation_bytes * 4, lowered->unaliased_activation_bytes);

@@ -86,6 +86,8 @@ TEST(ResultTest, ValuesAndFailuresTravel) {
   Result<std::unique_ptr<int>> held = half_of(8);
   const std::unique_ptr<int> taken = std::move(held).value();
   EXPECT_EQ(*taken, 4);
+  const std::unique_ptr<int> at_once = *half_of(10);  // a temporary gives its value away
+  EXPECT_EQ(*at_once, 5);
 }
 
 }  // namespace

@@ -22,26 +22,11 @@ using graph::Type;
 constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 30;
 constexpr float kNotANumber = std::numeric_limits<float>::quiet_NaN();
 
-/// How large inputs are where values are large: far from what models have, and what the operator can still hold.
-float large_scale(std::string_view op) {
-  if (op == "attention" || op == "gelu" || op == "gelu_tanh" || op == "exp" || op == "tanh" || op == "sigmoid" || op == "silu" || op == "quick_gelu") return 30;
-  if (op == "softmax" || op == "log_softmax") return 1e4f;
-  if (op == "rms_norm" || op == "layer_norm" || op == "mul" || op == "div") return 1e15f;
-  if (op == "kv_write" || op == "rope_kv_write") return 3e4f;  // what f16 holds
-  return 1e6f;
-}
+/// Views become copies, if anything.
+const graph::Operator& table_of(std::string_view op) { return graph::operator_of(graph::find_operator(op).value_or(graph::Op::copy)); }
 
-/// The same of f16, whose results must stay below 65,504.
-float large_half_scale(std::string_view op) {
-  if (op == "linear" || op == "linear_glu" || op == "patch_embed") return 0.05f;  // the weights are large
-  if (op == "matmul" || op == "mul" || op == "div" || op == "sum" || op == "glu") return 50;
-  return std::min(large_scale(op), 3e4f);
-}
-
-/// Operators on (B, ...) whose sequences are counted by the first axis of their first input.
-bool counts_sequences(std::string_view op) {
-  return op == "attention" || op == "rope" || op == "kv_write" || op == "rope_kv_write" || op == "step_begin" || op == "step_end" || op == "sample";
-}
+/// Sequences are counted by the first axis of the operator's first input.
+bool counts_sequences(std::string_view op) { return table_of(op).rows != graph::StepRows::kFirstAxis; }
 
 class Builder {
  public:
@@ -96,7 +81,7 @@ class Builder {
   /// A result is what rows of the step it has: along axis 2 of heads, along axis 0 of all others.
   void finish(TensorId output) {
     const graph::StorageKind kind = case_.graph.storage_of(output).kind;
-    const bool heads = text_.op == "attention" || text_.op == "rope" || text_.op == "rope_kv_write";
+    const bool heads = table_of(text_.op).rows == graph::StepRows::kHeads;
     if (kind == graph::StorageKind::kActivation) case_.output(output, heads ? 2 : 0);
     else case_.output(case_.graph.add(graph::Op::copy, {output}), 0);  // a view of an input
   }
@@ -131,7 +116,8 @@ class Builder {
   std::vector<float> numbers(const CaseInput& input, const Shape& shape, std::size_t index) const {
     const auto n = static_cast<std::size_t>(shape.n_elements());
     const bool scaled = input.role == InputRole::kActivation || input.role == InputRole::kKeys;
-    const float large = has_f16_activations(text_) ? large_half_scale(text_.op) : large_scale(text_.op);
+    const graph::Accuracy& accuracy = table_of(text_.op).accuracy;
+    const float large = has_f16_activations(text_) ? accuracy.large_f16 : accuracy.large;
     const float scale = input.scale * (values_ == Values::kLarge && scaled ? large : 1);
     if (values_ == Values::kInteger) return integer_values(n, seed_of(index), 4);
     std::vector<float> made = random_values(n, seed_of(index), scale);
@@ -139,7 +125,7 @@ class Builder {
       for (float& value : made) value = 1.5f + 0.5f * value;
     }
     // One in the first row, which counts and is seen wherever any is, the other in the middle.
-    if (index == special_ && values_ == Values::kNan) made[static_cast<std::size_t>(shape.last() / 2)] = kNotANumber;
+    if (index == special_ && values_ == Values::kNan) made[static_cast<std::size_t>((shape.rank == 0 ? 1 : shape.last()) / 2)] = kNotANumber;
     if (index == special_ && values_ == Values::kInfinity) made[n / 2] = std::numeric_limits<float>::infinity();
     return made;
   }
@@ -150,12 +136,13 @@ class Builder {
       const auto found = std::find_if(text.inputs.begin(), text.inputs.end(), [&](const CaseInput& input) { return input.name == name; });
       return found == text.inputs.end() ? nullptr : &*found;
     };
-    const CaseInput *key = find("key"), *lengths = find("lengths"), *mask = find("mask");
-    if (text.op != "attention" || !key || key->shape.rank != 4) return {};
-    std::vector<std::vector<bool>> hidden(static_cast<std::size_t>(key->shape[0]), std::vector<bool>(static_cast<std::size_t>(key->shape[2])));
+    const CaseInput *query = find("query"), *key = find("key"), *lengths = find("lengths"), *mask = find("mask");
+    if (text.op != "attention" || !query || query->shape.rank != 4 || !key || key->shape.rank != 4) return {};
+    std::vector<std::vector<bool>> hidden(static_cast<std::size_t>(query->shape[0]), std::vector<bool>(static_cast<std::size_t>(key->shape[2])));
     for (std::size_t b = 0; b < hidden.size(); ++b) {
       for (std::size_t j = 0; j < hidden[b].size(); ++j) {
-        hidden[b][j] = (lengths && b < lengths->integers.size() && static_cast<std::int64_t>(j) >= lengths->integers[b]) ||
+        const bool counted = lengths && !lengths->integers.empty();
+        hidden[b][j] = (counted && static_cast<std::int64_t>(j) >= lengths->integers[std::min(b, lengths->integers.size() - 1)]) ||
                        (mask && mask->boolean && mask->shape.last() == key->shape[2] && j == masked_column(*mask));
       }
     }
@@ -163,6 +150,12 @@ class Builder {
   }
   /// The key that a boolean mask hides from all queries.
   static std::size_t masked_column(const CaseInput& mask) { return static_cast<std::size_t>(mask.shape.last() / 2); }
+  /// Key j of the keys' sequence b is hidden; from all sequences, where these keys are for all.
+  bool is_hidden(std::size_t b, bool for_all, std::size_t j) const {
+    const auto in = [&](const std::vector<bool>& keys) { return j < keys.size() && keys[j]; };
+    if (for_all) return !hidden_.empty() && std::all_of(hidden_.begin(), hidden_.end(), in);
+    return b < hidden_.size() && in(hidden_[b]);
+  }
 
   /// Keys and values: what nobody may see is NaN.
   std::vector<float> key_numbers(const CaseInput& input, std::size_t index) const {
@@ -170,7 +163,7 @@ class Builder {
     const auto heads = static_cast<std::size_t>(input.shape[1]), keys = static_cast<std::size_t>(input.shape[2]), width = static_cast<std::size_t>(input.shape[3]);
     for (std::size_t row = 0; row < made.size() / width; ++row) {
       const std::size_t b = row / keys / heads, j = row % keys;
-      if (b < hidden_.size() && j < hidden_[b].size() && hidden_[b][j]) std::fill_n(made.begin() + static_cast<std::ptrdiff_t>(row * width), width, kNotANumber);
+      if (is_hidden(b, input.shape[0] == 1, j)) std::fill_n(made.begin() + static_cast<std::ptrdiff_t>(row * width), width, kNotANumber);
     }
     return made;
   }

@@ -77,7 +77,7 @@ class Parser {
   Result<CaseText> parse() {
     parsed_.op = std::string(pieces_.take());
     inputs_ = graph::named_inputs(parsed_.op);
-    if (inputs_.empty()) return Status(StatusCode::kInvalidArgument, fmt::format("case '{}': there is no operator '{}'", parsed_.text, parsed_.op));
+    if (inputs_.empty()) return Status(StatusCode::kInvalidArgument, fmt::format("case '{}': {}", parsed_.text, graph::no_such_operator(parsed_.op)));
     bool more = !pieces_.at_end();
     while (more) {
       RONDO_TRY(parse_term());
@@ -119,14 +119,15 @@ class Parser {
       input.type = graph::Type::kI32;
       pieces_.take();
     }
-    if (pieces_.is("(")) RONDO_TRY(parse_shape(input.shape));
+    const bool has_shape = pieces_.is("(");
+    if (has_shape) RONDO_TRY(parse_shape(input.shape));
     if (pieces_.is("[")) {
       std::vector<std::int64_t> given;
       RONDO_TRY(parse_integers(given));
       input.integers.assign(given.begin(), given.end());
-      if (input.shape.rank == 0) input.shape = {static_cast<std::int64_t>(given.size())};
+      if (!has_shape) input.shape = {static_cast<std::int64_t>(given.size())};
     }
-    if (input.shape.rank == 0) return refuse(fmt::format("the shape of '{}'", input.name));
+    if (!has_shape && input.integers.empty()) return refuse(fmt::format("the shape of '{}'", input.name));
     if (const auto layout = find_layout(pieces_.now())) {
       input.layout = *layout;
       pieces_.take();

@@ -4,7 +4,7 @@
 //   attention query (2, 4, 7, 16), key f16 (2, 2, 41, 16), value f16 (2, 2, 41, 24), lengths [37, 0], causal, window_back 5
 //
 // The operator, then terms separated by commas, in any order. A term is one of
-// - an input: its name, its type (f32 if none is given), its shape, then any of
+// - an input: its name, its type (f32 if none is given), its shape, () for a scalar, then any of
 //     transposed      the last two axes are swapped in memory
 //     permuted        all axes are in reverse order in memory
 //     sliced          the middle of a larger tensor (rows only, of a matrix)

@@ -8,6 +8,12 @@ namespace rondo::check {
 
 namespace {
 
+#define RONDO_WEIGHT_TYPE(enumerator, name, value, text, ggml) text,
+const std::initializer_list<std::string_view> kWeightNames = {
+#include "lib/weight_types.inc"
+};
+#undef RONDO_WEIGHT_TYPE
+
 /// In a case, each of these stands for all of its list: the case is run for every one.
 struct Many {
   std::string_view mark;
@@ -16,7 +22,7 @@ struct Many {
 
 const Many kMany[] = {
     {"{size}", {"1", "2", "3", "7", "37", "41", "89", "113", "257"}},
-    {"{weight}", {"f32", "f16", "bf16", "q8_0", "q4_0", "q4_1", "q5_0", "q5_1", "q2_K", "q3_K", "q4_K", "q5_K", "q6_K", "iq4_nl", "mxfp4"}},
+    {"{weight}", kWeightNames},
     {"{some}", {"f16", "q8_0", "q6_K"}},  // one of each block size, where the type is decoded by what {weight} covers
     {"{dense}", {"f32", "f16", "bf16"}},
     {"{cache}", {"f32", "f16", "q8_0"}},
@@ -42,6 +48,9 @@ constexpr std::string_view kCases[] = {
     "{binary} a (7, 37) transposed, b (7, 37) sliced",
     "{binary} a (2, 3, 5, 7) permuted, b (5, 1) stepped",
     "{binary} a (10, 5), b (1), valid [2, 5]",
+    "{binary} a (3, 41), b ()",
+    "{binary} a (), b ()",
+    "tanh input ()",
     "glu gate (3, {size}), up (3, {size}), activation silu",
     "glu gate (7, 37), up (7, 37) transposed, activation {act}",
     "glu gate (7, 37) sliced * 0.01, up (7, 37), activation gelu",
@@ -56,6 +65,11 @@ constexpr std::string_view kCases[] = {
     "{reduce} input (3, {size}, 5), axis 1, keep",
     "{reduce} input (2, 3, 7, 41) permuted, axis 0",
     "{reduce} input (7, 37) stepped",
+    "{reduce} input (2, 3, 7, 41), axes [-1, 1]",
+    "{reduce} input (2, 3, 7, 41) permuted, axes [0, 2], keep",
+    "{reduce} input (3, 41) sliced, axes [0, 1]",
+    "{reduce} input (3, 5, 7), axes [0]",
+    "{reduce} input (257), axis 0",
     "layer_norm input (3, {size}), weight ({size}), bias ({size})",
     "layer_norm input (7, 257), epsilon 1e-5",
     "layer_norm input (7, 89) * 0.003, weight (89), bias (89), epsilon 1e-5",
@@ -80,14 +94,25 @@ constexpr std::string_view kCases[] = {
     "copy input (2, 3, 5, 7) permuted",
     "concat a (3, 7), b (3, 41), c (3, 1), axis 1",
     "concat a (2, 7, 5) permuted, b (3, 7, 5) sliced, axis 0",
+    "concat a (1, 1, 37), b (3, 7, 37) transposed, c (3, 1, 1), axis 1",
+    "concat a (5), b (2, 3, 7), axis -1",
     "pad input (7, 37) transposed, before [1, 0], after [2, 3], value -1.5",
     "pad input (2, 3, 5, 7) permuted, before [0, 1, 2, 0], after [1, 0, 0, 4]",
     "slice input (7, 41) permuted, starts [-3, 1], ends [7, -1], steps [1, 3]",
+    "slice input (2, 7, 41) permuted, axis -2, start -5, step 2",
+    "slice input (7, 41), axis 1, start 3, end -3",
     "transpose input (2, 3, 5, 7) sliced, permutation [2, 0, 3, 1]",
+    "transpose input (2, 3, 5, 7), permutation [0, -1, -3, 2]",
     "reshape input (6, 35) transposed, shape [7, 30]",
+    "reshape input (6, 35), shape [7, -1, 2]",
+    "reshape input (1, 1), shape []",
     "embedding ids (7, 3), weight {weight} (113, 256)",
     "embedding ids ({size}), weight {dense} (41, 37) sliced",
+    "embedding ids (7, 3), weight {some} (113, 256), scale 22.627417",
+    "embedding ids (7), weight f32 (41, 37), scale 0.3",
     "sinusoidal_positions positions (7), width 64",
+    "sinusoidal_positions positions (7), width 64, end_at_theta",
+    "sinusoidal_positions positions (7), width 2, end_at_theta, layout split",
     "sinusoidal_positions positions (41) [0, 1, 2, 3, 5, 8, 13, 21, 34, 55, 89, 144, 233, 377, 610, 987, 1597, 2584, 4181, 6765, 9, 10, 11, 12, 14, 15, 16, 17, 18, 19, 20, 22, 23, 24, 25, 26, 27, "
     "28, 29, 30, 31], width 6, theta 500, layout split",
 
@@ -104,6 +129,9 @@ constexpr std::string_view kCases[] = {
     "linear input (17, 64), weight q4_0 (41, 64), bias (41), activation gelu, residual (17, 41)",
     "linear input (10, 64), weight q8_0 (41, 64), valid [2, 5]",
     "linear input (2, 3, 2, 37), weight f16 (89, 37)",
+    "linear input (2, 3, 64), weight q8_0 (41, 64), residual (41)",
+    "linear input (2, 3, 64), weight q8_0 (41, 64), residual (3, 41), activation gelu",
+    "linear input (2, 9, 37), weight f32 (41, 37), residual (2, 1, 1)",
     "linear_glu input (1, 256), weight {some} (26, 256)",
     "linear_glu input (17, 64), weight q8_0 (82, 64), activation gelu_tanh",
     "linear_glu input (10, 96), weight q4_0 (226, 96), valid [2, 5]",
@@ -136,6 +164,9 @@ constexpr std::string_view kCases[] = {
     "attention query (1, 3, 2, 32), key f32 (1, 1, {size}, 32), value f32 (1, 1, {size}, 32)",
     "attention query (2, 6, 7, 40), key f16 (2, 3, 41, 40), value f16 (2, 3, 41, 24), query_offset [34, 3], lengths [41, 10], causal",
     "attention query (2, 2, 3, 72), key f32 (2, 2, 41, 72), value f32 (2, 2, 41, 72), lengths [41, 0]",
+    "attention query (3, 4, 7, 16), key f16 (1, 2, 41, 16), value f16 (1, 2, 41, 24), lengths [37], query_offset [34], causal",
+    "attention query (2, 2, 1, 64), key f32 (1, 2, 89, 64), value f32 (2, 2, 89, 64), lengths [37]",
+    "attention query (2, 4, 7, 16), key f32 (1, 2, 41, 16), value f32 (1, 2, 41, 16), lengths [37, 5], query_offset [30], sinks (4)",
     "attention query (1, 2, 3, 80) transposed, key f32 (1, 2, 41, 80) sliced, value f32 (1, 2, 41, 80) sliced",
     "attention query (1, 1, 3, 128), key f16 (1, 1, 89, 128), value f16 (1, 1, 89, 128), scale 1",
     "attention query (1, 1, 2, 256), key f16 (1, 1, 41, 256), value f16 (1, 1, 41, 256)",
@@ -178,11 +209,18 @@ constexpr std::string_view kCases[] = {
     "add a f16 (7, 41) * 0.00003, b f16 (7, 41) * 0.00003",
     "concat a f16 (3, 7), b f16 (3, 41), c f16 (3, 1), axis 1",
     "concat a f16 (3, 7), b (3, 41), axis 1",
+    "concat a f16 (1, 1, 37), b f16 (3, 7, 37), axis 1",
+    "{binary} a f16 (7, 37), b f16 ()",
+    "{binary} a f16 (), b (7, 37)",
+    "{reduce} input f16 (2, 3, 7, 41), axes [1, 3]",
+    "linear input f16 (2, 3, 64), weight q8_0 (41, 64), residual f16 (3, 41)",
+    "attention query f16 (2, 4, 7, 16), key f16 (1, 2, 41, 16), value f16 (1, 2, 41, 24), lengths [37]",
     "pad input f16 (7, 37) transposed, before [1, 0], after [2, 3], value -1.5",
     "slice input f16 (7, 41) permuted, starts [-3, 1], ends [7, -1], steps [1, 3]",
     "reshape input f16 (6, 35) transposed, shape [7, 30]",
     "embedding ids (7, 3), weight {some} (113, 256), type f16",
     "embedding ids (7), weight f32 (41, 37) sliced, type f16",
+    "embedding ids (7, 3), weight {some} (113, 256), type f16, scale 22.627417",
     "sinusoidal_positions positions (41), width 6, layout split, type f16",
     "linear input f16 (1, 256), weight {some} (41, 256)",
     "linear input f16 (9, 256), weight {some} (13, 256)",

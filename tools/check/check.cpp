@@ -28,36 +28,39 @@ struct Bound {
   bool exact_integers = true;
 };
 
-bool is_one_of(std::string_view op, std::initializer_list<std::string_view> list) { return std::find(list.begin(), list.end(), op) != list.end(); }
-
 const graph::AttributeValue* find_attribute(const CaseText& text, std::string_view name) {
   const auto found = std::find_if(text.attributes.begin(), text.attributes.end(), [&](const auto& attribute) { return attribute.first == name; });
   return found == text.attributes.end() ? nullptr : &found->second;
 }
 
+/// Views become copies, if anything.
+const graph::Operator& table_of(std::string_view op) { return graph::operator_of(graph::find_operator(op).value_or(graph::Op::copy)); }
+
+/// The type other than f32 of a cache that the operator writes, if there is one.
+std::optional<graph::Type> narrow_cache(const CaseText& text) {
+  for (const CaseInput& input : text.inputs) {
+    if (input.role == graph::InputRole::kCache && input.type != graph::Type::kF32) return input.type;
+  }
+  return std::nullopt;
+}
+
 Bound bound_in_f32(const CaseText& text) {
-  const std::string_view op = text.op;
+  const graph::ErrorClass error = table_of(text.op).accuracy.error;
+  if (error == graph::ErrorClass::kExact) return {0, true};
+  if (error == graph::ErrorClass::kFunctions) return {kFunctions, false};
   const graph::AttributeValue* activation = find_attribute(text, "activation");
   const bool plain = !activation || *activation == graph::AttributeValue("none") || *activation == graph::AttributeValue("relu");
-  if (is_one_of(op, {"linear", "patch_embed"})) return plain ? Bound{kSums, true} : Bound{kFunctions, false};
-  if (is_one_of(op, {"matmul", "sum", "add", "sub", "mul"})) return {kSums, true};
-  if (is_one_of(op, {"mean", "div", "layer_norm", "rms_norm", "rope", "sinusoidal_positions"})) return {kSums, false};
-  if (is_one_of(op, {"attention", "softmax", "log_softmax", "glu", "linear_glu", "gelu", "gelu_tanh", "quick_gelu", "silu", "tanh", "sigmoid", "exp"})) return {kFunctions, false};
-  if (op == "rope_kv_write") {
-    // A rotated key may lie so near to the middle of two values of the cache's type that it becomes the other one.
-    for (const CaseInput& input : text.inputs) {
-      if (input.role == graph::InputRole::kCache && input.type != graph::Type::kF32) return {input.type == graph::Type::kF16 ? 1e-6 : 2e-4, false};
-    }
-    return {kSums, false};
-  }
-  return {0, true};  // moves, compares or rounds by integer arithmetic
+  if (!plain) return {kFunctions, false};
+  // What is computed may lie so near to the middle of two values of the cache's type that it becomes the other one.
+  if (const auto cache = narrow_cache(text)) return {*cache == graph::Type::kF16 ? 1e-6 : 2e-4, false};
+  return {kSums, error == graph::ErrorClass::kExactSums};
 }
 
 Bound bound_of(const CaseText& text) {
   const Bound bound = bound_in_f32(text);
   if (bound.nmse == 0 || !has_f16_activations(text)) return bound;
   // What fused operators do at once, their references round in between.
-  const bool fused = is_one_of(text.op, {"linear_glu", "rope_kv_write"});
+  const bool fused = table_of(text.op).reference == nullptr;
   return {std::max(bound.nmse, fused ? kHalvesRoundedTwice : kHalves), bound.exact_integers};
 }
 
@@ -71,7 +74,7 @@ Tolerance tolerance_of(const CheckRun& run, const graph::Storage& storage) {
 /// The inputs that a NaN or infinity may come in by: numbers, where the operator has an IEEE result.
 std::vector<std::size_t> special_inputs(const CaseText& text) {
   std::vector<std::size_t> found;
-  if (is_one_of(text.op, {"sample"})) return found;
+  if (text.op == "sample") return found;
   for (std::size_t i = 0; i < text.inputs.size(); ++i) {
     const CaseInput& input = text.inputs[i];
     const bool numbers = input.role == graph::InputRole::kActivation || (input.role == graph::InputRole::kKeys && input.type == graph::Type::kF32);
@@ -80,9 +83,7 @@ std::vector<std::size_t> special_inputs(const CaseText& text) {
   return found;
 }
 
-/// Views become copies, if anything.
-graph::Op dispatched_operator(std::string_view op) { return graph::find_operator(op).value_or(graph::Op::copy); }
-std::span<const char* const> kernels_of(std::string_view op) { return graph::operator_of(dispatched_operator(op)).kernels; }
+std::span<const char* const> kernels_of(std::string_view op) { return table_of(op).kernels; }
 
 /// Whether a user's `wanted` means this kernel.
 bool is_named(std::string_view op, std::string_view kernel, std::string_view wanted) { return wanted == kernel || wanted == fmt::format("{}/{}", op, kernel); }
@@ -112,7 +113,7 @@ std::vector<CheckRun> runs_of(const CaseText& text, const CheckOptions& options)
 Result<std::vector<CaseText>> select_cases(const CheckOptions& options) {
   std::vector<CaseText> selected;
   for (const std::string& op : options.ops) {
-    if (graph::named_inputs(op).empty()) return Status(StatusCode::kInvalidArgument, fmt::format("there is no operator '{}'", op));
+    if (graph::named_inputs(op).empty()) return Status(StatusCode::kInvalidArgument, graph::no_such_operator(op));
   }
   const std::vector<std::string> texts = options.text.empty() ? all_cases(options.thorough) : std::vector<std::string>{options.text};
   for (const std::string& text : texts) {
@@ -170,7 +171,7 @@ class Checker {
     RONDO_TRY(prepare(run));
     CheckResult result{run, Outcome::kFailed, std::numeric_limits<double>::infinity(), ""};
     RunOptions how;
-    how.kernels[graph::operator_of(dispatched_operator(run.op)).name] = run.kernel;
+    how.kernels[table_of(run.op).name] = run.kernel;
     how.repeats = options_.repeats;
     Result<DeviceRun> ran = run_on_device(device_, *case_, how);
     if (!ran.ok()) {

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "graph/hazards.h"
+#include "models/graph_run.h"
 #include "runtime/fmt.h"
 #include "runtime/memory.h"
 #include "runtime/recording.h"
@@ -14,65 +15,59 @@ namespace rondo::check {
 namespace {
 
 constexpr std::uint64_t kGuardBytes = 256;
-constexpr std::uint32_t kStorages = 0, kActivations = 1;
+constexpr std::size_t kActivations = 0, kStorages = 1, kBuffers = 2;
 constexpr std::uint64_t kLongestWaitNs = 120'000'000'000;
 
 std::uint64_t own_bytes(const graph::Storage& storage) { return (storage.size_bytes + 3) / 4 * 4; }
 
-/// Places every storage but activations and returns what the buffer holds before the run.
-std::vector<std::byte> place_storages(const OpCase& op, graph::Graph& graph) {
-  std::vector<std::byte> image;
-  for (std::size_t i = 0; i < graph.n_storages(); ++i) {
+/// What the storages' buffer holds before the run: their contents, and poison around them.
+std::vector<std::byte> image_before(const OpCase& op, const models::GraphRun& run) {
+  std::vector<std::byte> image = poison_bytes(run.buffers()[kStorages].size_bytes());
+  for (std::size_t i = 0; i < op.graph.n_storages(); ++i) {
     const auto id = static_cast<graph::StorageId>(i);
-    graph::Storage& storage = graph.storage(id);
-    if (storage.kind == graph::StorageKind::kActivation) continue;
+    const graph::Storage& storage = run.graph().storage(id);
+    if (op.graph.storage(id).kind == graph::StorageKind::kActivation) continue;
     const std::vector<std::byte> content = op.before(id);
-    const std::uint64_t begin = image.size() + kGuardBytes;
-    const std::uint64_t end = (begin + content.size() + kGuardBytes + 255) / 256 * 256;
-    const std::vector<std::byte> filler = poison_bytes(end - image.size());
-    image.insert(image.end(), filler.begin(), filler.end());
-    std::memcpy(image.data() + begin, content.data(), content.size());
-    // Bound with the guard behind it: drivers drop what goes beyond a binding, and nobody would see it.
-    storage.place = {kStorages, begin, own_bytes(storage) + kGuardBytes};
+    std::memcpy(image.data() + storage.place.offset_bytes, content.data(), content.size());
   }
   return image;
 }
 
-/// The buffers of a run, and the results of its repetitions one after the other.
+/// The storages as they were before, and the results of the repetitions one after the other.
 struct Buffers {
-  runtime::Buffer before, storages, activations, results;
+  runtime::Buffer before, results;
 };
 
-Result<Buffers> make_buffers(runtime::Device& device, std::span<const std::byte> image, std::uint64_t activation_bytes, int repeats) {
+Result<Buffers> make_buffers(runtime::Device& device, std::span<const std::byte> image, int repeats) {
   Buffers buffers;
   RONDO_ASSIGN(buffers.before, runtime::Buffer::create(device, image.size(), runtime::MemoryIntent::kDevice, "storages before"));
   RONDO_TRY(runtime::upload(device, buffers.before, image));
-  RONDO_ASSIGN(buffers.storages, runtime::Buffer::create(device, image.size(), runtime::MemoryIntent::kDevice, "storages"));
-  RONDO_ASSIGN(buffers.activations, runtime::Buffer::create(device, activation_bytes + kGuardBytes, runtime::MemoryIntent::kDevice, "activations"));
   RONDO_ASSIGN(buffers.results, runtime::Buffer::create(device, image.size() * static_cast<std::uint64_t>(repeats), runtime::MemoryIntent::kReadback, "results"));
   return buffers;
 }
 
 /// All repetitions, each a batch of its own, with all storages copied out behind it and put back before the next.
-Status submit_all(runtime::Device& device, const runtime::Recording& recording, const Buffers& buffers, const RunOptions& options) {
-  const std::uint64_t n = buffers.storages.size_bytes();
+Status submit_all(const models::GraphRun& run, const runtime::Recording& recording, const Buffers& buffers, const RunOptions& options) {
+  runtime::Device& device = run.device();
+  const runtime::Buffer &storages = run.buffers()[kStorages], &activations = run.buffers()[kActivations];
+  const std::uint64_t n = buffers.before.size_bytes();
   std::vector<runtime::CommandList> lists;
   std::vector<std::vector<VkCommandBuffer>> commands;
   const auto restore = [&](runtime::CommandList& list) {
-    list.copy(buffers.before, 0, buffers.storages, 0, n);
-    list.fill(buffers.activations, kPoison);
+    list.copy(buffers.before, 0, storages, 0, n);
+    list.fill(activations, kPoison);
   };
-  for (int run = -1; run < options.repeats; ++run) {  // -1: what comes before the first
+  for (int turn = -1; turn < options.repeats; ++turn) {  // -1: what comes before the first
     runtime::CommandList& list = lists.emplace_back(device);
     RONDO_TRY(list.begin());
-    if (run >= 0) {
-      list.copy(buffers.storages, 0, buffers.results, static_cast<std::uint64_t>(run) * n, n);
+    if (turn >= 0) {
+      list.copy(storages, 0, buffers.results, static_cast<std::uint64_t>(turn) * n, n);
       list.wait_for_copies();
     }
-    if (run < 0 || (options.restore && run + 1 < options.repeats)) restore(list);
+    if (turn < 0 || (options.restore && turn + 1 < options.repeats)) restore(list);
     RONDO_ASSIGN(const VkCommandBuffer recorded, list.end());
     std::vector<VkCommandBuffer>& batch = commands.emplace_back();
-    if (run >= 0) batch.assign(recording.command_buffers().begin(), recording.command_buffers().end());
+    if (turn >= 0) batch.assign(recording.command_buffers().begin(), recording.command_buffers().end());
     batch.push_back(recorded);
   }
   std::vector<runtime::Batch> batches;
@@ -121,40 +116,39 @@ Result<std::string> compare_repetitions(const runtime::Buffer& results, std::uin
 
 Result<DeviceRun> run_on_device(runtime::Device& device, const OpCase& op, const RunOptions& options) {
   RONDO_TRY(Status(op.graph.status()));
-  graph::Graph graph = op.graph;
-  DeviceRun run;
-  const std::size_t n_storages = graph.n_storages();  // lowering adds activations
-  run.after.resize(n_storages);
-  std::vector<std::byte> image = place_storages(op, graph);
   runtime::DeviceCaps caps = device.caps();
   if (options.pretend) caps.type = *options.pretend;
-  graph::LoweringOptions lowering;
-  lowering.fusion = options.fusion;
-  lowering.forced_kernels = options.kernels;
-  lowering.activation_buffer = kActivations;
-  RONDO_ASSIGN(graph::Lowered lowered, graph::lower(graph, caps, lowering));
+  models::GraphRunOptions lowering;
+  lowering.lowering.fusion = options.fusion;
+  lowering.lowering.forced_kernels = options.kernels;
+  lowering.caps = &caps;
+  lowering.guard_bytes = kGuardBytes;
+  RONDO_ASSIGN(const models::GraphRun graph_run, models::GraphRun::create(device, op.graph, lowering));
+  if (graph_run.buffers().size() != kBuffers) return Status(StatusCode::kInternal, fmt::format("{}: a case's storages are to fit one buffer", op.graph.name));
 
-  const graph::SequencedProgram twice[] = {{&lowered.program, true}, {&lowered.program, true}};
+  const runtime::Program& program = graph_run.program();
+  const graph::SequencedProgram twice[] = {{&program, true}, {&program, true}};
   for (const graph::Hazard& hazard : graph::find_hazards(twice)) {
     return Status(StatusCode::kInternal, fmt::format("hazard: {} and {}", hazard.earlier, hazard.later));
   }
-  RONDO_ASSIGN(const Buffers buffers, make_buffers(device, image, lowered.activation_bytes, options.repeats));
-  const runtime::Buffer* const bound[] = {&buffers.storages, &buffers.activations};
-  const std::vector<runtime::Segment> segments = graph::cut_segments(lowered.program, caps, options.segment_ns);
-  RONDO_ASSIGN(const runtime::Recording recording, runtime::Recording::create(device, lowered.program, segments, bound));
-  RONDO_TRY(submit_all(device, recording, buffers, options));
+  std::vector<std::byte> image = image_before(op, graph_run);
+  RONDO_ASSIGN(const Buffers buffers, make_buffers(device, image, options.repeats));
+  RONDO_ASSIGN(const runtime::Recording recording, graph_run.record_cut(options.segment_ns));
+  RONDO_TRY(submit_all(graph_run, recording, buffers, options));
+  DeviceRun run;
+  run.after.resize(op.graph.n_storages());
   if (options.restore) {
     RONDO_ASSIGN(run.unequal, compare_repetitions(buffers.results, image.size(), options.repeats));
   }
 
-  std::vector<std::byte> activations(lowered.activation_bytes + kGuardBytes);
-  RONDO_TRY(runtime::read_back(device, buffers.storages, 0, image));
-  RONDO_TRY(runtime::read_back(device, buffers.activations, 0, activations));
+  std::vector<std::byte> activations(graph_run.activation_bytes() + kGuardBytes);
+  RONDO_TRY(runtime::read_back(device, graph_run.buffers()[kStorages], 0, image));
+  RONDO_TRY(runtime::read_back(device, graph_run.buffers()[kActivations], 0, activations));
   // Synchronization validation keeps every batch until the device idles, and walks them all at each submission.
   device.vk().vkDeviceWaitIdle(device.handle());
-  run.program = std::move(lowered.program);
-  read_image(graph, n_storages, image, run);
-  const std::string beyond = find_touched(std::span<const std::byte>(activations).subspan(lowered.activation_bytes));
+  run.program = program;
+  read_image(graph_run.graph(), op.graph.n_storages(), image, run);
+  const std::string beyond = find_touched(std::span<const std::byte>(activations).subspan(graph_run.activation_bytes()));
   if (!beyond.empty() && run.touched.empty()) run.touched = "behind the activations: " + beyond;
   return run;
 }

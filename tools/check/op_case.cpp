@@ -229,20 +229,9 @@ TensorId OpCase::step_i32(const std::string& name, const graph::Shape& shape, st
 }
 
 TensorId OpCase::weight(const std::string& name, Type type, std::int64_t rows, std::int64_t columns, std::vector<std::byte> file_rows) {
-  graph::Storage storage;
-  storage.name = name;
-  storage.kind = StorageKind::kWeight;
-  storage.type = type;
-  storage.matrix = {rows, columns};
-  storage.size_bytes = graph::plane_layout(*graph::find_block_format(type), rows, columns).size_bytes;
-  graph::Tensor tensor;
-  tensor.name = name;
-  tensor.type = type;
-  tensor.shape = {rows, columns};
-  tensor.strides = graph::contiguous_strides(tensor.shape);
-  tensor.storage = graph.add_storage(std::move(storage));
-  contents_[tensor.storage] = std::move(file_rows);
-  return graph.add_view(std::move(tensor));
+  const TensorId id = graph.add_weight(name, type, {rows, columns});
+  if (id != graph::kNone) contents_[graph.tensor(id).storage] = std::move(file_rows);
+  return id;
 }
 
 TensorId OpCase::cache(const std::string& name, Type type, const graph::Shape& shape, std::span<const float> values, StorageKind kind) {
@@ -309,18 +298,7 @@ std::vector<std::byte> OpCase::before(StorageId id) const {
 
 std::vector<std::byte> OpCase::planes(StorageId id) const {
   const graph::Storage& storage = graph.storage(id);
-  const graph::BlockFormat& format = *graph::find_block_format(storage.type);
-  const graph::PlaneLayout layout = graph::plane_layout(format, storage.matrix[0], storage.matrix[1]);
-  const auto columns = static_cast<std::uint32_t>(storage.matrix[1]);
-  const std::size_t row_bytes = graph::file_row_bytes(format, columns);
-  std::vector<std::uint32_t> words(layout.size_bytes / 4, kPoison);
-  const std::span<const std::byte> rows(contents_.at(id));
-  for (std::size_t row = 0; row < static_cast<std::size_t>(storage.matrix[0]); ++row) {
-    format.repack_row(rows.subspan(row * row_bytes, row_bytes), columns, words.data() + row * layout.row_words,
-                      words.data() + layout.scale_offset_words + row * layout.scale_row_words);
-  }
-  const auto bytes = std::as_bytes(std::span(words));
-  return {bytes.begin(), bytes.end()};
+  return graph::pack_planes(*graph::find_block_format(storage.type), storage.matrix[0], storage.matrix[1], contents_.at(id), kPoison);
 }
 
 void OpCase::keep_invalid_rows(TensorId id, int row_axis, std::vector<std::byte>& bytes) const {

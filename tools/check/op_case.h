@@ -25,10 +25,7 @@ enum class WeightValues : std::uint8_t {
   kLarge,    ///< magnitudes about 1e4, as far as the type has them
 };
 
-/// All types that weights have.
-inline constexpr graph::Type kWeightTypes[] = {graph::Type::kF32,  graph::Type::kF16,  graph::Type::kBF16, graph::Type::kQ8_0, graph::Type::kQ4_0,
-                                               graph::Type::kQ4_1, graph::Type::kQ5_0, graph::Type::kQ5_1, graph::Type::kQ2_K, graph::Type::kQ3_K,
-                                               graph::Type::kQ4_K, graph::Type::kQ5_K, graph::Type::kQ6_K, graph::Type::kIQ4_NL, graph::Type::kMXFP4};
+using graph::kWeightTypes;
 
 /// Rows of a weight in file order, as BlockFormat takes them.
 std::vector<std::byte> weight_rows(graph::Type type, std::int64_t rows, std::int64_t columns, std::uint32_t seed, WeightValues values);

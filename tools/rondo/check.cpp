@@ -9,6 +9,7 @@
 
 #include "runtime/fmt.h"
 #include "tools/check/check.h"
+#include "tools/rondo/compile_notice.h"
 #include "tools/rondo/subcommands.h"
 
 namespace rondo::tools {
@@ -116,7 +117,10 @@ Status check_device(const GlobalFlags& flags, const CheckFlags& own, int& closed
       }
       return !interrupted() && !std::ferror(stdout);
     };
+    CompileNotice notice(flags, fmt::format("compiling and running kernels on {} (compiled kernels are cached); --list says which", device.info().name));
+    if (!terminal) notice.begin();  // which else shows how far it is
     RONDO_ASSIGN(const CheckReport found, check::run_check(device.internal(), own.options, on_result));
+    notice.end();
     if (terminal) std::fprintf(stderr, "\r%60s\r", "");
     cache_file.save();
     if (own.json) print_json(device.info(), found);

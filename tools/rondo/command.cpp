@@ -11,8 +11,9 @@
 #include <cstdio>
 #include <cstdlib>
 
-#include "models/loaded_model.h"
+#include "models/model_loader.h"
 #include "runtime/fmt.h"
+#include "tools/rondo/compile_notice.h"
 #include "tools/rondo/profiles.h"
 
 namespace rondo::tools {
@@ -133,10 +134,14 @@ Result<std::unique_ptr<Workbench>> Workbench::open(const GlobalFlags& flags, Byt
   options.executor = thread_pool();
   RONDO_ASSIGN(Model model, Model::create(*bench->device_, std::move(source), options));
   bench->model_.emplace(std::move(model));
-  bench->model_->internal()->random_weights = random_weights;
+  if (random_weights) bench->model_->internal()->use_random_weights();
   const bool terminal = isatty(STDERR_FILENO) != 0;
   bool shown = false;
+  const models::ModelLoader& loader = *bench->model_->internal();
+  CompileNotice notice(flags, compiling_text(loader.n_kernels(), *bench->device_));
   for (;;) {
+    if (loader.is_compiling()) notice.begin();
+    else notice.end();
     RONDO_ASSIGN(const LoadProgress progress, bench->model_->load_some(std::chrono::milliseconds(50)));
     if (progress.finished) break;
     if (!terminal || now_s() - start < 1) continue;

@@ -20,7 +20,7 @@ Result<InputIds> read_input_ids(const std::string& path) {
   RONDO_ASSIGN(const ByteSource source, open_file(path));
   RONDO_ASSIGN(const models::SafetensorsFile file, models::SafetensorsFile::parse(source));
   for (const char* other : {"attention_mask", "token_type_ids", "decoder_input_ids", "pixel_values"}) {
-    if (file.find(other)) return Status(StatusCode::kInvalidArgument, fmt::format("{}: tensor '{}' is not an input of llama", path, other));
+    if (file.find(other)) return Status(StatusCode::kInvalidArgument, fmt::format("{}: tensor '{}' is not an input of a decoder", path, other));
   }
   const models::SafetensorsEntry* entry = file.find("input_ids");
   if (!entry) return Status(StatusCode::kNotFound, fmt::format("{}: tensor 'input_ids' is missing", path));
@@ -37,14 +37,14 @@ Result<InputIds> read_input_ids(const std::string& path) {
 }
 
 Status evaluate(const GlobalFlags& flags, const EvalFlags& own, int& closed) {
-  RONDO_ASSIGN(const InputIds input, read_input_ids(own.inputs));
+  RONDO_ASSIGN(const InputIds input, read_input_ids(own.inputs.front()));
   std::vector<float> logits;
-  const auto check_input = [&](std::uint32_t n_vocab) { return check_vocabulary(fmt::format("{}: tensor 'input_ids'", own.inputs), input.ids, n_vocab); };
+  const auto check_input = [&](std::uint32_t n_vocab) { return check_vocabulary(fmt::format("{}: tensor 'input_ids'", own.inputs.front()), input.ids, n_vocab); };
   const auto row = [&](std::uint64_t b) { return std::span(input.ids).subspan(b * input.tokens, input.tokens); };
   if (own.reference) {
     RONDO_ASSIGN(ByteSource source, open_file(own.model));
     RONDO_ASSIGN(const auto checkpoint, models::open_checkpoint(std::move(source)));
-    RONDO_TRY(check_input(checkpoint->config.n_vocab));
+    RONDO_TRY(check_input(checkpoint->network.facts.n_vocab));
     const graph::Type kv_type = models::kv_type_of(flags.model_options());
     for (std::uint64_t b = 0; b < input.batch; ++b) {
       RONDO_ASSIGN(const std::vector<float> one, models::reference_logits(*checkpoint, row(b), kv_type));
@@ -82,6 +82,7 @@ int run_eval(const GlobalFlags& flags, const EvalFlags& own) {
   if (own.model.empty() == own.graph.empty()) {
     return report("eval takes a model or a graph: one of --model and --graph is required; see rondo eval --help", kUsage);
   }
+  if (own.graph.empty() && own.inputs.size() > 1) return report("--inputs is given twice, which is for --graph: a model has one file of inputs", kUsage);
   if (!own.graph.empty() && flags.kv_type != "auto") {
     return report("--kv-type is about models: a file of --graph says what types its caches have", kUsage);
   }

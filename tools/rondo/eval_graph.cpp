@@ -1,12 +1,15 @@
 #include "tools/rondo/eval_graph.h"
 
+#include <chrono>
+#include <memory>
 #include <utility>
 
 #include "models/formats/graph_file.h"
 #include "models/formats/safetensors.h"
+#include "models/graph_program.h"
 #include "runtime/device.h"
-#include "runtime/timestamps.h"
-#include "tools/rondo/graph_run.h"
+#include "runtime/fmt.h"
+#include "tools/rondo/compile_notice.h"
 
 namespace rondo::tools {
 
@@ -26,43 +29,24 @@ Result<std::vector<OutputValues>> run_reference(models::GraphFile file) {
   return values;
 }
 
-/// Submits segment by segment, waiting for each, so that no call holds the queue for long.
-Status submit(runtime::Device& device, const GraphRun& run, double bound_ns, Profile& profile) {
-  const runtime::Program& program = run.program();
-  if (program.dispatches.empty()) return {};  // views of inputs only
-  runtime::TimestampPool timestamps;
-  if (profile.wanted()) {
-    RONDO_ASSIGN(timestamps, runtime::TimestampPool::create(device, static_cast<std::uint32_t>(program.dispatches.size())));
-  }
-  RONDO_ASSIGN(const runtime::Recording recording, run.record_cut(bound_ns, profile.wanted() ? &timestamps : nullptr));
-  for (const VkCommandBuffer& commands : recording.command_buffers()) {
-    const runtime::Batch batch{{&commands, 1}};
-    RONDO_ASSIGN(const std::uint64_t value, device.submit({&batch, 1}));
-    RONDO_TRY(device.wait(value, ~0ull));
-  }
-  if (!profile.wanted()) return {};
-  RONDO_ASSIGN(const std::vector<double> times, timestamps.read());
-  ProfiledStep step{"graph", {}};
-  for (std::size_t i = 0; i + 1 < times.size(); ++i) step.dispatches.push_back({program.dispatches[i].label, 1e-3 * times[i], 1e-3 * times[i + 1]});
-  profile.add(std::move(step));
-  return {};
-}
-
-Result<std::vector<OutputValues>> run_on(runtime::Device& device, const GlobalFlags& flags, models::GraphFile file, Profile& profile) {
-  graph::LoweringOptions options;
+Result<std::vector<OutputValues>> run_on(const Device& device, const GlobalFlags& flags, models::GraphFile file, Profile& profile) {
+  ProgramOptions options;
   options.fusion = !flags.no_fusion;
-  for (const auto& [op, kernel] : flags.model_options().kernels) options.forced_kernels[op] = kernel;
-  StorageContents contents = models::take_kernel_contents(file);
-  RONDO_ASSIGN(const GraphRun run, GraphRun::create(device, std::move(file.graph), std::move(options), std::move(contents)));
-  RONDO_TRY(submit(device, run, 1e3 * flags.session_options().max_segment_us, profile));
-  std::map<graph::StorageId, std::vector<std::byte>> after;
+  options.kernels = flags.model_options().kernels;
+  options.max_segment_us = flags.session_options().max_segment_us;
+  options.profile = profile.wanted();
+  RONDO_ASSIGN(const std::unique_ptr<models::GraphProgram> program, models::GraphProgram::compile(device.shared(), std::move(file), options));
+  CompileNotice notice(flags, fmt::format("compiling and running {} kernels on {} (compiled kernels are cached)", program->run().program().kernels.size(), device.info().name));
+  notice.begin();
+  RONDO_TRY(program->submit());
+  RONDO_TRY(program->wait(std::chrono::nanoseconds::max()));
+  if (profile.wanted() && program->n_dispatches() > 0) {
+    RONDO_ASSIGN(ProfiledStep step, program->take_profile());
+    profile.add(std::move(step));
+  }
   std::vector<OutputValues> values;
-  for (const models::GraphFile::Output& output : file.outputs) {
-    const graph::Tensor& tensor = run.graph().tensor(output.tensor);
-    if (!after.contains(tensor.storage)) {
-      RONDO_ASSIGN(after[tensor.storage], run.read(tensor.storage));
-    }
-    values.push_back({tensor, models::dense_elements(tensor, after[tensor.storage])});
+  for (std::size_t i = 0; i < program->output_tensors().size(); ++i) {
+    values.push_back({program->run().graph().tensor(program->output_tensors()[i].tensor), program->elements(i)});
   }
   return values;
 }
@@ -75,7 +59,7 @@ Result<std::vector<OutputValues>> run_on_device(const GlobalFlags& flags, const 
     RONDO_ASSIGN(Device device, open_device(flags, instance));
     PipelineCacheFile cache_file(device, flags.pipeline_cache);
     cache_file.load();
-    RONDO_ASSIGN(values, run_on(device.internal(), flags, std::move(file), profile));
+    RONDO_ASSIGN(values, run_on(device, flags, std::move(file), profile));
     cache_file.save();
   }
   RONDO_TRY(profile.finish());
@@ -91,10 +75,19 @@ models::SafetensorsDtype dtype_of(graph::Type type) {
 
 }  // namespace
 
+Result<std::vector<ByteSource>> open_inputs(const std::vector<std::string>& paths) {
+  std::vector<ByteSource> sources;
+  for (const std::string& path : paths) {
+    RONDO_ASSIGN(ByteSource source, open_file(path));
+    sources.push_back(std::move(source));
+  }
+  return sources;
+}
+
 Status evaluate_graph(const GlobalFlags& flags, const EvalFlags& own, int& closed) {
   RONDO_ASSIGN(const ByteSource description, open_file(own.graph));
-  RONDO_ASSIGN(const ByteSource inputs, open_file(own.inputs));
-  RONDO_ASSIGN(models::GraphFile file, models::read_graph_file(description, inputs));
+  RONDO_ASSIGN(const std::vector<ByteSource> inputs, open_inputs(own.inputs));
+  RONDO_ASSIGN(models::GraphFile file, own.reference ? models::read_graph_file(description, inputs) : models::open_graph_file(description, inputs));
   const std::vector<models::GraphFile::Output> outputs = file.outputs;
   std::vector<OutputValues> values;
   if (own.reference) {

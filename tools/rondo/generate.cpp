@@ -4,8 +4,8 @@
 
 #include <nlohmann/json.hpp>
 
-#include "models/stop_filter.h"
-#include "models/utf8.h"
+#include <rondo/text_stream.h>
+
 #include "runtime/fmt.h"
 #include "tools/rondo/subcommands.h"
 
@@ -74,8 +74,7 @@ Status generate(const GlobalFlags& flags, const GenerateFlags& own, StopReason& 
     }
     tokens.reserve(std::min(own.n, session.n_ctx()));
     const Interruptible interruptible(session);
-    models::Utf8Stream utf8;
-    models::StopFilter filter(own.stop_texts);
+    RONDO_ASSIGN(TextStream stream, TextStream::create(model.tokenizer(), own.stop_texts));
     const auto emit = [&](const std::string& piece) {
       text += piece;
       if (own.json || piece.empty()) return;
@@ -84,17 +83,16 @@ Status generate(const GlobalFlags& flags, const GenerateFlags& own, StopReason& 
     };
     RONDO_ASSIGN(times, run_session(session, prompt, own.n, [&](std::int32_t token) {
                    tokens.push_back(token);
-                   emit(filter.add_token(utf8.add(model.tokenizer().piece(token))));
-                   return !filter.stopped();
+                   emit(stream.add(token));
+                   return !stream.stopped();
                  }));
     stop = session.stop_reason();
     profile.collect(session);
-    if (!filter.stopped()) emit(filter.add_token(utf8.finish()));
-    if (filter.stopped()) {
-      tokens.resize(filter.n_tokens_before());
+    emit(stream.finish());
+    if (stream.stopped()) {
+      tokens.resize(stream.n_tokens_before_stop());
       stop = StopReason::kStopText;
     }
-    emit(filter.finish());
   }
   const auto rate = [](double n, double seconds) { return seconds > 0 ? n / seconds : 0; };
   const double n_more = tokens.size() > 1 ? static_cast<double>(tokens.size() - 1) : 0;

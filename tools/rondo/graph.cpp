@@ -7,10 +7,14 @@
 #include <nlohmann/json.hpp>
 
 #include "graph/lowering.h"
+#include "models/formats/graph_file.h"
+#include "models/graph_run.h"
 #include "models/memory_plan.h"
+#include "models/printable.h"
 #include "runtime/device.h"
 #include "runtime/fmt.h"
 #include "runtime/kernel.h"
+#include "tools/rondo/eval_graph.h"
 #include "tools/rondo/profiles.h"
 #include "tools/rondo/subcommands.h"
 
@@ -23,17 +27,18 @@ using nlohmann::json;
 /// A lowered step with all that is printed of it.
 struct StepReport {
   std::string step;
-  std::int64_t rows = 0;
+  std::int64_t rows = 0;  ///< 0: of a graph file, which has neither rows nor a context
   std::uint32_t n_ctx = 0;
   graph::Type kv_type = graph::Type::kF16;
   runtime::DeviceCaps caps;
   models::MemoryPlan memory;
+  runtime::BufferRange state;  ///< the step state's
   graph::Lowered lowered;
   std::vector<runtime::Segment> segments;
   std::map<std::pair<std::uint32_t, std::uint64_t>, std::string> tensors;  ///< names of what lies at (buffer, offset)
 
   const runtime::Program& program() const { return lowered.program; }
-  const std::string& buffer(const runtime::BufferRange& range) const { return memory.buffers[range.buffer].name; }
+  const std::string& buffer(const runtime::BufferRange& range) const { return memory.slots[range.buffer].name; }
   /// The weight, cache or table that the range is, or "".
   std::string tensor(const runtime::BufferRange& range) const {
     const auto found = tensors.find({range.buffer, range.offset_bytes});
@@ -81,45 +86,72 @@ Result<runtime::DeviceCaps> find_caps(const GlobalFlags& flags) {
 
 Result<StepReport> lower_step(const GlobalFlags& flags, const GraphFlags& own) {
   RONDO_ASSIGN(ByteSource source, open_file(own.model));
-  RONDO_ASSIGN(const std::unique_ptr<models::Checkpoint> checkpoint, models::open_checkpoint(std::move(source)));
-  const models::LlamaConfig& config = checkpoint->config;
-  if (own.ctx > config.context) {
-    return Status(StatusCode::kInvalidArgument, fmt::format("--ctx is {} but {} was made for {}", own.ctx, own.model, config.context));
+  RONDO_ASSIGN(const std::unique_ptr<const models::Checkpoint> checkpoint, models::open_checkpoint(std::move(source)));
+  const models::Network& network = checkpoint->network;
+  if (own.ctx > network.facts.context) {
+    return Status(StatusCode::kInvalidArgument, fmt::format("--ctx is {} but {} was made for {}", own.ctx, own.model, network.facts.context));
   }
   StepReport report;
   RONDO_ASSIGN(report.caps, find_caps(flags));
   const ModelOptions options = flags.model_options();
   report.step = own.step;
-  report.n_ctx = own.ctx ? own.ctx : std::min(config.context, 4096u);
+  report.n_ctx = own.ctx ? own.ctx : models::default_context(network);
   report.kv_type = models::kv_type_of(options);
   report.rows = 1;
   if (own.step == "prefill") {
     report.rows = own.rows;
     if (own.rows == 0) {  // the largest that a session records
-      for (const models::StepKind& kind : models::step_kinds(checkpoint->config, report.caps, report.n_ctx)) report.rows = std::max(report.rows, kind.rows);
+      for (const models::StepKind& kind : models::step_kinds(network, report.caps, report.n_ctx)) report.rows = std::max(report.rows, kind.rows);
     }
   }
-  const models::StepKind kind{report.rows, models::StepHead::kSample};
+  const models::StepKind kind{report.rows == 1 ? models::Role::kDecode : models::Role::kPrefillAndSample, report.rows};
   RONDO_ASSIGN(const models::WeightPlan weights, models::plan_weights(*checkpoint, report.caps));
-  RONDO_ASSIGN(models::SessionPlan plan, models::plan_session(*checkpoint, weights, report.caps, options, report.n_ctx, {&kind, 1}));
+  RONDO_ASSIGN(models::SessionPlan plan, models::plan_session(network, weights, report.caps, options, report.n_ctx, {&kind, 1}));
   const auto name = [&](std::span<const graph::StoragePiece> pieces, const std::string& what) {
     for (const graph::StoragePiece& piece : pieces) {
       const std::string which = pieces.size() == 1 ? "" : fmt::format(" [{}, {})", piece.first, piece.first + piece.count);
       report.tensors[{piece.place.buffer, piece.place.offset_bytes}] = what + which;
     }
   };
-  for (std::size_t i = 0; i < checkpoint->blocks.size(); ++i) {
+  for (std::size_t i = 0; i < network.blocks.size(); ++i) {
     std::string parts;
-    for (const auto& part : checkpoint->blocks[i].parts) parts += (parts.empty() ? "" : " + ") + part.tensor->name;
+    for (const models::WeightPart& part : network.blocks[i].parts) parts += (parts.empty() ? "" : " + ") + part.tensor;
     name(weights.pieces[i], parts);
   }
-  for (std::size_t i = 0; i < plan.places.key_caches.size(); ++i) {
-    name(plan.places.key_caches[i], fmt::format("layer {} keys", i));
-    name(plan.places.value_caches[i], fmt::format("layer {} values", i));
+  for (std::size_t i = 0; i < network.caches.size(); ++i) {
+    name(plan.places.caches[i].keys, network.caches[i].name + " keys");
+    name(plan.places.caches[i].values, network.caches[i].name + " values");
   }
   for (const models::SessionPlan::Constant& constant : plan.constants) report.tensors[{constant.place.buffer, constant.place.offset_bytes}] = constant.name;
+  report.state = plan.places.state;
   report.memory = std::move(plan.memory);
-  report.lowered = std::move(plan.steps[0]);
+  report.lowered = std::move(plan.steps[0].lowered);
+  report.segments = graph::cut_segments(report.program(), report.caps, flags.session_options().max_segment_us * 1000);
+  return report;
+}
+
+/// A graph file: `slots` are the buffers that a run has.
+Result<StepReport> lower_file(const GlobalFlags& flags, const GraphFlags& own) {
+  RONDO_ASSIGN(const ByteSource description, open_file(own.graph));
+  RONDO_ASSIGN(const std::vector<ByteSource> inputs, open_inputs(own.inputs));
+  RONDO_ASSIGN(models::GraphFile file, models::open_graph_file(description, inputs));
+  StepReport report;
+  RONDO_ASSIGN(report.caps, find_caps(flags));
+  report.step = "graph";
+  models::GraphRunOptions options;
+  options.lowering.fusion = !flags.no_fusion;
+  options.lowering.forced_kernels = flags.model_options().kernels;
+  RONDO_ASSIGN(models::GraphPlan plan, models::plan_graph(file.graph, report.caps, options));
+  for (const std::uint64_t size_bytes : plan.buffer_bytes) {
+    const std::size_t n = report.memory.slots.size();
+    report.memory.add(n == 0 ? std::string("activations") : fmt::format("tensors {}", n), size_bytes);
+  }
+  for (std::size_t i = 0; i < file.graph.n_storages(); ++i) {
+    const graph::Storage& storage = file.graph.storage(static_cast<graph::StorageId>(i));
+    if (storage.kind != graph::StorageKind::kActivation) report.tensors[{storage.place.buffer, storage.place.offset_bytes}] = models::printable(storage.name);
+  }
+  report.state = file.graph.storage(file.graph.state).place;
+  report.lowered = std::move(plan.lowered);
   report.segments = graph::cut_segments(report.program(), report.caps, flags.session_options().max_segment_us * 1000);
   return report;
 }
@@ -156,15 +188,16 @@ std::string as_json(const StepReport& report) {
   }
   for (std::size_t i = 0; i < program.dispatches.size(); ++i) dispatches.push_back(dispatch_json(report, i));
   for (const runtime::Segment& segment : report.segments) segments.push_back({{"first", segment.first}, {"last", segment.last}, {"predicted_ns", segment.cost_ns}});
-  for (const models::MemoryPlan::Buffer& buffer : report.memory.buffers) {
+  for (const models::Slot& buffer : report.memory.slots) {
     if (buffer.size_bytes) buffers.push_back({{"name", buffer.name}, {"size_bytes", buffer.size_bytes}});
   }
   const Totals totals(report);
+  const bool of_model = report.rows != 0;
   return json{{"device", report.caps.name},
               {"step", report.step},
-              {"rows", report.rows},
-              {"n_ctx", report.n_ctx},
-              {"kv_type", graph::type_name(report.kv_type)},
+              {"rows", of_model ? json(report.rows) : json()},
+              {"n_ctx", of_model ? json(report.n_ctx) : json()},
+              {"kv_type", of_model ? json(graph::type_name(report.kv_type)) : json()},
               {"kernels", kernels},
               {"dispatches", dispatches},
               {"segments", segments},
@@ -184,7 +217,8 @@ std::string as_json(const StepReport& report) {
 
 void print_text(const StepReport& report) {
   const runtime::Program& program = report.program();
-  fmt::print("{} of {} rows, context of {} tokens, KV cache {}, for {}\n\nkernels\n", report.step, report.rows, report.n_ctx, graph::type_name(report.kv_type), report.caps.name);
+  if (report.rows == 0) fmt::print("a graph file for {}\n\nkernels\n", report.caps.name);
+  else fmt::print("{} of {} rows, context of {} tokens, KV cache {}, for {}\n\nkernels\n", report.step, report.rows, report.n_ctx, graph::type_name(report.kv_type), report.caps.name);
   for (std::size_t i = 0; i < program.kernels.size(); ++i) {
     const runtime::Kernel& kernel = program.kernels[i];
     fmt::print("{:>4} {}  constants ({})  {} bindings  {} bytes of push constants\n", i, runtime::shader_name(kernel.shader),
@@ -208,7 +242,7 @@ void print_text(const StepReport& report) {
     fmt::print("{:>4} dispatches {} to {}  {:.1f} us\n", i, segment.first, segment.last - 1, segment.cost_ns / 1e3);
   }
   fmt::print("\nbuffers\n");
-  for (const models::MemoryPlan::Buffer& buffer : report.memory.buffers) {
+  for (const models::Slot& buffer : report.memory.slots) {
     if (buffer.size_bytes) fmt::print("     {:<14} {:>14} bytes\n", buffer.name, buffer.size_bytes);
   }
   const Totals totals(report);
@@ -236,7 +270,7 @@ void print_dot_edges(const std::vector<runtime::Dispatch>& dispatches, const Ste
   for (std::size_t to = 0; to < dispatches.size(); ++to) {
     std::map<std::size_t, std::string> buffers_by_writer;
     for (const runtime::Binding& read : dispatches[to].bindings) {
-      if (read.access == runtime::Access::kWrite || read.range.buffer == models::kStateBuffer) continue;
+      if (read.access == runtime::Access::kWrite || read.range == report.state) continue;
       for (std::size_t from = to; from-- > 0;) {
         const auto& bindings = dispatches[from].bindings;
         const bool writes = std::any_of(bindings.begin(), bindings.end(), [&](const runtime::Binding& b) { return b.access != runtime::Access::kRead && overlap(b.range, read.range); });
@@ -253,7 +287,7 @@ void print_dot_edges(const std::vector<runtime::Dispatch>& dispatches, const Ste
 void print_dot(const StepReport& report) {
   const std::vector<runtime::Dispatch>& dispatches = report.program().dispatches;
   fmt::print("digraph {} {{\n  label={};\n  node [shape=box];\n", dot_string(report.step),
-             dot_string(fmt::format("{} of {} rows for {}; bold: after a barrier", report.step, report.rows, report.caps.name)));
+             dot_string(fmt::format("{}{} for {}; bold: after a barrier", report.step, report.rows ? fmt::format(" of {} rows", report.rows) : "", report.caps.name)));
   for (std::size_t s = 0; s < report.segments.size(); ++s) {
     fmt::print("  subgraph cluster_{} {{\n    label=\"segment {}\";\n", s, s);
     for (std::uint32_t i = report.segments[s].first; i < report.segments[s].last; ++i) {
@@ -272,7 +306,9 @@ void print_dot(const StepReport& report) {
 
 int run_graph(const GlobalFlags& flags, const GraphFlags& own) {
   if (own.step == "decode" && own.rows > 1) return report("--rows is for --step prefill; a decode step takes one", kUsage);
-  const Result<StepReport> lowered = lower_step(flags, own);
+  if (own.model.empty() == own.graph.empty()) return report("graph takes a model or a graph file: one of --model and --graph is required; see rondo graph --help", kUsage);
+  if (!own.graph.empty() && !own.model_flag.empty()) return report(fmt::format("{} is about models, and --graph is a file of operators", own.model_flag), kUsage);
+  const Result<StepReport> lowered = own.graph.empty() ? lower_step(flags, own) : lower_file(flags, own);
   if (!lowered.ok()) return report(lowered.status());
   if (own.format == "json") fmt::print("{}\n", as_json(*lowered));
   else if (own.format == "dot") print_dot(*lowered);

@@ -9,6 +9,7 @@
 #include "models/memory_plan.h"
 #include "models/printable.h"
 #include "runtime/fmt.h"
+#include "tools/rondo/graph_info.h"
 #include "tools/rondo/profiles.h"
 #include "tools/rondo/subcommands.h"
 
@@ -86,25 +87,36 @@ void describe_file(ModelReport& report) {
   }
 }
 
+/// "2 x 5 layers x 2 KV heads x 32 head width x 256 tokens x 2 bytes", one such term for each run of equal caches.
+std::string kv_formula(std::span<const models::CacheSpec> caches, graph::Type kv_type, std::uint32_t n_ctx) {
+  std::string formula;
+  for (std::size_t first = 0; first < caches.size();) {
+    const models::CacheSpec& spec = caches[first];
+    const auto alike = [&](const models::CacheSpec& other) { return other.n_heads == spec.n_heads && other.key_width == spec.key_width && other.value_width == spec.value_width; };
+    std::size_t n = 1;
+    while (first + n < caches.size() && alike(caches[first + n])) ++n;
+    const graph::CacheLayout row = graph::cache_layout(kv_type, 1, spec.key_width);
+    const std::string term = kv_type == graph::Type::kQ8_0
+                                 ? fmt::format("2 x {} layers x {} KV heads x {} tokens x ({} bytes of quants + {} of scales)", n, spec.n_heads, n_ctx, row.row_elements, 4 * row.scale_row_words)
+                                 : fmt::format("2 x {} layers x {} KV heads x {} head width x {} tokens x {} bytes", n, spec.n_heads, row.row_elements, n_ctx, kv_type == graph::Type::kF16 ? 2 : 4);
+    formula += (formula.empty() ? "" : " + ") + term;
+    first += n;
+  }
+  return formula;
+}
+
 Result<PlanReport> make_plan(const GlobalFlags& flags, const InfoFlags& own, const models::Checkpoint& checkpoint) {
   RONDO_ASSIGN(const std::optional<DeviceProfile> profile, find_profile(flags.as.empty() ? "baseline" : flags.as));
-  const models::LlamaConfig& config = checkpoint.config;
+  const models::Network& network = checkpoint.network;
   const ModelOptions options = flags.model_options();
   PlanReport plan;
   plan.device = profile->name();
-  plan.n_ctx = own.ctx ? own.ctx : std::min(config.context, 4096u);
+  plan.n_ctx = own.ctx ? own.ctx : models::default_context(network);
   plan.kv_type = models::kv_type_of(options);
-  plan.weight_bytes = models::weight_bytes(checkpoint);
-  plan.kv_bytes_per_token = models::kv_bytes_per_token(config, plan.kv_type);
+  plan.weight_bytes = models::weight_bytes(network.blocks);
+  plan.kv_bytes_per_token = models::kv_bytes_per_token(network.caches, plan.kv_type);
   plan.kv_bytes = plan.kv_bytes_per_token * plan.n_ctx;
-  const graph::CacheLayout row = graph::cache_layout(plan.kv_type, 1, config.head_dim);
-  if (plan.kv_type == graph::Type::kQ8_0) {
-    plan.kv_formula = fmt::format("2 x {} layers x {} KV heads x {} tokens x ({} bytes of quants + {} of scales) = {}", config.n_layers, config.n_kv_heads, plan.n_ctx,
-                                  row.row_elements, 4 * row.scale_row_words, plan.kv_bytes);
-  } else {
-    plan.kv_formula = fmt::format("2 x {} layers x {} KV heads x {} head width x {} tokens x {} bytes = {}", config.n_layers, config.n_kv_heads, row.row_elements, plan.n_ctx,
-                                  plan.kv_type == graph::Type::kF16 ? 2 : 4, plan.kv_bytes);
-  }
+  plan.kv_formula = fmt::format("{} = {}", kv_formula(network.caches, plan.kv_type, plan.n_ctx), plan.kv_bytes);
   Result<models::MemoryPlan> memory = models::plan_memory_of(checkpoint, profile->internal(), options, plan.n_ctx);
   if (memory.ok()) {
     plan.memory = std::move(memory).value();
@@ -129,14 +141,14 @@ Result<ModelReport> make_report(const GlobalFlags& flags, const InfoFlags& own) 
     report.no_plan = "the file holds a vocabulary but no weights";
     return report;
   }
-  const Result<std::unique_ptr<models::Checkpoint>> checkpoint = models::open_checkpoint(std::move(source));
+  const Result<std::unique_ptr<const models::Checkpoint>> checkpoint = models::open_checkpoint(std::move(source));
   if (!checkpoint.ok()) {
     if (checkpoint.status().code() != StatusCode::kUnsupported) return checkpoint.status();
     report.no_plan = checkpoint.status().message();
     return report;
   }
   report.n_parameters = (*checkpoint)->n_parameters;
-  report.n_vocab = (*checkpoint)->config.n_vocab;
+  report.n_vocab = (*checkpoint)->network.facts.n_vocab;
   RONDO_ASSIGN(report.plan, make_plan(flags, own, **checkpoint));
   return report;
 }
@@ -160,7 +172,7 @@ json plan_json(const PlanReport& plan) {
   document["staging_bytes"] = memory.staging_bytes;
   document["device_bytes"] = memory.total_bytes(runtime::MemoryIntent::kDevice);
   document["host_bytes"] = memory.total_bytes(runtime::MemoryIntent::kReadback);
-  for (const models::MemoryPlan::Buffer& buffer : memory.buffers) {
+  for (const models::Slot& buffer : memory.slots) {
     if (buffer.size_bytes == 0) continue;
     document["buffers"].push_back(
         {{"name", buffer.name}, {"size_bytes", buffer.size_bytes}, {"memory", buffer.intent == runtime::MemoryIntent::kDevice ? "device" : "host"}});
@@ -236,6 +248,8 @@ void print_text(const ModelReport& report) {
 }  // namespace
 
 int run_info(const GlobalFlags& flags, const InfoFlags& own) {
+  if (own.model.empty() == own.graph.empty()) return report("info takes a model or a graph file: one of --model and --graph is required; see rondo info --help", kUsage);
+  if (!own.graph.empty()) return run_graph_info(flags, own);
   const Result<ModelReport> made = make_report(flags, own);
   if (!made.ok()) return report(made.status());
   if (own.json) fmt::print("{}\n", as_json(*made));

@@ -7,10 +7,10 @@
 #include <nlohmann/json.hpp>
 
 #include "graph/operator.h"
+#include "models/graph_run.h"
 #include "runtime/device.h"
 #include "runtime/fmt.h"
 #include "tools/rondo/device_rates.h"
-#include "tools/rondo/graph_run.h"
 #include "tools/rondo/kernel_cases.h"
 
 namespace rondo::tools {
@@ -50,10 +50,10 @@ class ProgressLine {
 };
 
 /// Microseconds of a run, over command buffers of as many runs as keep submitting them cheap.
-Result<double> measure_us(Stopwatch& stopwatch, GraphRun& run, std::uint32_t repetitions) {
+Result<double> measure_us(Stopwatch& stopwatch, models::GraphRun& run, const models::StorageContents& contents, std::uint32_t repetitions) {
   constexpr double kShortS = 0.002;
   constexpr std::uint32_t kRunsOfShort = 32;
-  const auto restore = [&] { return run.restore(); };
+  const auto restore = [&] { return run.write(contents); };  // for kernels that change what they read
   std::uint32_t runs = 1;
   RONDO_ASSIGN(runtime::Recording recording, run.record(runs));
   // Untimed, because drivers compile, and pages come, at the first run.
@@ -92,17 +92,19 @@ Result<KernelRow> measure_case(Stopwatch& stopwatch, const KernelCase& one, std:
     row.left_out = fmt::format("a run would take about {:.1f} s on this CPU driver, going by the shapes before", expected_s);
     return row;
   }
-  graph::LoweringOptions options;
-  options.fusion = false;
-  options.forced_kernels[graph::operator_of(one.op).name] = one.kernel;
-  Result<GraphRun> run = GraphRun::create(stopwatch.device(), std::move(built.graph), options, std::move(built.contents));
+  models::GraphRunOptions options;
+  options.lowering.fusion = false;
+  options.lowering.forced_kernels[graph::operator_of(one.op).name] = one.kernel;
+  Result<models::GraphRun> run = models::GraphRun::create(stopwatch.device(), std::move(built.graph), options);
   if (!run.ok() && is_refusal(run.status())) {
     row.left_out = run.status().message();
     return row;
   }
   RONDO_TRY(Status(run.status()));
+  RONDO_TRY(run->write(built.contents));
+  RONDO_TRY(run->make_others(built.contents));
   row.dispatches = run->program().dispatches.size();
-  RONDO_ASSIGN(row.us, measure_us(stopwatch, *run, repetitions));
+  RONDO_ASSIGN(row.us, measure_us(stopwatch, *run, built.contents, repetitions));
   row.gbps = 1e-3 * built.bytes / row.us;
   row.gflops = 1e-3 * built.flops / row.us;
   return row;

@@ -53,15 +53,7 @@ class Builder {
     for (std::int64_t i = 0; i < shape.n_elements(); ++i) values.push_back(static_cast<std::int32_t>((first + i * step) % below));
     return i32(name, shape, StorageKind::kInput, values);
   }
-  TensorId weight(std::int64_t outputs, std::int64_t columns) {
-    graph::Storage storage;
-    storage.name = "weight";
-    storage.kind = StorageKind::kWeight;
-    storage.type = type;
-    storage.matrix = {outputs, columns};
-    storage.size_bytes = graph::plane_layout(*graph::find_block_format(type), outputs, columns).size_bytes;
-    return view("weight", {outputs, columns}, std::move(storage));
-  }
+  TensorId weight(std::int64_t outputs, std::int64_t columns) { return graph.add_weight("weight", type, {outputs, columns}); }
   TensorId cache(const char* name, std::int64_t n_ctx) {
     graph::Storage storage;
     storage.name = name;
@@ -86,7 +78,7 @@ class Builder {
   Type type;
   graph::Graph graph;
   TensorId state = graph::kNone;
-  StorageContents contents;
+  models::StorageContents contents;
   double bytes = 0, flops = 0;
 
  private:
@@ -405,12 +397,9 @@ std::vector<std::optional<Type>> list_types(const StandardShape& shape, const Ll
   if (shape.types == Types::kNone) return {std::nullopt};
   if (shape.types == Types::kCache) return {Type::kF16};
   std::vector<std::optional<Type>> all;
-  constexpr int kMoreThanThereAre = 64;
-  for (int value = 0; value < kMoreThanThereAre; ++value) {
-    const auto type = static_cast<Type>(value);
-    const graph::BlockFormat* format = graph::find_block_format(type);
+  for (const Type type : graph::kWeightTypes) {
     const bool wanted = shape.types == Types::kWeights || std::find(std::begin(kCommonTypes), std::end(kCommonTypes), type) != std::end(kCommonTypes);
-    if (format && wanted && model.*shape.columns % format->block_elements == 0) all.push_back(type);
+    if (wanted && model.*shape.columns % graph::find_block_format(type)->block_elements == 0) all.push_back(type);
   }
   return all;
 }

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "graph/graph.h"
-#include "tools/rondo/graph_run.h"
+#include "models/graph_run.h"
 
 namespace rondo::tools {
 
@@ -36,7 +36,7 @@ struct KernelCase {
 /// A case's graph of one node, and what it takes at least.
 struct CaseGraph {
   graph::Graph graph;
-  StorageContents contents;
+  models::StorageContents contents;
   std::string shape;  ///< in words: "135m: 64 rows, 1536 to 576"
   double bytes = 0;   ///< that must be read and written once
   double flops = 0;   ///< a multiplication and an addition are two; 0 where arithmetic is not the point

@@ -5,13 +5,12 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
 #include <exception>
 #include <functional>
 #include <memory>
 #include <random>
 #include <string>
-#include <string_view>
+#include <utility>
 #include <vector>
 
 #include <CLI/CLI.hpp>
@@ -26,28 +25,19 @@
 namespace rondo::tools {
 namespace {
 
-/// Commands and flags of the contract that are not built yet.
-constexpr std::array kCommandsToCome = {"isa", "quantize", "chat"};
-constexpr std::array kFlagsToCome = {"--quarantine"};
+/// A refusal in our own words.
+class WrongUsage : public CLI::ParseError {
+ public:
+  explicit WrongUsage(std::string message) : ParseError("WrongUsage", std::move(message), kUsage) {}
+};
 
-bool starts_with_flag(std::string_view argument, std::string_view flag) {
-  return argument == flag || (argument.size() > flag.size() && argument.substr(0, flag.size()) == flag && argument[flag.size()] == '=');
-}
-
-/// The exit status for something that isn't built yet, or 0.
-int refuse_what_is_to_come(int argc, char** argv) {
-  if (argc > 1) {
-    for (const char* command : kCommandsToCome) {
-      if (std::strcmp(argv[1], command) == 0) return report(fmt::format("{} is not there yet", command), kUsage);
-    }
+/// Commands of the contract that are not built yet: known, not listed, and refused whatever follows.
+void add_commands_to_come(CLI::App& app) {
+  for (const char* name : {"isa", "quantize", "chat"}) {
+    CLI::App* command = app.add_subcommand(name)->group("")->allow_extras();
+    command->set_help_flag();
+    command->preparse_callback([name](std::size_t) { throw WrongUsage(fmt::format("{} is not there yet", name)); });
   }
-  for (int i = 1; i < argc; ++i) {
-    const std::string_view argument = argv[i];
-    for (const char* flag : kFlagsToCome) {
-      if (starts_with_flag(argument, flag)) return report(fmt::format("{} is not there yet", flag), kUsage);
-    }
-  }
-  return kDone;
 }
 
 // What several subcommands have.
@@ -88,29 +78,42 @@ void add_profile_flags(CLI::App& command, ProfileFlags& flags) {
       ->type_name("FILE");
 }
 
+constexpr const char* kGlobal = "Global";
+
 /// What chooses and opens a device.
 void add_device_flags(CLI::App& command, GlobalFlags& flags) {
-  command.add_option("--device", flags.device, "device: index or part of its name (also RONDO_DEVICE)")->group("Global");
-  command.add_flag("--validate", flags.validate, "load the validation layers; a message is an error")->group("Global");
-  command.add_option("--as", flags.as, "pretend to be the device of this profile")->check(check_profile)->type_name("NAME")->group("Global");
-  one_of(command.add_option("--log-level", flags.log_level, "what to print on stderr")->group("Global"), {"error", "warn", "info", "debug"});
+  command.add_option("--device", flags.device, "device: index or part of its name (also RONDO_DEVICE)")->group(kGlobal);
+  command.add_flag("--validate", flags.validate, "load the validation layers; a message is an error")->group(kGlobal);
+  command.add_option("--as", flags.as, "pretend to be the device of this profile")->check(check_profile)->type_name("NAME")->group(kGlobal);
+  one_of(command.add_option("--log-level", flags.log_level, "what to print on stderr")->group(kGlobal), {"error", "warn", "info", "debug"});
   command.add_option("--pipeline-cache", flags.pipeline_cache, "file for compiled pipelines (default: one in the user's cache directory)")
       ->check(some_text("--pipeline-cache takes a file or none"))
       ->type_name("PATH|none")
-      ->group("Global");
+      ->group(kGlobal);
+  command.add_option("--quarantine")->group("")->each([](const std::string&) { throw WrongUsage("--quarantine is not there yet"); });
 }
 
 void add_global_flags(CLI::App& command, GlobalFlags& flags) {
   add_device_flags(command, flags);
-  one_of(command.add_option("--kv-type", flags.kv_type, "type of the KV cache")->group("Global"), {"auto", "f32", "f16", "q8_0"});
+  one_of(command.add_option("--kv-type", flags.kv_type, "type of the KV cache")->group(kGlobal), {"auto", "f32", "f16", "q8_0"});
   command.add_option("--kernel", flags.kernels, "force a kernel: OP=NAME, may be repeated")
       ->check([](const std::string& text) { return text.find('=') == std::string::npos ? "--kernel takes OP=NAME" : ""; })
       ->type_name("OP=NAME")
-      ->group("Global");
-  command.add_flag("--no-fusion", flags.no_fusion, "one dispatch per operator")->group("Global");
+      ->group(kGlobal);
+  command.add_flag("--no-fusion", flags.no_fusion, "one dispatch per operator")->group(kGlobal);
   command.add_option("--segment-us", flags.segment_us, "cut steps at this much predicted time, in microseconds")
       ->check(number_check(0, 1e12, true))
-      ->group("Global");
+      ->group(kGlobal);
+}
+
+/// Hands the global flags that stand before the subcommand to it, as if they came first after it: what it does with them, and
+/// whether it knows them, is then the same for both places.
+void hand_over_global_flags(const CLI::App& app, CLI::App& command) {
+  for (const CLI::Option* before : app.get_options([](const CLI::Option* option) { return option->get_group() == kGlobal && option->count() > 0; })) {
+    CLI::Option* after = command.get_option_no_throw(before->get_name());
+    if (!after || after->get_group() != kGlobal) throw WrongUsage(fmt::format("{} is not a global flag of {}", before->get_name(), command.get_name()));
+    for (const std::string& value : before->results()) after->add_result(value);
+  }
 }
 
 // Each adds its subcommand, which leaves its exit status in `status`.
@@ -177,7 +180,7 @@ void add_eval(CLI::App& app, GlobalFlags& flags, int& status) {
   auto own = std::make_shared<EvalFlags>();
   CLI::Option* model = command->add_option("-m,--model", own->model, "GGUF file");
   command->add_option("--graph", own->graph, "JSON file of operators")->type_name("FILE")->excludes(model);
-  command->add_option("--inputs", own->inputs, "safetensors file with input_ids (batch, tokens), or the graph's inputs by name")->required();
+  command->add_option("--inputs", own->inputs, "safetensors file with input_ids (batch, tokens), or the graph's inputs by name; several for a graph")->allow_extra_args(false)->required();
   command->add_option("--outputs", own->outputs, "safetensors file to write: logits (batch, tokens, vocabulary), or the graph's outputs by name")->required();
   command->add_flag("--reference", own->reference, "compute on the CPU, with the operators' references; needs no Vulkan");
   add_profile_flags(*command, own->profile);
@@ -219,10 +222,18 @@ void add_bench(CLI::App& app, GlobalFlags& flags, int& status) {
   });
 }
 
+/// --graph, and --inputs for the types and shapes that it leaves to its files.
+CLI::Option* add_graph_file(CLI::App& command, std::string& graph, std::vector<std::string>& inputs) {
+  CLI::Option* option = command.add_option("--graph", graph, "JSON file of operators, instead of a model")->type_name("FILE");
+  command.add_option("--inputs", inputs, "safetensors file of the graph's inputs, where it does not say their types and shapes; may be repeated")->allow_extra_args(false)->needs(option);
+  return option;
+}
+
 void add_info(CLI::App& app, GlobalFlags& flags, int& status) {
-  CLI::App* command = app.add_subcommand("info", "What a model file holds, and the memory that running it takes; needs no Vulkan");
+  CLI::App* command = app.add_subcommand("info", "What a model or graph file holds, and the memory that running it takes; needs no Vulkan");
   auto own = std::make_shared<InfoFlags>();
-  command->add_option("-m,--model", own->model, "model or vocabulary file")->required();
+  CLI::Option* model = command->add_option("-m,--model", own->model, "model or vocabulary file");
+  add_graph_file(*command, own->graph, own->inputs)->excludes(model);
   add_ctx(*command, own->ctx);
   command->add_flag("--json", own->json, "print one JSON document");
   add_global_flags(*command, flags);
@@ -230,15 +241,21 @@ void add_info(CLI::App& app, GlobalFlags& flags, int& status) {
 }
 
 void add_graph(CLI::App& app, GlobalFlags& flags, int& status) {
-  CLI::App* command = app.add_subcommand("graph", "The Program that a step is lowered to; with --as NAME it needs no device");
+  CLI::App* command = app.add_subcommand("graph", "The Program that a step, or a graph file, is lowered to; with --as NAME it needs no device");
   auto own = std::make_shared<GraphFlags>();
-  command->add_option("-m,--model", own->model, "GGUF file")->required();
+  CLI::Option* model = command->add_option("-m,--model", own->model, "GGUF file");
+  add_graph_file(*command, own->graph, own->inputs)->excludes(model);
   one_of(command->add_option("--step", own->step, "which step"), {"prefill", "decode"})->capture_default_str();
   command->add_option("--rows", own->rows, "tokens that a prefill takes (default: the most that a session records)")->check(CLI::Range(1u, 1u << 16));
   add_ctx(*command, own->ctx);
   one_of(command->add_option("--format", own->format, "form of the output"), {"text", "dot", "json"})->capture_default_str();
   add_global_flags(*command, flags);
-  command->callback([&flags, &status, own] { status = run_graph(flags, *own); });
+  command->callback([&flags, &status, own, command] {
+    for (const char* name : {"--step", "--rows", "--ctx"}) {
+      if (command->count(name) > 0) own->model_flag = name;
+    }
+    status = run_graph(flags, *own);
+  });
 }
 
 void add_check(CLI::App& app, GlobalFlags& flags, int& status) {
@@ -258,7 +275,7 @@ void add_check(CLI::App& app, GlobalFlags& flags, int& status) {
 }
 
 int run(int argc, char** argv) {
-  GlobalFlags flags;
+  GlobalFlags flags, before_command;
   flags.started_s = now_s();
   // Not through CLI11: each subcommand would set it again, and the environment would win over the flag.
   if (const char* device = std::getenv("RONDO_DEVICE")) flags.device = device;
@@ -266,6 +283,8 @@ int run(int argc, char** argv) {
   CLI::App app("Runs transformer models on any Vulkan GPU.", "rondo");
   app.set_version_flag("--version", std::string("rondo ") + library_version());
   app.require_subcommand(1);
+  app.footer("Global flags stand before or after the subcommand; check takes those that concern the device.");
+  add_global_flags(app, before_command);
   int status = kDone;
   add_devices(app, flags, status);
   add_generate(app, flags, status);
@@ -275,7 +294,10 @@ int run(int argc, char** argv) {
   add_info(app, flags, status);
   add_graph(app, flags, status);
   add_check(app, flags, status);
-  if (const int refused = refuse_what_is_to_come(argc, argv)) return refused;
+  for (CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {
+    command->preparse_callback([&app, command](std::size_t) { hand_over_global_flags(app, *command); });
+  }
+  add_commands_to_come(app);
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success& success) {

@@ -37,7 +37,8 @@ struct TokenizeFlags {
 };
 
 struct EvalFlags {
-  std::string model, graph, inputs, outputs;  ///< files
+  std::string model, graph, outputs;  ///< files
+  std::vector<std::string> inputs;    ///< one for a model
   bool reference = false;                     ///< on the CPU, without Vulkan
   ProfileFlags profile;
 };
@@ -54,13 +55,16 @@ struct BenchFlags {
 };
 
 struct InfoFlags {
-  std::string model;
+  std::string model, graph;
+  std::vector<std::string> inputs;  ///< of the graph
   std::uint32_t ctx = 0;
   bool json = false;
 };
 
 struct GraphFlags {
-  std::string model, step = "decode", format = "text";
+  std::string model, graph, step = "decode", format = "text";
+  std::vector<std::string> inputs;  ///< of the graph
+  std::string model_flag;           ///< one that was given and means nothing without a model, or ""
   std::uint32_t ctx = 0, rows = 0;  ///< 0: not given
 };
 

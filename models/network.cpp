@@ -1,0 +1,39 @@
+#include "models/network.h"
+
+#include <algorithm>
+
+#include "graph/cache_layout.h"
+
+namespace rondo::models {
+
+const char* role_name(Role role) {
+  switch (role) {
+    case Role::kPrefill: return "prefill";
+    case Role::kPrefillAndSample: return "prefill and sample";
+    case Role::kDecode: return "decode";
+    case Role::kLogits: return "logits";
+    case Role::kEncode: return "encode";
+    case Role::kPool: return "pool";
+  }
+  return "";
+}
+
+std::int64_t cache_positions(const CacheSpec& spec, std::int64_t n_ctx, std::int64_t n_source) {
+  switch (spec.extent) {
+    case CacheExtent::kContext: return n_ctx;
+    case CacheExtent::kWindow: return std::min(spec.window, n_ctx);
+    case CacheExtent::kSource: return n_source;
+  }
+  return n_ctx;
+}
+
+std::uint64_t kv_bytes_per_token(std::span<const CacheSpec> caches, graph::Type kv_type) {
+  std::uint64_t bytes = 0;
+  for (const CacheSpec& spec : caches) {
+    if (spec.extent != CacheExtent::kContext) continue;
+    for (const std::int64_t width : {spec.key_width, spec.value_width}) bytes += graph::cache_layout(kv_type, 1, width).size_bytes * static_cast<std::uint64_t>(spec.n_heads);
+  }
+  return bytes;
+}
+
+}  // namespace rondo::models

@@ -1,0 +1,76 @@
+// A network: what an architecture gives, and all that planning, sessions and commands know of it.
+//
+// A network has facts (for people), weights in blocks, caches, and roles: the kinds of step that it can compute. Only
+// models/arch/ knows the names and shapes behind them. Pure data; shared freely between threads once made.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "graph/graph.h"
+#include "models/role.h"
+#include "models/weights.h"
+
+namespace rondo::models {
+
+/// For people; what a network does not have is 0.
+struct NetworkFacts {
+  std::string architecture;
+  std::string name;
+  std::uint32_t n_layers = 0, width = 0, n_heads = 0, n_kv_heads = 0, head_dim = 0, ffn = 0;
+  std::uint32_t n_vocab = 0;
+  std::uint32_t context = 0;  ///< tokens that it was trained for
+};
+
+/// How many positions a cache keeps of a sequence.
+enum class CacheExtent : std::uint8_t {
+  kContext,  ///< all of the context
+  kWindow,   ///< the last `window`, as a ring
+  kSource,   ///< those of an encoder's text, written once
+};
+
+/// Keys and values that survive a step: (B, heads, positions, width) each, of the session's KV type.
+struct CacheSpec {
+  std::string name;  ///< "layer 3"; its halves are "layer 3 keys" and "layer 3 values"
+  std::int64_t n_heads = 0, key_width = 0, value_width = 0;
+  CacheExtent extent = CacheExtent::kContext;
+  std::int64_t window = 0;  ///< of kWindow
+};
+/// Positions that the cache keeps in a context of `n_ctx` tokens, of a source of `n_source`.
+std::int64_t cache_positions(const CacheSpec& spec, std::int64_t n_ctx, std::int64_t n_source);
+/// Bytes that a token in the context takes in all caches, keys and values.
+std::uint64_t kv_bytes_per_token(std::span<const CacheSpec> caches, graph::Type kv_type);
+
+/// Where a cache lies, in pieces of heads.
+struct CachePlaces {
+  std::int64_t positions = 0;
+  std::vector<graph::StoragePiece> keys, values;
+};
+
+/// Where everything lies that a step touches and the graph does not make. A role reads what it needs of it.
+struct StepPlaces {
+  std::int64_t n_sequences = 1;
+  std::int64_t n_ctx = 0;
+  graph::Type kv_type = graph::Type::kF16;
+  runtime::BufferRange state, tokens, mirror;
+  runtime::BufferRange output;          ///< of roles that leave one
+  std::vector<CachePlaces> caches;      ///< one for each of Network::caches
+  std::vector<std::vector<graph::StoragePiece>> weights;  ///< one for each of Network::blocks, in pieces of rows; none: on the host
+};
+
+struct Network {
+  NetworkFacts facts;
+  std::vector<WeightBlock> blocks;
+  std::vector<CacheSpec> caches;
+  std::vector<Role> roles;
+  std::int64_t widest_row = 0;  ///< floats of the widest row that a step computes, its output aside
+
+  /// The graph of one step of `rows` tokens a sequence, in simple operators, every storage at its place but activations and
+  /// constants. `role` is one of `roles`. The graph's status tells of errors.
+  std::function<graph::Graph(Role role, std::int64_t rows, const StepPlaces& places)> build;
+};
+
+}  // namespace rondo::models

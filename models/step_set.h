@@ -1,0 +1,86 @@
+// What a session has on the device: its buffers, and the recordings of its steps.
+//
+// Owns the session's plan, its memory (step state, tokens and their mirror, constants, activations, KV cache, logits) and its
+// recordings, and fills them with what they begin with. Knows neither the session's history nor what is in flight. Not
+// thread-safe; dropping it while the device works is safe.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <rondo/session.h>
+
+#include "models/loaded_model.h"
+#include "runtime/recording.h"
+#include "runtime/transfer.h"
+
+namespace rondo::models {
+
+/// One Program with its recording.
+struct RecordedStep {
+  StepKind kind{};
+  const runtime::Program* program = nullptr;  ///< of the plan
+  runtime::TimestampPool timestamps;  ///< empty unless the session profiles
+  runtime::Recording recording;
+};
+
+class StepSet {
+ public:
+  /// Plans, allocates and records every step but the one that leaves logits; submits the initial step state and zeros.
+  /// `model` is loaded; `options` are checked; `stop_ids` are those of the session and, where it uses them, of the model.
+  /// Errors: those of plan_session, kOutOfMemory, kDeviceLost, kUnsupported (a profile without timestamps).
+  static Result<StepSet> create(std::shared_ptr<const LoadedModel> model, const SessionOptions& options, std::uint32_t n_ctx, std::span<const std::int32_t> stop_ids);
+
+  /// Makes the step that leaves logits, with memory of its own, unless it is there. Errors: those of create.
+  Status record_logits_step();
+
+  /// Smallest capacity first; as many of either kind.
+  std::span<const RecordedStep> prefill() const { return prefill_; }
+  std::span<const RecordedStep> prefill_and_sample() const { return prefill_and_sample_; }
+  const RecordedStep& decode() const { return decode_; }
+  /// Null until record_logits_step.
+  const RecordedStep* logits_step() const { return logits_step_.get(); }
+
+  const runtime::Buffer& state() const { return slot(plan_->places.state.buffer); }
+  const runtime::Buffer& tokens() const { return slot(plan_->places.tokens.buffer); }
+  const runtime::Buffer& mirror() const { return slot(plan_->places.mirror.buffer); }
+  const runtime::Buffer& logits() const { return slot(plan_->output_slot); }
+  std::uint64_t kv_bytes() const { return plan_->memory.kv_bytes; }
+  std::uint64_t activation_bytes() const { return plan_->memory.activation_bytes; }
+
+  /// Submits made-up numbers for all of the KV cache, and zeros for the tokens.
+  Status fill_history();
+
+  /// The Programs as recorded, for proofs.
+  std::vector<const runtime::Program*> programs() const;
+  /// The plan's slots; buffers that are not made yet are empty.
+  std::vector<const runtime::Buffer*> buffer_table() const;
+
+ private:
+  StepSet(std::shared_ptr<const LoadedModel> model, std::shared_ptr<const SessionPlan> plan, const SessionOptions& options);
+  Status allocate();
+  Status upload_constants();
+  Result<RecordedStep> record_step(const StepKind& kind, const runtime::Program& program) const;
+  Status write_initial_state(const SessionOptions& options, std::span<const std::int32_t> stop_ids);
+  Status create_slot(std::uint32_t index, std::uint64_t size_bytes);
+  /// A slot of the session's own.
+  const runtime::Buffer& slot(std::uint32_t index) const { return buffers_[index - model_->weight_buffers.size()]; }
+  /// The buffers that hold caches.
+  std::span<const runtime::Buffer> caches() const;
+
+  std::shared_ptr<const LoadedModel> model_;
+  runtime::Device* device_;
+  std::shared_ptr<const SessionPlan> plan_;
+  bool profile_ = false;
+  double max_segment_ns_ = 0;
+  std::vector<runtime::Buffer> buffers_;  ///< the plan's slots behind the weights'
+  std::vector<RecordedStep> prefill_, prefill_and_sample_;
+  RecordedStep decode_;
+  std::unique_ptr<const runtime::Program> logits_program_;
+  std::unique_ptr<RecordedStep> logits_step_;
+};
+
+}  // namespace rondo::models
