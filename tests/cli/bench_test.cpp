@@ -8,7 +8,7 @@
 #include "tests/support/command_runner.h"
 #include "tests/support/test_data.h"
 
-namespace rondo {
+namespace rondo::bench_test {
 namespace {
 
 using nlohmann::json;
@@ -157,4 +157,4 @@ TEST(BenchTest, ErrorsNameWhatIsWrong) {
 }
 
 }  // namespace
-}  // namespace rondo
+}  // namespace rondo::bench_test

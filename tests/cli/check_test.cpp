@@ -7,7 +7,7 @@
 #include "graph/operator.h"
 #include "tests/support/command_runner.h"
 
-namespace rondo {
+namespace rondo::check_test {
 namespace {
 
 using nlohmann::json;
@@ -98,4 +98,4 @@ TEST(CheckCommandTest, WrongUsageIsRefused) {
 }
 
 }  // namespace
-}  // namespace rondo
+}  // namespace rondo::check_test

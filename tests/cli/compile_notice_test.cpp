@@ -1,5 +1,6 @@
 // The line about compiling: after two seconds and not before, once, not with --log-level error, and never on stdout.
 #include <chrono>
+#include <initializer_list>
 #include <string>
 #include <thread>
 
@@ -9,17 +10,17 @@
 #include "tests/support/test_data.h"
 #include "tools/rondo/compile_notice.h"
 
-namespace rondo {
+namespace rondo::compile_notice_test {
 namespace {
 
 using testing::CommandInput;
 using testing::CommandResult;
 
-std::string said_after(tools::GlobalFlags flags, std::chrono::milliseconds first, std::chrono::milliseconds second) {
+std::string said_after(const tools::GlobalFlags& flags, std::initializer_list<std::chrono::milliseconds> phases) {
   ::testing::internal::CaptureStderr();
   {
     tools::CompileNotice notice(flags, "compiling");
-    for (const std::chrono::milliseconds phase : {first, second}) {
+    for (const std::chrono::milliseconds phase : phases) {
       notice.begin();
       notice.begin();
       std::this_thread::sleep_for(phase);
@@ -31,12 +32,11 @@ std::string said_after(tools::GlobalFlags flags, std::chrono::milliseconds first
 
 TEST(CompileNoticeTest, ComesOnceAndOnlyWhereItTakesLong) {
   using std::chrono::milliseconds;
-  EXPECT_EQ(said_after({}, milliseconds(10), milliseconds(10)), "");
-  EXPECT_EQ(said_after({}, milliseconds(10), milliseconds(2500)), "rondo: compiling\n");
-  EXPECT_EQ(said_after({}, milliseconds(2500), milliseconds(2500)), "rondo: compiling\n");
+  EXPECT_EQ(said_after({}, {milliseconds(10), milliseconds(10)}), "");
+  EXPECT_EQ(said_after({}, {milliseconds(10), milliseconds(2200), milliseconds(2200)}), "rondo: compiling\n");
   tools::GlobalFlags quiet;
   quiet.log_level = "error";
-  EXPECT_EQ(said_after(quiet, milliseconds(2500), milliseconds(10)), "");
+  EXPECT_EQ(said_after(quiet, {milliseconds(2200)}), "");
 }
 
 TEST(CompileNoticeTest, AFirstRunSaysWhatItDoes) {
@@ -58,4 +58,4 @@ TEST(CompileNoticeTest, AFirstRunSaysWhatItDoes) {
 }
 
 }  // namespace
-}  // namespace rondo
+}  // namespace rondo::compile_notice_test

@@ -9,7 +9,7 @@
 #include "tests/support/command_runner.h"
 #include "tests/support/test_data.h"
 
-namespace rondo {
+namespace rondo::devices_test {
 namespace {
 
 using nlohmann::json;
@@ -252,4 +252,4 @@ TEST(ValidationTest, NothingIsFound) {
 }
 
 }  // namespace
-}  // namespace rondo
+}  // namespace rondo::devices_test

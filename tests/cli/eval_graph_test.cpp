@@ -16,7 +16,7 @@
 #include "tests/support/safetensors_bytes.h"
 #include "tests/support/test_data.h"
 
-namespace rondo {
+namespace rondo::eval_graph_test {
 namespace {
 
 using models::SafetensorsDtype;
@@ -434,4 +434,4 @@ TEST(EvalGraphTest, InfoAndGraphOfAGraphFile) {
 }
 
 }  // namespace
-}  // namespace rondo
+}  // namespace rondo::eval_graph_test

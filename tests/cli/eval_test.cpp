@@ -13,7 +13,7 @@
 #include "tests/support/command_runner.h"
 #include "tests/support/test_data.h"
 
-namespace rondo {
+namespace rondo::eval_test {
 namespace {
 
 using models::SafetensorsDtype;
@@ -251,4 +251,4 @@ TEST(EvalErrorTest, OutputsThatCannotBeWritten) {
 }
 
 }  // namespace
-}  // namespace rondo
+}  // namespace rondo::eval_test

@@ -13,7 +13,7 @@
 #include "tests/support/command_runner.h"
 #include "tests/support/test_data.h"
 
-namespace rondo {
+namespace rondo::generate_test {
 namespace {
 
 using nlohmann::json;
@@ -272,8 +272,8 @@ TEST(StopTextTest, TextEndsBeforeItWhereverItLies) {
   const std::string text = whole.at("text");
   const Ids ids = tokens_of(whole);
   ASSERT_GT(text.size(), 60U);
-  // Texts of 1 to 12 bytes from the middle: inside tokens, and across several.
-  for (std::size_t size = 1; size <= 12; ++size) {
+  // Texts from the middle: inside tokens, and across several.
+  for (const std::size_t size : {1U, 5U, 12U}) {
     const std::string stop = text.substr(40, size);
     const std::size_t at = text.find(stop);
     for (const char* burst : {"1", "16"}) {
@@ -319,7 +319,7 @@ TEST(GreedyTest, OnTheDevicesOfProfiles) {
     const Arguments as = {"--as", profile};
     const std::string stories = testing::test_data_path("stories260K/");
     expect_fixture(stories + "stories260K.gguf", stories + "expected.safetensors", 5, as);
-    for (const std::string type : {"F16", "BF16", "Q8_0", "Q4_0", "Q5_0", "Q3_K_M", "Q4_K_M", "Q6_K", "IQ4_NL"}) {
+    for (const std::string type : {"F16", "Q8_0", "Q4_K_M"}) {
       const std::string name = testing::test_data_path("quant/tiny-" + type);
       expect_fixture(name + ".gguf", name + ".expected.safetensors", 24, as);
     }
@@ -398,4 +398,4 @@ TEST(GenerateErrorTest, OutputThatCannotBeWritten) {
 }
 
 }  // namespace
-}  // namespace rondo
+}  // namespace rondo::generate_test

@@ -11,7 +11,7 @@
 #include "tests/support/command_runner.h"
 #include "tests/support/test_data.h"
 
-namespace rondo {
+namespace rondo::graph_test {
 namespace {
 
 using nlohmann::json;
@@ -270,4 +270,4 @@ TEST(GraphTest, BadInputIsRefused) {
 }
 
 }  // namespace
-}  // namespace rondo
+}  // namespace rondo::graph_test

@@ -7,7 +7,7 @@
 #include "tests/support/command_runner.h"
 #include "tests/support/test_data.h"
 
-namespace rondo {
+namespace rondo::info_test {
 namespace {
 
 using nlohmann::json;
@@ -166,4 +166,4 @@ TEST(InfoTest, OutputThatCannotBeWrittenIsAnError) {
 }
 
 }  // namespace
-}  // namespace rondo
+}  // namespace rondo::info_test

@@ -10,7 +10,7 @@
 #include "tests/support/command_runner.h"
 #include "tests/support/test_data.h"
 
-namespace rondo {
+namespace rondo::interrupt_test {
 namespace {
 
 using nlohmann::json;
@@ -147,4 +147,4 @@ TEST_F(InterruptTest, WhileEvaluating) {
 }
 
 }  // namespace
-}  // namespace rondo
+}  // namespace rondo::interrupt_test

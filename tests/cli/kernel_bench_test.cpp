@@ -9,7 +9,7 @@
 #include "tests/support/command_runner.h"
 #include "tests/support/test_data.h"
 
-namespace rondo {
+namespace rondo::kernel_bench_test {
 namespace {
 
 using nlohmann::json;
@@ -118,4 +118,4 @@ INSTANTIATE_TEST_SUITE_P(Flags, KernelBenchRefusalTest,
                          [](const auto& test) { return std::string(test.param.name); });
 
 }  // namespace
-}  // namespace rondo
+}  // namespace rondo::kernel_bench_test

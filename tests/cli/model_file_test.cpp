@@ -12,7 +12,7 @@
 #include "tests/support/command_runner.h"
 #include "tests/support/test_data.h"
 
-namespace rondo {
+namespace rondo::model_file_test {
 namespace {
 
 using testing::Arguments;
@@ -143,4 +143,4 @@ TEST(ModelFileTest, VocabularyFilesOnlyTokenize) {
 }
 
 }  // namespace
-}  // namespace rondo
+}  // namespace rondo::model_file_test

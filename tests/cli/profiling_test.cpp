@@ -9,7 +9,7 @@
 #include "tests/support/command_runner.h"
 #include "tests/support/test_data.h"
 
-namespace rondo {
+namespace rondo::profiling_test {
 namespace {
 
 using nlohmann::json;
@@ -119,4 +119,4 @@ TEST(PipelineCacheFileTest, AnythingElseThanACacheIsIgnoredWithOneLine) {
 }
 
 }  // namespace
-}  // namespace rondo
+}  // namespace rondo::profiling_test

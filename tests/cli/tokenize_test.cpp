@@ -9,7 +9,7 @@
 #include "tests/support/command_runner.h"
 #include "tests/support/test_data.h"
 
-namespace rondo {
+namespace rondo::tokenize_test {
 namespace {
 
 using nlohmann::json;
@@ -175,4 +175,4 @@ INSTANTIATE_TEST_SUITE_P(LlamaCpp, TokenizePublishedTest, ::testing::Values("lla
                          [](const auto& param_info) { return std::string(param_info.index == 0 ? "Spm" : "Gpt2"); });
 
 }  // namespace
-}  // namespace rondo
+}  // namespace rondo::tokenize_test

@@ -10,7 +10,7 @@
 #include "tests/support/command_runner.h"
 #include "tests/support/test_data.h"
 
-namespace rondo {
+namespace rondo::usage_test {
 namespace {
 
 using testing::Arguments;
@@ -271,4 +271,4 @@ INSTANTIATE_TEST_SUITE_P(
     name_of);
 
 }  // namespace
-}  // namespace rondo
+}  // namespace rondo::usage_test

@@ -8,7 +8,7 @@
 #include "runtime/transfer.h"
 #include "tests/device/session_harness.h"
 
-namespace rondo::tests {
+namespace rondo::tests::determinism_test {
 namespace {
 
 constexpr std::uint32_t kReplays = 50;
@@ -121,4 +121,4 @@ TEST_F(DeterminismTest, ReplaysFromTheSamePositionAgree) {
 }
 
 }  // namespace
-}  // namespace rondo::tests
+}  // namespace rondo::tests::determinism_test

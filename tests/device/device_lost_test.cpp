@@ -9,7 +9,7 @@
 #include "tests/device/faults.h"
 #include "tests/device/session_harness.h"
 
-namespace rondo::tests {
+namespace rondo::tests::device_lost_test {
 namespace {
 
 void expect_lost(const Status& status) { expect_failure(status, StatusCode::kDeviceLost, {"device "}); }
@@ -146,4 +146,4 @@ TEST_F(DeviceLostTest, ANewDeviceTakesUpTheText) {
 }
 
 }  // namespace
-}  // namespace rondo::tests
+}  // namespace rondo::tests::device_lost_test

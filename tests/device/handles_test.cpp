@@ -15,7 +15,7 @@
 #include "tests/device/faults.h"
 #include "tests/device/session_harness.h"
 
-namespace rondo::tests {
+namespace rondo::tests::handles_test {
 namespace {
 
 /// An instance of the test's own, validated as the shared one is.
@@ -199,4 +199,4 @@ TEST(CollectTest, EveryCallThatReachesTheDriverFreesByTheWay) {
 }
 
 }  // namespace
-}  // namespace rondo::tests
+}  // namespace rondo::tests::handles_test

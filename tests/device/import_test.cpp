@@ -19,7 +19,7 @@
 #include "tests/device/faults.h"
 #include "tests/device/session_harness.h"
 
-namespace rondo::tests {
+namespace rondo::tests::import_test {
 namespace {
 
 /// What a host has before it knows of Rondo: loader, instance, device and queue, with a validation messenger of its own.
@@ -383,4 +383,4 @@ TEST_F(ImportTest, AnInstanceBelow12IsRefused) {
 }
 
 }  // namespace
-}  // namespace rondo::tests
+}  // namespace rondo::tests::import_test

@@ -5,7 +5,7 @@
 #include "runtime/memory.h"
 #include "tests/device/session_harness.h"
 
-namespace rondo::tests {
+namespace rondo::tests::memory_plan_test {
 namespace {
 
 using runtime::MemoryIntent;
@@ -85,4 +85,4 @@ TEST(BufferBytesTest, CountsEachBufferOnce) {
 }
 
 }  // namespace
-}  // namespace rondo::tests
+}  // namespace rondo::tests::memory_plan_test

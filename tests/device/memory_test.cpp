@@ -15,7 +15,7 @@
 #include "tests/device/faults.h"
 #include "tests/device/session_harness.h"
 
-namespace rondo::tests {
+namespace rondo::tests::memory_test {
 namespace {
 
 using runtime::Buffer;
@@ -353,4 +353,4 @@ TEST(UploaderTest, AModelIsTheSameThroughStaging) {
 }
 
 }  // namespace
-}  // namespace rondo::tests
+}  // namespace rondo::tests::memory_test

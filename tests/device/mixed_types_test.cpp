@@ -12,7 +12,7 @@
 #include "tests/device/session_harness.h"
 #include "tests/support/gguf_copy.h"
 
-namespace rondo::tests {
+namespace rondo::tests::mixed_types_test {
 namespace {
 
 using models::GgufTensor;
@@ -106,4 +106,4 @@ TEST_F(MixedTypesTest, GreedyTokensAreThoseOfTheInterpreter) {
 }
 
 }  // namespace
-}  // namespace rondo::tests
+}  // namespace rondo::tests::mixed_types_test

@@ -14,7 +14,7 @@
 #include "tests/device/small_llama.h"
 #include "tests/support/gguf_writer.h"
 
-namespace rondo::tests {
+namespace rondo::tests::model_loading_test {
 namespace {
 
 using models::GgmlType;
@@ -293,4 +293,4 @@ TEST(ModelOptionsTest, KernelsThatAreNotThereAreRefused) {
 }
 
 }  // namespace
-}  // namespace rondo::tests
+}  // namespace rondo::tests::model_loading_test

@@ -14,7 +14,7 @@
 #include "tests/support/gguf_copy.h"
 #include "tests/support/microscaling.h"
 
-namespace rondo::tests {
+namespace rondo::tests::mxfp4_test {
 namespace {
 
 using models::GgmlType;
@@ -130,4 +130,4 @@ TEST_F(Mxfp4Test, GreedyTokensAreThoseOfTheNumbers) {
 }
 
 }  // namespace
-}  // namespace rondo::tests
+}  // namespace rondo::tests::mxfp4_test

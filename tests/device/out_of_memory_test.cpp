@@ -8,7 +8,7 @@
 #include "tests/device/faults.h"
 #include "tests/device/session_harness.h"
 
-namespace rondo::tests {
+namespace rondo::tests::out_of_memory_test {
 namespace {
 
 /// A model, a session on it and a few tokens, up to the first failure.
@@ -130,4 +130,4 @@ TEST_F(FailedStepTest, TheSessionGoesOnAfterARewind) {
 }
 
 }  // namespace
-}  // namespace rondo::tests
+}  // namespace rondo::tests::out_of_memory_test

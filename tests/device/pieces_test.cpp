@@ -10,7 +10,7 @@
 #include "runtime/fmt.h"
 #include "tests/device/session_harness.h"
 
-namespace rondo::tests {
+namespace rondo::tests::pieces_test {
 namespace {
 
 /// The test device with small storage buffers. The limit must hold a vocabulary's logits and 8 rows of what the model computes.
@@ -118,4 +118,4 @@ TEST(PieceLimitTest, OneHeadMustFit) {
 }
 
 }  // namespace
-}  // namespace rondo::tests
+}  // namespace rondo::tests::pieces_test

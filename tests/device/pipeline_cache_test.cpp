@@ -25,7 +25,7 @@
 #include "tests/device/session_harness.h"
 #include "tools/rondo/pipeline_cache_file.h"
 
-namespace rondo::tests {
+namespace rondo::tests::pipeline_cache_test {
 namespace {
 
 /// An environment variable for as long as it lives.
@@ -335,4 +335,4 @@ TEST(PipelineCacheTest, LavapipeHasNothingToKeep) {
 }
 
 }  // namespace
-}  // namespace rondo::tests
+}  // namespace rondo::tests::pipeline_cache_test

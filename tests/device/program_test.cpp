@@ -15,7 +15,7 @@
 #include "tests/support/gguf_writer.h"
 #include "tests/support/safetensors_bytes.h"
 
-namespace rondo {
+namespace rondo::program_test {
 namespace {
 
 using tests::test_device;
@@ -261,4 +261,4 @@ TEST(ProgramTest, RunsAllocateLittle) {
 }
 
 }  // namespace
-}  // namespace rondo
+}  // namespace rondo::program_test

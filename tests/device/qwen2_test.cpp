@@ -13,7 +13,7 @@
 #include "tests/device/session_harness.h"
 #include "tests/support/gguf_writer.h"
 
-namespace rondo::tests {
+namespace rondo::tests::qwen2_test {
 namespace {
 
 constexpr std::uint32_t kVocab = 256, kTokens = 24, kPrompt = 8, kNew = 16;
@@ -127,4 +127,4 @@ TEST_F(Qwen2Test, AMissingBiasIsRefusedByName) {
 }
 
 }  // namespace
-}  // namespace rondo::tests
+}  // namespace rondo::tests::qwen2_test

@@ -15,7 +15,7 @@
 #include "runtime/transfer.h"
 #include "tests/device/session_harness.h"
 
-namespace rondo::tests {
+namespace rondo::tests::random_weights_test {
 namespace {
 
 using graph::PlaneLayout;
@@ -136,4 +136,4 @@ INSTANTIATE_TEST_SUITE_P(Types, RandomWeightsTest,
                          [](const auto& made) { return std::string(made.param.name); });
 
 }  // namespace
-}  // namespace rondo::tests
+}  // namespace rondo::tests::random_weights_test

@@ -17,7 +17,7 @@
 #include "tests/device/faults.h"
 #include "tests/device/session_harness.h"
 
-namespace rondo::tests {
+namespace rondo::tests::recording_test {
 namespace {
 
 using runtime::Access;
@@ -270,4 +270,4 @@ TEST(DestructionTest, WaitsForWhatIsInFlightWithoutBlocking) {
 }
 
 }  // namespace
-}  // namespace rondo::tests
+}  // namespace rondo::tests::recording_test

@@ -15,7 +15,7 @@
 #include "tests/support/device_environment.h"
 #include "tools/check/check.h"
 
-namespace rondo::tests {
+namespace rondo::tests::sabotage_test {
 namespace {
 
 struct Sabotage {
@@ -122,4 +122,4 @@ TEST(SabotageTest, ASkippedBarrierIsAHazardBetweenTwoKernels) {
 }
 
 }  // namespace
-}  // namespace rondo::tests
+}  // namespace rondo::tests::sabotage_test

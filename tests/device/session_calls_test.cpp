@@ -14,7 +14,7 @@
 #include "tests/device/faults.h"
 #include "tests/device/session_harness.h"
 
-namespace rondo::tests {
+namespace rondo::tests::session_calls_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -314,4 +314,4 @@ TEST_P(SessionPacingTest, FramesAreNotMistakenForWork) {
 INSTANTIATE_TEST_SUITE_P(Timestamps, SessionPacingTest, ::testing::Bool(), [](const auto& each) { return std::string(each.param ? "With" : "Without"); });
 
 }  // namespace
-}  // namespace rondo::tests
+}  // namespace rondo::tests::session_calls_test

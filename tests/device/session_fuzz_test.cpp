@@ -18,7 +18,7 @@
 #include "models/reference.h"
 #include "tests/device/session_harness.h"
 
-namespace rondo::tests {
+namespace rondo::tests::session_fuzz_test {
 namespace {
 
 std::uint32_t number_of(const char* variable, std::uint32_t otherwise) {
@@ -364,4 +364,4 @@ TEST(SessionFuzzTest, RandomCalls) {
 }
 
 }  // namespace
-}  // namespace rondo::tests
+}  // namespace rondo::tests::session_fuzz_test

@@ -12,7 +12,7 @@
 #include "tests/device/faults.h"
 #include "tests/device/session_harness.h"
 
-namespace rondo::tests {
+namespace rondo::tests::session_history_test {
 namespace {
 
 class SessionChunkTest : public SmallModelTest {};
@@ -216,4 +216,4 @@ TEST_F(SessionAppendTest, LogitsMayComeBetweenGenerations) {
 }
 
 }  // namespace
-}  // namespace rondo::tests
+}  // namespace rondo::tests::session_history_test

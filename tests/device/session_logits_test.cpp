@@ -13,7 +13,7 @@
 #include "tests/device/greedy_reference.h"
 #include "tests/device/session_harness.h"
 
-namespace rondo::tests {
+namespace rondo::tests::session_logits_test {
 namespace {
 
 struct Case {
@@ -219,4 +219,4 @@ INSTANTIATE_TEST_SUITE_P(Models, ReferenceTest, ::testing::ValuesIn(kCases),
                          [](const ::testing::TestParamInfo<Case>& each) { return std::string(each.param.name); });
 
 }  // namespace
-}  // namespace rondo::tests
+}  // namespace rondo::tests::session_logits_test

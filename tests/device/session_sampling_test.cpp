@@ -7,7 +7,7 @@
 
 #include "tests/device/session_harness.h"
 
-namespace rondo::tests {
+namespace rondo::tests::session_sampling_test {
 namespace {
 
 class SessionSamplingTest : public SmallModelTest {
@@ -101,4 +101,4 @@ TEST_F(SessionSamplingTest, AStopTextLeavesASessionThatGoesOn) {
 }
 
 }  // namespace
-}  // namespace rondo::tests
+}  // namespace rondo::tests::session_sampling_test

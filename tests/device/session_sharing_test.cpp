@@ -14,7 +14,7 @@
 #include "tests/device/faults.h"
 #include "tests/device/session_harness.h"
 
-namespace rondo::tests {
+namespace rondo::tests::session_sharing_test {
 namespace {
 
 /// One round of a session's loop; its tokens go behind `text`.
@@ -267,4 +267,4 @@ TEST_F(SessionOptionsTest, StatisticsTellWhatIsThere) {
 }
 
 }  // namespace
-}  // namespace rondo::tests
+}  // namespace rondo::tests::session_sharing_test

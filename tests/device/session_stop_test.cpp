@@ -8,7 +8,7 @@
 
 #include "tests/device/session_harness.h"
 
-namespace rondo::tests {
+namespace rondo::tests::session_stop_test {
 namespace {
 
 class SessionStopTest : public SmallModelTest {
@@ -184,4 +184,4 @@ TEST_F(SessionContextTest, PromptsThatJustFit) {
 }
 
 }  // namespace
-}  // namespace rondo::tests
+}  // namespace rondo::tests::session_stop_test

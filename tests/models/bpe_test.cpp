@@ -14,7 +14,7 @@
 #include "tests/support/small_tokenizer.h"
 #include "tests/support/test_data.h"
 
-namespace rondo {
+namespace rondo::bpe_test {
 namespace {
 
 using rondo::testing::create_tokenizer;
@@ -312,4 +312,4 @@ TEST(BpeTest, SurvivesRandomDamage) {
 }
 
 }  // namespace
-}  // namespace rondo
+}  // namespace rondo::bpe_test

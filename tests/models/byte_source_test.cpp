@@ -11,7 +11,7 @@
 
 #include <gtest/gtest.h>
 
-namespace rondo {
+namespace rondo::byte_source_test {
 namespace {
 
 std::string temporary_path(const std::string& name) {
@@ -165,4 +165,4 @@ TEST(StatusTest, EveryCodeHasAName) {
 }
 
 }  // namespace
-}  // namespace rondo
+}  // namespace rondo::byte_source_test

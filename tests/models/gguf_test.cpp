@@ -13,7 +13,7 @@
 #include "tests/support/gguf_writer.h"
 #include "tests/support/test_data.h"
 
-namespace rondo::models {
+namespace rondo::models::gguf_test {
 namespace {
 
 using rondo::testing::ByteWriter;
@@ -439,4 +439,4 @@ TEST(GgufTest, ReadsEveryFileOfTheTestData) {
 }
 
 }  // namespace
-}  // namespace rondo::models
+}  // namespace rondo::models::gguf_test

@@ -12,7 +12,7 @@
 #include "tests/support/gguf_writer.h"
 #include "tests/support/safetensors_bytes.h"
 
-namespace rondo {
+namespace rondo::graph_builder_test {
 namespace {
 
 using rondo::testing::bytes_of_values;
@@ -155,4 +155,4 @@ TEST(GraphBuilderTest, NothingIsAddedToALoadedGraph) {
 }
 
 }  // namespace
-}  // namespace rondo
+}  // namespace rondo::graph_builder_test

@@ -13,7 +13,7 @@
 #include "tests/support/gguf_writer.h"
 #include "tests/support/safetensors_bytes.h"
 
-namespace rondo::models {
+namespace rondo::models::graph_file_test {
 namespace {
 
 using rondo::testing::bytes_of_values;
@@ -520,4 +520,4 @@ TEST(GraphFileTest, TheStateBlockHasARowForEachSequenceOfAnyNode) {
 }
 
 }  // namespace
-}  // namespace rondo::models
+}  // namespace rondo::models::graph_file_test

@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-namespace rondo::models {
+namespace rondo::models::json_test {
 namespace {
 
 using nlohmann::json;
@@ -104,4 +104,4 @@ TEST(JsonTest, FallbacksAreForAbsentFieldsOnly) {
 }
 
 }  // namespace
-}  // namespace rondo::models
+}  // namespace rondo::models::json_test

@@ -15,7 +15,7 @@
 
 #include "tests/support/cpu_timer.h"
 
-namespace rondo::models {
+namespace rondo::models::pre_tokenizer_test {
 namespace {
 
 using Pieces = std::vector<std::string>;
@@ -287,4 +287,4 @@ TEST(PreTokenizerUnicodeTest, KnowsCharactersAtTheEdges) {
 }
 
 }  // namespace
-}  // namespace rondo::models
+}  // namespace rondo::models::pre_tokenizer_test

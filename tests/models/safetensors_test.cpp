@@ -19,7 +19,7 @@
 #include "tests/support/gguf_writer.h"
 #include "tests/support/test_data.h"
 
-namespace rondo::models {
+namespace rondo::models::safetensors_test {
 namespace {
 
 using rondo::testing::ByteWriter;
@@ -332,4 +332,4 @@ TEST(SafetensorsTest, ReadsAnExpectedFile) {
 }
 
 }  // namespace
-}  // namespace rondo::models
+}  // namespace rondo::models::safetensors_test

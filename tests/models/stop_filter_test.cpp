@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace rondo::models {
+namespace rondo::models::stop_filter_test {
 namespace {
 
 struct Outcome {
@@ -63,4 +63,4 @@ TEST(StopFilterTest, HoldsBackNoMoreThanItMust) {
 }
 
 }  // namespace
-}  // namespace rondo::models
+}  // namespace rondo::models::stop_filter_test

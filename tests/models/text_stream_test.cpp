@@ -6,7 +6,7 @@
 
 #include "tests/support/small_tokenizer.h"
 
-namespace rondo {
+namespace rondo::text_stream_test {
 namespace {
 
 using rondo::testing::create_tokenizer;
@@ -107,4 +107,4 @@ TEST(TextStreamTest, AMovedFromStreamGivesNothing) {
 }
 
 }  // namespace
-}  // namespace rondo
+}  // namespace rondo::text_stream_test

@@ -16,7 +16,7 @@
 #include "tests/support/small_tokenizer.h"
 #include "tests/support/test_data.h"
 
-namespace rondo {
+namespace rondo::tokenizer_test {
 namespace {
 
 using rondo::testing::create_tokenizer;
@@ -341,4 +341,4 @@ TEST(TokenizerTest, SurvivesRandomDamageAndRandomText) {
 }
 
 }  // namespace
-}  // namespace rondo
+}  // namespace rondo::tokenizer_test

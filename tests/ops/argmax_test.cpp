@@ -5,7 +5,7 @@
 
 #include "tests/support/op_runner.h"
 
-namespace rondo::tests {
+namespace rondo::tests::argmax_test {
 namespace {
 
 using graph::Op;
@@ -93,4 +93,4 @@ TEST(ArgmaxTest, InactiveSequencesStayUntouched) {
 }
 
 }  // namespace
-}  // namespace rondo::tests
+}  // namespace rondo::tests::argmax_test

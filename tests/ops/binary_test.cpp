@@ -2,7 +2,7 @@
 
 #include "tests/support/op_runner.h"
 
-namespace rondo::tests {
+namespace rondo::tests::binary_test {
 namespace {
 
 using graph::Op;
@@ -58,4 +58,4 @@ TEST(BinaryTest, RandomValuesAreRoundedOnce) {
 }
 
 }  // namespace
-}  // namespace rondo::tests
+}  // namespace rondo::tests::binary_test

@@ -4,7 +4,7 @@
 
 #include "tests/support/op_runner.h"
 
-namespace rondo::tests {
+namespace rondo::tests::copy_test {
 namespace {
 
 using graph::Op;
@@ -112,4 +112,4 @@ TEST(PadTest, AnotherSideIsRejected) {
 }
 
 }  // namespace
-}  // namespace rondo::tests
+}  // namespace rondo::tests::copy_test

@@ -3,7 +3,7 @@
 #include "tests/support/device_environment.h"
 #include "tests/support/op_runner.h"
 
-namespace rondo::tests {
+namespace rondo::tests::embedding_test {
 namespace {
 
 using graph::Op;
@@ -59,7 +59,7 @@ TEST_P(EmbeddingTest, RowsBeyondTheCountStayUntouched) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Types, EmbeddingTest, ::testing::ValuesIn(kWeightTypes),
+INSTANTIATE_TEST_SUITE_P(Types, EmbeddingTest, ::testing::ValuesIn(kRowLayouts),
                          [](const ::testing::TestParamInfo<Type>& tested) { return std::string(graph::type_name(tested.param)); });
 
 /// The step's last rows are gathered from activations: rows that are not padded to groups, at a stride.
@@ -88,4 +88,4 @@ TEST(EmbeddingOfActivationsTest, GathersRowsOfHalves) {
 }
 
 }  // namespace
-}  // namespace rondo::tests
+}  // namespace rondo::tests::embedding_test

@@ -2,7 +2,7 @@
 
 #include "tests/support/op_runner.h"
 
-namespace rondo::tests {
+namespace rondo::tests::glu_test {
 namespace {
 
 using graph::Op;
@@ -71,4 +71,4 @@ TEST(GluTest, RowsBeyondTheCountStayUntouched) {
 }
 
 }  // namespace
-}  // namespace rondo::tests
+}  // namespace rondo::tests::glu_test

@@ -9,7 +9,7 @@
 #include "graph/float16.h"
 #include "tests/support/op_runner.h"
 
-namespace rondo::tests {
+namespace rondo::tests::kv_write_test {
 namespace {
 
 using graph::Op;
@@ -160,4 +160,4 @@ TEST(KvWriteRoundingTest, WhatIsNotFiniteStaysSoInItsGroup) {
 }
 
 }  // namespace
-}  // namespace rondo::tests
+}  // namespace rondo::tests::kv_write_test

@@ -2,7 +2,7 @@
 
 #include "tests/support/op_runner.h"
 
-namespace rondo::tests {
+namespace rondo::tests::layer_norm_test {
 namespace {
 
 using graph::Op;
@@ -54,4 +54,4 @@ TEST(LayerNormTest, AnotherEpsilonIsRejected) {
 }
 
 }  // namespace
-}  // namespace rondo::tests
+}  // namespace rondo::tests::layer_norm_test

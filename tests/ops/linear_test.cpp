@@ -3,7 +3,7 @@
 #include "runtime/fmt.h"
 #include "tests/support/op_runner.h"
 
-namespace rondo::tests {
+namespace rondo::tests::linear_test {
 namespace {
 
 using graph::Op;
@@ -88,32 +88,6 @@ OpCase with_output(Type type, const Sizes& s, graph::Activation activation, bool
   return c;
 }
 
-/// What follows the sum does not depend on the weight: a plain type and one of large blocks.
-TEST(LinearOutputTest, BiasActivationAndResidual) {
-  for (const Type type : {Type::kF32, Type::kQ6_K}) {
-    for (const char* kernel : {"vector", "wide", "tiled"}) {
-      RunOptions options;
-      options.kernels["linear"] = kernel;
-      const std::int64_t k = whole_blocks(type, 96);
-      for (const Sizes& s : {Sizes{1, k, 41}, Sizes{37, k, 89}}) {
-        for (bool residual : {false, true}) EXPECT_TRUE(agrees(with_output(type, s, graph::Activation::kGelu, true, residual), {1e-10}, options)) << kernel << ", " << case_name(s);
-      }
-    }
-  }
-}
-
-/// Each is a pipeline of its own, so one weight type has to do.
-TEST(LinearOutputTest, EveryActivationWithAndWithoutBias) {
-  for (const char* kernel : {"vector", "wide", "tiled"}) {
-    RunOptions options;
-    options.kernels["linear"] = kernel;
-    for (int kind = 0; kind <= static_cast<int>(graph::Activation::kNeg); ++kind) {
-      const auto activation = static_cast<graph::Activation>(kind);
-      EXPECT_TRUE(agrees(with_output(Type::kF32, {3, 37, 41}, activation, kind % 2 == 0, true), {1e-10}, options)) << kernel << ", " << kind;
-    }
-  }
-}
-
 TEST(LinearOutputTest, AnotherOutputIsRejected) {
   using graph::Activation;
   const Sizes s{3, 37, 41};
@@ -165,9 +139,8 @@ std::string param_name(const ::testing::TestParamInfo<std::tuple<Type, const cha
 }
 
 INSTANTIATE_TEST_SUITE_P(TypesAndKernels, LinearTest,
-                         ::testing::Combine(::testing::ValuesIn(kWeightTypes),
-                                            ::testing::Values("vector", "wide", "tiled")),
+                         ::testing::Combine(::testing::ValuesIn(kRowLayouts), ::testing::Values("vector", "wide", "tiled")),
                          param_name);
 
 }  // namespace
-}  // namespace rondo::tests
+}  // namespace rondo::tests::linear_test

@@ -2,7 +2,7 @@
 
 #include "tests/support/op_runner.h"
 
-namespace rondo::tests {
+namespace rondo::tests::matmul_test {
 namespace {
 
 using graph::Op;
@@ -78,4 +78,4 @@ TEST(MatmulTest, AnotherProductIsRejected) {
 }
 
 }  // namespace
-}  // namespace rondo::tests
+}  // namespace rondo::tests::matmul_test

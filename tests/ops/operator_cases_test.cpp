@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <limits>
@@ -15,7 +16,7 @@
 #include "tests/support/op_runner.h"
 #include "tests/support/test_data.h"
 
-namespace rondo::tests {
+namespace rondo::tests::operator_cases_test {
 namespace {
 
 /// A case of one folder: its graph, and the expected values by output.
@@ -74,12 +75,19 @@ void expect_outputs(const FolderCase& one, const std::vector<std::vector<std::by
   }
 }
 
-/// With each kernel of the first operator; views of inputs take none.
+/// On the device with the kernels that it chooses, or with RONDO_TEST_THOROUGH each of the first operator; views take none.
 void run_case(const FolderCase& one) {
   const auto reference = one.op.run_reference();
   ASSERT_TRUE(reference.ok()) << reference.status().message();
   expect_outputs(one, *reference, "reference");
   if (one.op.graph.nodes().empty()) return;
+  if (!std::getenv("RONDO_TEST_THOROUGH")) {
+    const Result<DeviceRun> run = run_on_device(one.op, {});
+    ASSERT_TRUE(run.ok()) << run.status().message();
+    EXPECT_EQ(run->touched, "");
+    expect_outputs(one, run->after, "device");
+    return;
+  }
   const graph::Node& node = one.op.graph.nodes().front();
   int n_kernels = 0;
   for (const char* kernel : graph::operator_of(node.op).kernels) {
@@ -125,4 +133,4 @@ TEST(OperatorCasesTest, AWrongExpectationIsRejected) {
 }
 
 }  // namespace
-}  // namespace rondo::tests
+}  // namespace rondo::tests::operator_cases_test

@@ -2,7 +2,7 @@
 
 #include "tests/support/op_runner.h"
 
-namespace rondo::tests {
+namespace rondo::tests::patch_embed_test {
 namespace {
 
 using graph::Op;
@@ -49,4 +49,4 @@ TEST(PatchEmbedTest, PixelsWithChannelsLast) {
 TEST(PatchEmbedTest, AMissingBiasIsRejected) { EXPECT_FALSE(agrees_with(patch_case(3, 2, 2, 7, true), patch_case(3, 2, 2, 7, false), kBound)); }
 
 }  // namespace
-}  // namespace rondo::tests
+}  // namespace rondo::tests::patch_embed_test

@@ -2,7 +2,7 @@
 
 #include "tests/support/op_runner.h"
 
-namespace rondo::tests {
+namespace rondo::tests::reduce_test {
 namespace {
 
 using graph::Op;
@@ -44,4 +44,4 @@ TEST_P(ReduceTest, AnotherReductionIsRejected) {
 INSTANTIATE_TEST_SUITE_P(All, ReduceTest, ::testing::Values(Op::mean, Op::sum, Op::max));
 
 }  // namespace
-}  // namespace rondo::tests
+}  // namespace rondo::tests::reduce_test

@@ -2,7 +2,7 @@
 
 #include "tests/support/op_runner.h"
 
-namespace rondo::tests {
+namespace rondo::tests::rms_norm_test {
 namespace {
 
 using graph::Op;
@@ -63,4 +63,4 @@ TEST_F(RmsNormTest, RowsOfZerosAndConstants) {
 }
 
 }  // namespace
-}  // namespace rondo::tests
+}  // namespace rondo::tests::rms_norm_test

@@ -6,7 +6,7 @@
 #include "runtime/fmt.h"
 #include "tests/support/op_runner.h"
 
-namespace rondo::tests {
+namespace rondo::tests::rope_kv_write_test {
 namespace {
 
 using graph::Op;
@@ -131,4 +131,4 @@ TEST(RopeKvWriteFusionTest, ACountOfItsOwnIsRespected) {
 }
 
 }  // namespace
-}  // namespace rondo::tests
+}  // namespace rondo::tests::rope_kv_write_test

@@ -4,7 +4,7 @@
 
 #include "tests/support/op_runner.h"
 
-namespace rondo::tests {
+namespace rondo::tests::rope_test {
 namespace {
 
 using graph::Op;
@@ -115,4 +115,4 @@ TEST(RopeTest, TheBoundRejectsSinglePrecisionAngles) {
 }
 
 }  // namespace
-}  // namespace rondo::tests
+}  // namespace rondo::tests::rope_test

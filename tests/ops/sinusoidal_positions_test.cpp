@@ -2,7 +2,7 @@
 
 #include "tests/support/op_runner.h"
 
-namespace rondo::tests {
+namespace rondo::tests::sinusoidal_positions_test {
 namespace {
 
 using graph::Op;
@@ -47,4 +47,4 @@ TEST(SinusoidalPositionsTest, AnotherLayoutOrThetaIsRejected) {
 }
 
 }  // namespace
-}  // namespace rondo::tests
+}  // namespace rondo::tests::sinusoidal_positions_test

@@ -4,7 +4,7 @@
 
 #include "tests/support/op_runner.h"
 
-namespace rondo::tests {
+namespace rondo::tests::softmax_test {
 namespace {
 
 using graph::Op;
@@ -73,4 +73,4 @@ TEST_P(SoftmaxTest, AnotherAxisIsRejected) {
 INSTANTIATE_TEST_SUITE_P(Both, SoftmaxTest, ::testing::Values(Op::softmax, Op::log_softmax));
 
 }  // namespace
-}  // namespace rondo::tests
+}  // namespace rondo::tests::softmax_test

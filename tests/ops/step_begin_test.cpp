@@ -5,7 +5,7 @@
 #include "lib/step_state.h"
 #include "tests/support/op_runner.h"
 
-namespace rondo::tests {
+namespace rondo::tests::step_begin_test {
 namespace {
 
 using graph::Op;
@@ -71,4 +71,4 @@ TEST(StepBeginTest, AnInactiveSequenceIsLeftAlone) {
 }
 
 }  // namespace
-}  // namespace rondo::tests
+}  // namespace rondo::tests::step_begin_test

@@ -5,7 +5,7 @@
 #include "lib/step_state.h"
 #include "tests/support/op_runner.h"
 
-namespace rondo::tests {
+namespace rondo::tests::step_end_test {
 namespace {
 
 using graph::Op;
@@ -76,4 +76,4 @@ TEST(StepEndTest, ReplaysFollowEachOther) {
 }
 
 }  // namespace
-}  // namespace rondo::tests
+}  // namespace rondo::tests::step_end_test

@@ -5,7 +5,7 @@
 
 #include "tests/support/op_runner.h"
 
-namespace rondo::tests {
+namespace rondo::tests::top_k_test {
 namespace {
 
 using graph::Op;
@@ -64,4 +64,4 @@ TEST(TopKTest, OtherValuesAreRejected) {
 }
 
 }  // namespace
-}  // namespace rondo::tests
+}  // namespace rondo::tests::top_k_test

@@ -4,7 +4,7 @@
 
 #include "tests/support/op_runner.h"
 
-namespace rondo::tests {
+namespace rondo::tests::unary_test {
 namespace {
 
 using graph::Op;
@@ -59,4 +59,4 @@ TEST_P(UnaryTest, AnotherFunctionIsRejected) {
 INSTANTIATE_TEST_SUITE_P(All, UnaryTest, ::testing::ValuesIn(kUnary));
 
 }  // namespace
-}  // namespace rondo::tests
+}  // namespace rondo::tests::unary_test

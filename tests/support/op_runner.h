@@ -9,6 +9,9 @@ namespace rondo::tests {
 
 using namespace check;
 
+/// Rows of each layout, where every type would repeat what check does: of words, of halves, of small blocks and of large ones.
+inline constexpr graph::Type kRowLayouts[] = {graph::Type::kF32, graph::Type::kF16, graph::Type::kQ8_0, graph::Type::kQ6_K};
+
 /// Lowers and runs a copy of the case's graph.
 Result<DeviceRun> run_on_device(const OpCase& op, const RunOptions& options);
 

@@ -8,7 +8,7 @@
 #include "runtime/fmt.h"
 #include "tests/support/made_up_llama.h"
 
-namespace rondo::graph {
+namespace rondo::graph::barriers_test {
 namespace {
 
 using models::Role;
@@ -193,4 +193,4 @@ TEST(BarriersTest, RandomProgramsAreSafeAndMinimal) {
 }
 
 }  // namespace
-}  // namespace rondo::graph
+}  // namespace rondo::graph::barriers_test

@@ -9,7 +9,7 @@
 #include "tests/support/microscaling.h"
 #include "tools/check/op_case.h"
 
-namespace rondo::graph {
+namespace rondo::graph::block_format_test {
 namespace {
 
 using check::weight_rows;
@@ -431,4 +431,4 @@ TEST(PiecesTest, ATensorFindsItsRowsInThem) {
 }
 
 }  // namespace
-}  // namespace rondo::graph
+}  // namespace rondo::graph::block_format_test

@@ -10,7 +10,7 @@
 #include "graph/float16.h"
 #include "tools/check/op_case.h"
 
-namespace rondo::graph {
+namespace rondo::graph::cache_layout_test {
 namespace {
 
 struct Group {
@@ -90,4 +90,4 @@ TEST(CacheTensorTest, RefusesInWords) {
 }
 
 }  // namespace
-}  // namespace rondo::graph
+}  // namespace rondo::graph::cache_layout_test

@@ -13,7 +13,7 @@
 #include "tools/check/case_text.h"
 #include "tools/check/check.h"
 
-namespace rondo::check {
+namespace rondo::check::check_cases_test {
 namespace {
 
 using graph::Shape;
@@ -202,4 +202,4 @@ TEST(CheckRunsTest, ARunCanBeRepeated) {
 }
 
 }  // namespace
-}  // namespace rondo::check
+}  // namespace rondo::check::check_cases_test

@@ -7,7 +7,7 @@
 #include "graph/float16.h"
 #include "tools/check/compare.h"
 
-namespace rondo::tests {
+namespace rondo::tests::compare_test {
 namespace {
 
 using graph::Type;
@@ -120,4 +120,4 @@ TEST(CompareTest, AWriteOutsideIsFound) {
 }
 
 }  // namespace
-}  // namespace rondo::tests
+}  // namespace rondo::tests::compare_test

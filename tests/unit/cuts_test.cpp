@@ -2,7 +2,7 @@
 
 #include "graph/lowering.h"
 
-namespace rondo::graph {
+namespace rondo::graph::cuts_test {
 namespace {
 
 using runtime::DeviceCaps;
@@ -89,4 +89,4 @@ TEST(CutsTest, SegmentsCoverTheProgram) {
 }
 
 }  // namespace
-}  // namespace rondo::graph
+}  // namespace rondo::graph::cuts_test

@@ -3,7 +3,7 @@
 
 #include "runtime/device_plan.h"
 
-namespace rondo::runtime {
+namespace rondo::runtime::device_plan_test {
 namespace {
 
 constexpr std::uint32_t kLocal = kMemoryDeviceLocal, kVisible = kMemoryHostVisible, kCoherent = kMemoryHostCoherent, kCached = kMemoryHostCached;
@@ -209,4 +209,4 @@ TEST(DeviceTypeTest, Names) {
 }
 
 }  // namespace
-}  // namespace rondo::runtime
+}  // namespace rondo::runtime::device_plan_test

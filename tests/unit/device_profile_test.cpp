@@ -8,7 +8,7 @@
 #include "runtime/device_plan.h"
 #include "tests/support/test_data.h"
 
-namespace rondo::runtime {
+namespace rondo::runtime::device_profile_test {
 namespace {
 
 std::string profile_text(const std::string& name) {
@@ -171,4 +171,4 @@ INSTANTIATE_TEST_SUITE_P(
     [](const ::testing::TestParamInfo<Wrong>& tested) { return std::string(tested.param.name); });
 
 }  // namespace
-}  // namespace rondo::runtime
+}  // namespace rondo::runtime::device_profile_test

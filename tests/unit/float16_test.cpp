@@ -6,7 +6,7 @@
 
 #include "graph/float16.h"
 
-namespace rondo::graph {
+namespace rondo::graph::float16_test {
 namespace {
 
 /// The value of a half by its definition, without any of the code under test.
@@ -74,4 +74,4 @@ TEST(Float16Test, NanKeepsItsSignAndStaysNan) {
 }
 
 }  // namespace
-}  // namespace rondo::graph
+}  // namespace rondo::graph::float16_test

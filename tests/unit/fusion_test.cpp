@@ -9,7 +9,7 @@
 #include "tests/support/made_up_llama.h"
 #include "tools/check/op_case.h"
 
-namespace rondo::graph {
+namespace rondo::graph::fusion_test {
 namespace {
 
 using models::Role;
@@ -278,4 +278,4 @@ TEST(FusionTest, CacheWritesWithACountOfTheirOwnStayApart) {
 }
 
 }  // namespace
-}  // namespace rondo::graph
+}  // namespace rondo::graph::fusion_test

@@ -7,7 +7,7 @@
 #include "graph/graph.h"
 #include "tools/check/op_case.h"
 
-namespace rondo::graph {
+namespace rondo::graph::graph_test {
 namespace {
 
 using check::OpCase;
@@ -231,4 +231,4 @@ TEST_F(ValidateTest, ViewsBeyondTheirStorage) {
 }
 
 }  // namespace
-}  // namespace rondo::graph
+}  // namespace rondo::graph::graph_test

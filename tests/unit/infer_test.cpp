@@ -11,7 +11,7 @@
 #include "lib/step_state.h"
 #include "tools/check/op_case.h"
 
-namespace rondo::graph {
+namespace rondo::graph::infer_test {
 namespace {
 
 using check::OpCase;
@@ -361,4 +361,4 @@ TEST(OperatorTableTest, NamesAreUniqueAndFound) {
 }
 
 }  // namespace
-}  // namespace rondo::graph
+}  // namespace rondo::graph::infer_test

@@ -9,7 +9,7 @@
 #include "graph/operator.h"
 #include "tools/rondo/kernel_cases.h"
 
-namespace rondo::tools {
+namespace rondo::tools::kernel_cases_test {
 namespace {
 
 TEST(KernelCasesTest, EveryRegisteredKernelHasAStandardShape) {
@@ -89,4 +89,4 @@ TEST(KernelCasesTest, FiltersBySubstring) {
 }
 
 }  // namespace
-}  // namespace rondo::tools
+}  // namespace rondo::tools::kernel_cases_test

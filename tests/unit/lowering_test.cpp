@@ -6,7 +6,7 @@
 #include "graph/lowering.h"
 #include "tools/check/op_case.h"
 
-namespace rondo::graph {
+namespace rondo::graph::lowering_test {
 namespace {
 
 using runtime::DeviceCaps;
@@ -187,4 +187,4 @@ TEST(LoweringTest, AGraphWithAnErrorIsNotLowered) {
 }
 
 }  // namespace
-}  // namespace rondo::graph
+}  // namespace rondo::graph::lowering_test

@@ -4,7 +4,7 @@
 #include "models/memory_plan.h"
 #include "tests/support/test_data.h"
 
-namespace rondo::models {
+namespace rondo::models::memory_plan_test {
 namespace {
 
 class PlanTest : public ::testing::Test {
@@ -115,4 +115,4 @@ TEST_F(PlanTest, OneStepIsPlannedAlone) {
 }
 
 }  // namespace
-}  // namespace rondo::models
+}  // namespace rondo::models::memory_plan_test

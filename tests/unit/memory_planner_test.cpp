@@ -5,7 +5,7 @@
 #include "graph/lowering.h"
 #include "tests/support/made_up_llama.h"
 
-namespace rondo::graph {
+namespace rondo::graph::memory_planner_test {
 namespace {
 
 struct Plan {
@@ -88,4 +88,4 @@ TEST(MemoryPlannerTest, AStepSharesMostOfItsActivations) {
 }
 
 }  // namespace
-}  // namespace rondo::graph
+}  // namespace rondo::graph::memory_planner_test

@@ -5,7 +5,7 @@
 #include "graph/operator.h"
 #include "tools/check/op_case.h"
 
-namespace rondo::graph {
+namespace rondo::graph::named_node_test {
 namespace {
 
 using check::OpCase;
@@ -132,4 +132,4 @@ INSTANTIATE_TEST_SUITE_P(
     [](const auto& test) { return std::string(test.param.name); });
 
 }  // namespace
-}  // namespace rondo::graph
+}  // namespace rondo::graph::named_node_test

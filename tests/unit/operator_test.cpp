@@ -12,7 +12,7 @@
 #include "tools/check/case_text.h"
 #include "tools/check/cases.h"
 
-namespace rondo::graph {
+namespace rondo::graph::operator_test {
 namespace {
 
 using Names = std::set<std::string>;
@@ -138,4 +138,4 @@ TEST(AttributeReaderTest, TellsNamesAndDefaults) {
 }
 
 }  // namespace
-}  // namespace rondo::graph
+}  // namespace rondo::graph::operator_test

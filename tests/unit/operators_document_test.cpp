@@ -11,7 +11,7 @@
 #include "runtime/fmt.h"
 #include "tools/check/op_case.h"
 
-namespace rondo::graph {
+namespace rondo::graph::operators_document_test {
 namespace {
 
 /// A line of a table: the name in backticks of its first cell, what is behind the name there, and the other cells.
@@ -161,4 +161,4 @@ TEST(OperatorsDocumentTest, WhatDiffersIsSeen) {
 }
 
 }  // namespace
-}  // namespace rondo::graph
+}  // namespace rondo::graph::operators_document_test

@@ -4,7 +4,7 @@
 
 #include "models/placement.h"
 
-namespace rondo::models {
+namespace rondo::models::placement_test {
 namespace {
 
 TEST(PlacementTest, BlocksFollowEachOtherAligned) {
@@ -61,4 +61,4 @@ TEST(PlacementTest, RandomSizes) {
 }
 
 }  // namespace
-}  // namespace rondo::models
+}  // namespace rondo::models::placement_test

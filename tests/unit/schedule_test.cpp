@@ -9,7 +9,7 @@
 
 #include "models/sequence.h"
 
-namespace rondo::models {
+namespace rondo::models::schedule_test {
 namespace {
 
 using Tokens = std::vector<std::int32_t>;
@@ -512,4 +512,4 @@ TEST(SequenceTest, TakesInOrderAndInParts) {
 }
 
 }  // namespace
-}  // namespace rondo::models
+}  // namespace rondo::models::schedule_test

@@ -7,7 +7,7 @@
 
 #include <gtest/gtest.h>
 
-namespace rondo {
+namespace rondo::status_test {
 namespace {
 
 TEST(StatusTest, SuccessIsSilent) {
@@ -91,4 +91,4 @@ TEST(ResultTest, ValuesAndFailuresTravel) {
 }
 
 }  // namespace
-}  // namespace rondo
+}  // namespace rondo::status_test

@@ -7,7 +7,7 @@
 #include "lib/step_state.h"
 #include "tools/check/op_case.h"
 
-namespace rondo::graph {
+namespace rondo::graph::step_state_test {
 namespace {
 
 using check::OpCase;
@@ -115,4 +115,4 @@ TEST(StepBeginReferenceTest, RowsUpToTheCount) {
 TEST(StepBeginReferenceTest, TokensBeyondTheContextAreNotRead) { EXPECT_EQ(step_begin({6, 4, 1, {}}, 4)[0], (std::vector<std::int32_t>{106, 107, 0, 0})); }
 
 }  // namespace
-}  // namespace rondo::graph
+}  // namespace rondo::graph::step_state_test

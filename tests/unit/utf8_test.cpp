@@ -2,7 +2,7 @@
 
 #include "models/utf8.h"
 
-namespace rondo::models {
+namespace rondo::models::utf8_test {
 namespace {
 
 const std::string kReplacement = "\xEF\xBF\xBD";
@@ -65,4 +65,4 @@ TEST(Utf8Test, ACharacterIsMeasuredAndWhatIsNoneIsRefused) {
 }
 
 }  // namespace
-}  // namespace rondo::models
+}  // namespace rondo::models::utf8_test

@@ -30,7 +30,7 @@ const Many kMany[] = {
     {"{binary}", {"add", "sub", "mul", "div"}},
     {"{softmax}", {"softmax", "log_softmax"}},
     {"{reduce}", {"mean", "sum", "max"}},
-    {"{act}", {"none", "relu", "gelu", "gelu_tanh", "quick_gelu", "silu", "tanh", "sigmoid"}},
+    {"{act}", {"none", "relu", "gelu", "gelu_tanh", "quick_gelu", "silu", "tanh", "sigmoid", "exp", "neg"}},
     {"{width}", {"16", "32", "40", "64", "72", "80", "96", "128", "256"}},
     {"{style}", {"half", "interleaved"}},
 };
