@@ -121,7 +121,8 @@ Status merge_linears(Graph& graph) {
   for (std::size_t first = 0; first < nodes.size(); ++first) {
     std::size_t last = first + 1;
     while (last < nodes.size() && is_affine(graph, nodes[first]) && is_affine(graph, nodes[last]) && nodes[last].inputs[0] == nodes[first].inputs[0] &&
-           weights_adjoin(graph, nodes[last - 1].inputs[1], nodes[last].inputs[1]) && biases_adjoin(graph, nodes[last - 1].inputs[3], nodes[last].inputs[3]) && ends_with_a_word(graph, nodes[last - 1]) && ends_with_a_word(graph, nodes[last])) {
+           weights_adjoin(graph, nodes[last - 1].inputs[1], nodes[last].inputs[1]) && biases_adjoin(graph, nodes[last - 1].inputs[3], nodes[last].inputs[3]) &&
+           ends_with_a_word(graph, nodes[last - 1]) && ends_with_a_word(graph, nodes[last])) {
       ++last;
     }
     if (last - first < 2) continue;

@@ -294,7 +294,9 @@ Status GraphProgram::read(std::string_view name, std::optional<Type> type, std::
   const bool widen = type == Type::kF32 && tensor.type == graph::Type::kF16;
   if (type && !widen && info->type != name_of(*type)) return refuse(StatusCode::kInvalidArgument, fmt::format("is {}, but {} is asked for", info->type, name_of(*type)));
   const std::uint64_t expected = widen ? 2 * info->size_bytes : info->size_bytes;
-  if (out.size() != expected) return refuse(StatusCode::kInvalidArgument, fmt::format("is {} {}, which takes {} bytes, but there is room for {}", info->type, to_string(tensor.shape), expected, out.size()));
+  if (out.size() != expected) {
+    return refuse(StatusCode::kInvalidArgument, fmt::format("is {} {}, which takes {} bytes, but there is room for {}", info->type, to_string(tensor.shape), expected, out.size()));
+  }
   if (!widen && tensor.type != graph::Type::kQ8_0 && tensor.is_contiguous()) {
     std::memcpy(out.data(), bytes_after(tensor.storage) + tensor.offset_elements * graph::element_bytes(tensor.type), out.size());
     return {};

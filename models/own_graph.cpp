@@ -125,7 +125,10 @@ std::pair<Tensor, Tensor> Graph::top_k(Tensor x, int k) {
 }
 
 Tensor Graph::reshape(Tensor x, const Shape& shape) {
-  if (shape.rank > Shape::kMaxRank) return impl_ ? impl_->fail(Status(StatusCode::kInvalidArgument, fmt::format("[reshape] shape has {} dimensions, at most {} are there", shape.rank, Shape::kMaxRank))) : Tensor();
+  if (shape.rank > Shape::kMaxRank) {
+    if (!impl_) return Tensor();
+    return impl_->fail(Status(StatusCode::kInvalidArgument, fmt::format("[reshape] shape has {} dimensions, at most {} are there", shape.rank, Shape::kMaxRank)));
+  }
   std::vector<std::int64_t> extents(shape.extents.begin(), shape.extents.begin() + shape.rank);
   return add("reshape", {{"input", x}}, {{"shape", std::move(extents)}});
 }

@@ -159,7 +159,8 @@ class RONDO_API Graph {
   /// `name` is for messages.
   explicit Graph(std::string name = "graph");
   /// Reads a graph file (JSON) whose inputs lie in `inputs` (safetensors), as `rondo eval --graph` does. Nothing can be added
-  /// to it. Without files the graph says all types and shapes, and its inputs are set before a run; weights need one. Errors: kCorruptData, kInvalidArgument and kNotFound, naming file, node and field; the sources' own.
+  /// to it. Without files the graph says all types and shapes, and its inputs are set before a run; weights need one.
+  /// Errors: kCorruptData, kInvalidArgument and kNotFound, naming file, node and field; the sources' own.
   static Result<Graph> load(const ByteSource& description, std::span<const ByteSource> inputs);
   Graph(Graph&&) noexcept;
   Graph& operator=(Graph&&) noexcept;
@@ -294,8 +295,8 @@ class RONDO_API Program {
  public:
   /// Chooses kernels, allocates, uploads weights, creates pipelines and records, all of it once. Blocks for as long as that
   /// takes, as Model::create and load_some together.
-  /// Errors: the graph's; kFailedPrecondition (an empty handle), kInvalidArgument (no output), kUnsupported (what the device can't run, by name), kOutOfMemory,
-  /// kDeviceLost, those of the weights' sources.
+  /// Errors: the graph's; kFailedPrecondition (an empty handle), kInvalidArgument (no output), kUnsupported (what the device
+  /// can't run, by name), kOutOfMemory, kDeviceLost, those of the weights' sources.
   static Result<Program> compile(Device& device, Graph graph, const ProgramOptions& options = {});
   Program(Program&&) noexcept;
   Program& operator=(Program&&) noexcept;

@@ -237,7 +237,9 @@ class Names {
     for (const auto& [role, name, number] : graph_.nodes[node].inputs) {
       if (number) continue;
       const auto made = makers_.find(name);
-      if (made == makers_.end()) return refuse(node, fmt::format("input '{}' is '{}', which is neither an input of the graph nor made by a node{}", printable(role), printable(name), suggestion(name)));
+      if (made == makers_.end()) {
+        return refuse(node, fmt::format("input '{}' is '{}', which is neither an input of the graph nor made by a node{}", printable(role), printable(name), suggestion(name)));
+      }
       if (made->second < static_cast<std::ptrdiff_t>(node)) continue;
       return refuse(node, fmt::format("input '{}' is '{}', which {}: a cycle, or nodes out of order", printable(role), printable(name),
                                       made->second == static_cast<std::ptrdiff_t>(node) ? std::string("is its own output") : fmt::format("node {} makes later", made->second)));
@@ -313,7 +315,9 @@ Status complete_from(const SafetensorsEntry& entry, DescribedInput& input) {
     }
     std::uint64_t n = 1;
     for (const std::uint64_t extent : shape) {
-      if (extent == 0 || extent > static_cast<std::uint64_t>(std::numeric_limits<std::int32_t>::max()) / n) return invalid(fmt::format("is ({}), which is empty or has more than 2^31 - 1 elements", fmt::join(entry.shape, ", ")));
+      if (extent == 0 || extent > static_cast<std::uint64_t>(std::numeric_limits<std::int32_t>::max()) / n) {
+        return invalid(fmt::format("is ({}), which is empty or has more than 2^31 - 1 elements", fmt::join(entry.shape, ", ")));
+      }
       n *= extent;
       input.shape[input.shape.rank++] = static_cast<std::int64_t>(extent);
     }

@@ -200,7 +200,8 @@ Result<TensorId> GraphInputs::find_or_make(std::string_view op, const graph::Nam
   RONDO_ASSIGN(const Form form, form_of(op, role, input));
   const Form changeable = is_cache_rows(input.type.type) ? Form::kCacheRows : Form::kDense;
   if (changed && form != changeable) {
-    return invalid(fmt::format("input '{}' is '{}' of type {}, but a kv_write changes it where it is stored, which is not as this node reads it; give it under another name too", role.name, printable(input.name), input.type.name));
+    return invalid(fmt::format("input '{}' is '{}' of type {}, but a kv_write changes it where it is stored, which is not as this node reads it; "
+                               "give it under another name too", role.name, printable(input.name), input.type.name));
   }
   if (const auto found = made_.find({number, form}); found != made_.end()) return found->second;
   Result<TensorId> made = make(op, declared, form, changed);

@@ -37,11 +37,13 @@ void* counted(std::size_t size, std::size_t alignment, const void* caller) {
 }  // namespace
 }  // namespace rondo::tests
 
-// The other forms of new and delete call these. Not inlined: callers are told apart, and malloc must not meet delete.
+// The other forms of new and delete call these, but for a sanitizer's, which has its own of each; std::stable_sort's does not
+// throw. Not inlined: callers are told apart, and malloc must not meet delete.
 [[gnu::noinline]] void* operator new(std::size_t size) { return rondo::tests::counted(size, 0, __builtin_return_address(0)); }
 [[gnu::noinline]] void* operator new(std::size_t size, std::align_val_t alignment) {
   return rondo::tests::counted(size, static_cast<std::size_t>(alignment), __builtin_return_address(0));
 }
+[[gnu::noinline]] void* operator new(std::size_t size, const std::nothrow_t&) noexcept { return rondo::tests::counted(size, 0, __builtin_return_address(0)); }
 [[gnu::noinline]] void operator delete(void* memory) noexcept { std::free(memory); }
 [[gnu::noinline]] void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
 [[gnu::noinline]] void operator delete(void* memory, std::align_val_t) noexcept { std::free(memory); }
