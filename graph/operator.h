@@ -65,6 +65,8 @@ struct Accuracy {
 
 struct Operator {
   const char* name = nullptr;
+  /// Why people's graphs can't have it, as in "belongs to sessions"; null where they can.
+  const char* reserved = nullptr;
   /// In the order of a node's inputs.
   std::span<const NamedInput> inputs = {};
   /// A node takes the first ones of `inputs`, at least one.

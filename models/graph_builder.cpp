@@ -1,9 +1,11 @@
 #include "models/graph_builder.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 #include <utility>
 
+#include "graph/operator.h"
 #include "models/nearest.h"
 #include "models/printable.h"
 #include "runtime/fmt.h"
@@ -31,6 +33,8 @@ Result<graph::Shape> checked_shape(const std::string& what, const Shape& shape) 
   return checked;
 }
 
+bool is_type(Type type) { return type == Type::kF32 || type == Type::kF16 || type == Type::kI32 || type == Type::kQ8_0; }
+
 GraphInputType input_type(Type type) {
   switch (type) {
     case Type::kF16: return {Kind::kFloat, graph::Type::kF16, SafetensorsDtype::kF16, "f16"};
@@ -48,17 +52,6 @@ Type public_type(graph::Type type) {
     case graph::Type::kQ8_0: return Type::kQ8_0;
     default: return Type::kF32;
   }
-}
-
-/// Why a program may not add it, or "".
-std::string reason_against(std::string_view op) {
-  for (const std::string_view session : {"step_begin", "sample", "step_end"}) {
-    if (op == session) return "belongs to sessions";
-  }
-  for (const std::string_view fused : {"linear_glu", "rope_kv_write", "copy", "widen"}) {
-    if (op == fused) return "is made by the passes, where they need it";
-  }
-  return "";
 }
 
 }  // namespace
@@ -79,6 +72,11 @@ Tensor GraphBuilder::fail(Status status) {
   return {};
 }
 
+std::uint64_t GraphBuilder::next_id() {
+  static std::atomic<std::uint64_t> n_graphs = 0;
+  return ++n_graphs;
+}
+
 bool GraphBuilder::ready() {
   if (loaded_) fail(Status(StatusCode::kFailedPrecondition, "was loaded from a file, and nothing can be added to it"));
   return status_.ok();
@@ -92,7 +90,7 @@ std::string GraphBuilder::scoped(std::string_view name) const {
 
 Tensor GraphBuilder::keep(Value value, const Shape& shape, Type type) {
   Tensor tensor;
-  tensor.graph_ = this;
+  tensor.graph_ = id_;
   tensor.number_ = static_cast<std::int32_t>(values_.size());
   tensor.shape_ = shape;
   tensor.type_ = type;
@@ -109,12 +107,13 @@ Tensor GraphBuilder::keep_made(graph::TensorId id) {
 }
 
 const GraphBuilder::Value* GraphBuilder::find(const Tensor& tensor) const {
-  return tensor.graph_ == this ? &values_[static_cast<std::size_t>(tensor.number_)] : nullptr;
+  return tensor.graph_ == id_ ? &values_[static_cast<std::size_t>(tensor.number_)] : nullptr;
 }
 
 Tensor GraphBuilder::declare(std::string name, Type type, const Shape& shape, bool cache) {
   if (!ready()) return {};
   const std::string what = fmt::format("{} '{}'", cache ? "cache" : "input", printable(name));
+  if (!is_type(type)) return fail(invalid(fmt::format("{}: {} is no Type", what, static_cast<int>(type))));
   const Result<graph::Shape> checked = checked_shape(what, shape);
   if (!checked.ok()) return fail(checked.status());
   if (cache && (type == Type::kI32 || checked->rank != 4)) return fail(invalid(fmt::format("{}: {} of {} must be (B, G, S, D) of f32, f16 or q8_0", what, to_string(*checked), input_type(type).name)));
@@ -189,6 +188,9 @@ Tensor GraphBuilder::add_weight(const Weights& weights, std::string_view name, c
 Result<graph::TensorId> GraphBuilder::tensor_for(std::string_view op, const graph::NamedInput& role, const graph::NamedNode& node, const NamedTensor& input) {
   const Value* value = find(input.tensor);
   if (!value) return invalid(fmt::format("input '{}' is a tensor of another graph", role.name));
+  if (op == "kv_write" && std::string_view(role.name) == "cache" && !value->changed) {
+    return invalid(fmt::format("input 'cache' is '{}', which is no cache of the graph", printable(value->name)));
+  }
   if (value->number) return add_literal(file_.graph, inputs_, node, role, *value->number);
   return value->input ? inputs_.find_or_make(op, role, *value->input, value->changed) : Result<graph::TensorId>(value->made);
 }
@@ -212,12 +214,34 @@ Status GraphBuilder::add_inputs(std::string_view op, const std::vector<NamedTens
   return {};
 }
 
+/// Views of the cache that `node` is about to change become copies, which keep what it was.
+void GraphBuilder::settle_views(const graph::NamedNode& node) {
+  const auto cache = std::find_if(node.inputs.begin(), node.inputs.end(), [](const auto& input) { return input.first == "cache"; });
+  if (cache == node.inputs.end() || cache->second == graph::kNone) return;
+  graph::Graph& graph = file_.graph;
+  const graph::StorageId storage = graph.tensor(cache->second).storage;
+  for (Value& value : values_) {
+    if (value.made == graph::kNone || graph.tensor(value.made).storage != storage) continue;
+    const graph::TensorId copied = graph.add(graph::Op::copy, {value.made});
+    if (copied == graph::kNone) return;  // the graph tells of it
+    for (GraphFile::Output& output : file_.outputs) {
+      if (output.tensor != value.made) continue;
+      output.tensor = copied;
+      graph.storage(graph.tensor(copied).storage).kind = graph::StorageKind::kOutput;
+    }
+    value.made = copied;
+  }
+}
+
 std::vector<Tensor> GraphBuilder::add_node(std::string_view op, const std::vector<NamedTensor>& inputs, const std::vector<Attribute>& attributes) {
   if (!ready()) return {Tensor()};
-  if (const std::string reason = reason_against(op); !reason.empty()) return {fail(invalid(fmt::format("operator '{}' {}", op, reason)))};
+  if (const auto found = graph::find_operator(op); found && graph::operator_of(*found).reserved) {
+    return {fail(invalid(fmt::format("operator '{}' {}", op, graph::operator_of(*found).reserved)))};
+  }
   graph::NamedNode node{std::string(op), {}, {}};
   for (const Attribute& attribute : attributes) node.attributes.emplace_back(attribute.name, attribute.value);
   Status added = add_inputs(op, inputs, node);
+  if (added.ok() && op == "kv_write") settle_views(node);
   std::vector<graph::TensorId> made;
   if (!added.ok()) {
     added = added.with_prefix(fmt::format("[{}]", op));

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <span>
@@ -62,15 +63,18 @@ class GraphBuilder {
     bool changed = false;
   };
 
+  static std::uint64_t next_id();
   bool ready();
   std::string scoped(std::string_view name) const;
   Tensor keep(Value value, const Shape& shape, Type type);
   Tensor keep_made(graph::TensorId id);
   const Value* find(const Tensor& tensor) const;
   Result<graph::TensorId> tensor_for(std::string_view op, const graph::NamedInput& role, const graph::NamedNode& node, const NamedTensor& input);
+  void settle_views(const graph::NamedNode& node);
   Status add_inputs(std::string_view op, const std::vector<NamedTensor>& inputs, graph::NamedNode& node);
 
   Status status_;
+  const std::uint64_t id_ = next_id();  ///< in each Tensor, to tell those of other graphs, also of some that are gone
   GraphFile file_;
   GraphInputs inputs_;
   std::optional<GraphFile> loaded_;

@@ -30,17 +30,18 @@ std::vector<StepKind> step_kinds(const Network& network, const runtime::DeviceCa
   std::vector<StepKind> kinds;
   for (std::int64_t rows : kPrefillRows) {
     rows = std::min(rows, most);
-    for (const Role role : network.roles) {
-      if (role != Role::kDecode && role != Role::kLogits) kinds.push_back({role, rows});
+    for (const RoleSpec& spec : network.roles) {
+      if (spec.role != Role::kDecode && spec.output_width == 0) kinds.push_back({spec.role, rows});
     }
     if (rows >= n_ctx || rows == most) break;
   }
-  if (std::find(network.roles.begin(), network.roles.end(), Role::kDecode) != network.roles.end()) kinds.push_back({Role::kDecode, 1});
+  if (network.find(Role::kDecode)) kinds.push_back({Role::kDecode, 1});
   return kinds;
 }
 
-StepKind logits_step_kind(const Network& network, const runtime::DeviceCaps& caps) {
-  return {Role::kLogits, std::min(kLogitsRows, rows_in_range(caps, std::max<std::int64_t>(network.facts.n_vocab, network.widest_row)))};
+StepKind output_step_kind(const Network& network, Role role, const runtime::DeviceCaps& caps) {
+  const RoleSpec* spec = network.find(role);
+  return {role, std::min(kOutputRows, rows_in_range(caps, std::max(spec ? spec->output_width : 0, network.widest_row)))};
 }
 
 std::uint32_t default_context(const Network& network) { return std::min(network.facts.context, 4096u); }
@@ -131,7 +132,7 @@ std::vector<runtime::Kernel> SessionPlan::kernels() const {
 
 namespace {
 
-/// Half of a cache: its heads, and bytes of each.
+/// Half of a cache: its heads in all sequences, and bytes of each.
 struct CacheHalf {
   std::vector<graph::StoragePiece>* pieces;
   std::int64_t n_heads;
@@ -146,8 +147,8 @@ std::vector<CacheHalf> list_halves(const Network& network, StepPlaces& places) {
     const CacheSpec& spec = network.caches[i];
     CachePlaces& cache = places.caches[i];
     cache.positions = cache_positions(spec, places.n_ctx, places.n_ctx);
-    halves.push_back({&cache.keys, spec.n_heads, graph::cache_layout(places.kv_type, cache.positions, spec.key_width).size_bytes});
-    halves.push_back({&cache.values, spec.n_heads, graph::cache_layout(places.kv_type, cache.positions, spec.value_width).size_bytes});
+    halves.push_back({&cache.keys, places.n_sequences * spec.n_heads, graph::cache_layout(places.kv_type, cache.positions, spec.key_width).size_bytes});
+    halves.push_back({&cache.values, places.n_sequences * spec.n_heads, graph::cache_layout(places.kv_type, cache.positions, spec.value_width).size_bytes});
   }
   return halves;
 }
@@ -190,8 +191,9 @@ Status place_session(const Network& network, const WeightPlan& weights, const ru
   const auto add = [&](const char* name, std::uint64_t size_bytes, runtime::MemoryIntent intent) {
     return runtime::BufferRange{memory.add(name, size_bytes, intent), 0, size_bytes};
   };
-  const std::uint64_t token_bytes = std::uint64_t{4} * memory.n_ctx;
-  places.state = add("step state", RONDO_STATE_WORDS * 4, runtime::MemoryIntent::kDevice);
+  const auto n_sequences = static_cast<std::uint64_t>(places.n_sequences);
+  const std::uint64_t token_bytes = n_sequences * 4 * memory.n_ctx;
+  places.state = add("step state", n_sequences * RONDO_STATE_WORDS * 4, runtime::MemoryIntent::kDevice);
   places.tokens = add("tokens", token_bytes, runtime::MemoryIntent::kDevice);
   places.mirror = add("token mirror", token_bytes, runtime::MemoryIntent::kReadback);
   const auto reserve = [&](const char* name) {  // sized by what the steps turn out to need
@@ -228,11 +230,12 @@ void place_constants(graph::Graph& step, SessionPlan& plan) {
 }  // namespace
 
 Result<SessionPlan> plan_session(const Network& network, const WeightPlan& weights, const runtime::DeviceCaps& caps, const ModelOptions& options,
-                                 std::uint32_t n_ctx, std::span<const StepKind> kinds) {
+                                 std::uint32_t n_ctx, std::span<const StepKind> kinds, std::int64_t n_sequences) {
   SessionPlan plan;
   MemoryPlan& memory = plan.memory;
   memory.n_ctx = n_ctx;
   plan.places.n_ctx = n_ctx;
+  plan.places.n_sequences = n_sequences;
   plan.places.kv_type = kv_type_of(options);
   RONDO_TRY(place_session(network, weights, caps, plan));
   for (const StepKind& kind : kinds) {
@@ -257,7 +260,10 @@ Result<SessionPlan> plan_session(const Network& network, const WeightPlan& weigh
 Result<graph::Lowered> plan_output_step(const Network& network, const runtime::DeviceCaps& caps, const ModelOptions& options, const SessionPlan& plan,
                                         const StepKind& kind, std::uint64_t& output_bytes) {
   StepPlaces places = plan.places;
-  output_bytes = std::uint64_t{4} * static_cast<std::uint64_t>(kind.rows) * network.facts.n_vocab;
+  const RoleSpec* spec = network.find(kind.role);
+  if (!spec || spec->output_width == 0) return Status(StatusCode::kUnsupported, fmt::format("session: {} has no step that leaves {}", network.facts.architecture, role_name(kind.role)));
+  const std::int64_t rows = kind.role == Role::kPool ? 1 : kind.rows;
+  output_bytes = static_cast<std::uint64_t>(4 * places.n_sequences * rows * spec->output_width);
   places.output = {plan.output_slot, 0, output_bytes};
   graph::Graph step = network.build(kind.role, kind.rows, places);
   RONDO_TRY(Status(step.status()));

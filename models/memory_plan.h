@@ -19,20 +19,20 @@
 
 namespace rondo::models {
 
-/// Token capacities of the prefill recordings, smallest first, and of the recording that leaves logits; fewer where a
+/// Token capacities of the prefill recordings, smallest first, and of recordings that leave an output; fewer where a
 /// storage range of the device holds fewer rows.
 constexpr std::int64_t kPrefillRows[] = {8, 64, 512};
-constexpr std::int64_t kLogitsRows = 64;
+constexpr std::int64_t kOutputRows = 64;
 
 /// One kind of step: what it is for, and how many tokens it takes.
 struct StepKind {
   Role role{};
   std::int64_t rows = 0;
 };
-/// The steps that every session records: every role of the network at its capacities, but the one that leaves logits.
+/// The steps that every session records: every role of the network at its capacities, but those that leave an output.
 std::vector<StepKind> step_kinds(const Network& network, const runtime::DeviceCaps& caps, std::int64_t n_ctx);
-/// The step that leaves logits of all rows, recorded when somebody asks for them.
-StepKind logits_step_kind(const Network& network, const runtime::DeviceCaps& caps);
+/// A step that leaves an output of all rows, recorded when somebody asks for it.
+StepKind output_step_kind(const Network& network, Role role, const runtime::DeviceCaps& caps);
 
 /// Type of the cache's elements.
 graph::Type kv_type_of(const ModelOptions& options);
@@ -106,14 +106,15 @@ struct SessionPlan {
   std::vector<runtime::Kernel> kernels() const;
 };
 
-/// Plans a session of `n_ctx` tokens that has these steps.
+/// Plans a session of `n_sequences` of `n_ctx` tokens each that has these steps.
 /// Errors: kOutOfMemory (beyond the device's memory), kUnsupported (something beyond a limit of the device), both beginning
 /// with the plan's summary where memory is the matter.
 Result<SessionPlan> plan_session(const Network& network, const WeightPlan& weights, const runtime::DeviceCaps& caps, const ModelOptions& options,
-                                 std::uint32_t n_ctx, std::span<const StepKind> kinds);
+                                 std::uint32_t n_ctx, std::span<const StepKind> kinds, std::int64_t n_sequences = 1);
 
 /// Plans one more step for a session, of a role that leaves something in the output. The sizes of the two slots that it needs
-/// besides the plan's come out in `output_bytes` and the result's activation_bytes. Errors: as plan_session, kInternal.
+/// besides the plan's come out in `output_bytes` and the result's activation_bytes. Errors: as plan_session, kUnsupported (the
+/// network has no such role), kInternal.
 Result<graph::Lowered> plan_output_step(const Network& network, const runtime::DeviceCaps& caps, const ModelOptions& options, const SessionPlan& plan,
                                         const StepKind& kind, std::uint64_t& output_bytes);
 

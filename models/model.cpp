@@ -37,7 +37,7 @@ Result<std::shared_ptr<const LoadedModel>> plan_model(std::shared_ptr<runtime::D
   RONDO_ASSIGN(std::shared_ptr<const TokenizerModel> tokenizer, TokenizerModel::create(checkpoint.file));
   model->tokenizer = Tokenizer(std::move(tokenizer));
   if (model->tokenizer.n_vocab() != static_cast<std::int32_t>(facts.n_vocab)) {
-    return Status(StatusCode::kCorruptData, fmt::format("{}: tokenizer.ggml.tokens has {} entries but tensor 'token_embd.weight' {} rows", checkpoint.file.name(),
+    return Status(StatusCode::kCorruptData, fmt::format("{}: tokenizer.ggml.tokens has {} entries but the network a vocabulary of {}", checkpoint.file.name(),
                                                         model->tokenizer.n_vocab(), facts.n_vocab));
   }
   RONDO_ASSIGN(model->weights, plan_weights(checkpoint, device.caps()));

@@ -36,4 +36,9 @@ std::uint64_t kv_bytes_per_token(std::span<const CacheSpec> caches, graph::Type 
   return bytes;
 }
 
+const RoleSpec* Network::find(Role role) const {
+  const auto found = std::find_if(roles.begin(), roles.end(), [&](const RoleSpec& spec) { return spec.role == role; });
+  return found == roles.end() ? nullptr : &*found;
+}
+
 }  // namespace rondo::models

@@ -61,16 +61,25 @@ struct StepPlaces {
   std::vector<std::vector<graph::StoragePiece>> weights;  ///< one for each of Network::blocks, in pieces of rows; none: on the host
 };
 
+/// A kind of step that a network can compute.
+struct RoleSpec {
+  Role role{};
+  std::int64_t output_width = 0;  ///< floats of each row (of each text: kPool) that it leaves in the output; 0: it leaves none
+};
+
 struct Network {
   NetworkFacts facts;
   std::vector<WeightBlock> blocks;
   std::vector<CacheSpec> caches;
-  std::vector<Role> roles;
+  std::vector<RoleSpec> roles;
   std::int64_t widest_row = 0;  ///< floats of the widest row that a step computes, its output aside
 
   /// The graph of one step of `rows` tokens a sequence, in simple operators, every storage at its place but activations and
   /// constants. `role` is one of `roles`. The graph's status tells of errors.
   std::function<graph::Graph(Role role, std::int64_t rows, const StepPlaces& places)> build;
+
+  /// Null where the network has no such role.
+  const RoleSpec* find(Role role) const;
 };
 
 }  // namespace rondo::models

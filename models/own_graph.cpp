@@ -13,7 +13,12 @@ namespace {
 
 static_assert(static_cast<int>(Activation::kGelu) == static_cast<int>(graph::Activation::kGelu) && static_cast<int>(Activation::kNeg) == static_cast<int>(graph::Activation::kNeg));
 
-std::string name_of(Activation activation) { return std::string(graph::activation_name(static_cast<graph::Activation>(activation))); }
+/// Of a number outside the enum one that operators refuse.
+std::string name_of(Activation activation) {
+  const auto names = graph::activation_names();
+  const auto index = static_cast<std::size_t>(activation);
+  return index < names.size() ? names[index] : fmt::format("Activation {}", index);
+}
 
 Attribute number(const char* name, double value) { return {name, value}; }
 Attribute integer_of(const char* name, std::int64_t value) { return {name, value}; }
@@ -136,16 +141,7 @@ Tensor Graph::transpose(Tensor x, std::initializer_list<int> permutation) {
   return add("transpose", {{"input", x}}, {{"permutation", std::vector<std::int64_t>(permutation.begin(), permutation.end())}});
 }
 Tensor Graph::slice(Tensor x, int axis, std::int64_t start, std::int64_t end) {
-  const int rank = x.shape().rank;
-  if (x && (axis < 0 || axis >= rank)) {
-    return impl_ ? impl_->fail(Status(StatusCode::kInvalidArgument, fmt::format("[slice] axis {} is not one of {} dimensions", axis, rank))) : Tensor();
-  }
-  std::vector<std::int64_t> starts, ends;
-  for (int i = 0; i < rank; ++i) {
-    starts.push_back(i == axis ? start : 0);
-    ends.push_back(i == axis ? end : x.shape()[i]);
-  }
-  return add("slice", {{"input", x}}, {{"starts", std::move(starts)}, {"ends", std::move(ends)}});
+  return add("slice", {{"input", x}}, {integer_of("axis", axis), integer_of("start", start), integer_of("end", end)});
 }
 Tensor Graph::concat(std::span<const Tensor> tensors, int axis) {
   std::vector<NamedTensor> inputs;
@@ -162,7 +158,8 @@ Tensor Graph::kv_write(Tensor cache, Tensor update, Tensor start) { return add("
 Tensor Graph::split_heads(Tensor x, int n_heads) {
   const Shape& shape = x.shape();
   if (!x || shape.rank != 3 || n_heads < 1 || shape[2] % n_heads != 0) {
-    if (!impl_ || !x) return {};
+    if (!impl_) return {};
+    if (!x) return impl_->fail(Status(StatusCode::kInvalidArgument, "[split_heads] input is missing"));
     std::string found = fmt::format("({}", shape.rank > 0 ? fmt::format("{}", shape[0]) : "");
     for (int axis = 1; axis < shape.rank; ++axis) found += fmt::format(", {}", shape[axis]);
     return impl_->fail(Status(StatusCode::kInvalidArgument, fmt::format("[split_heads] {}) must be (B, T, {} D) for {} heads", found, n_heads, n_heads)));
@@ -171,7 +168,7 @@ Tensor Graph::split_heads(Tensor x, int n_heads) {
 }
 Tensor Graph::merge_heads(Tensor x) {
   const Shape& shape = x.shape();
-  if (!x) return {};
+  if (!x) return impl_ ? impl_->fail(Status(StatusCode::kInvalidArgument, "[merge_heads] input is missing")) : Tensor();
   if (shape.rank != 4) return impl_ ? impl_->fail(Status(StatusCode::kInvalidArgument, fmt::format("[merge_heads] input has {} dimensions but must be (B, H, T, D)", shape.rank))) : Tensor();
   return reshape(transpose(x, {0, 2, 1, 3}), {shape[0], shape[2], shape[1] * shape[3]});
 }

@@ -4,13 +4,13 @@
 // it asks for (models/schedule.h).
 //
 // Four positions cut the history (docs/images/sequence.svg), and these hold between any two calls:
-//   known <= planned <= n_ctx, known <= size, staged <= n_ctx, ended or known <= planned_end <= size + tokens to come.
+//   known <= planned <= n_ctx, known <= size, staged <= n_ctx, ended or planned <= size + tokens to come.
 // `known`: tokens before it are in the cache, for certain; the host may rewind to at most here. `planned`: tokens before it
 // will be, once all that is submitted is done. [planned, size) is input still to take; planned is beyond size by as many decode
 // steps as have tokens to come, less one. `staged`: tokens before it are in the device's token array: by an update, or because
 // a step made them there. `decoding` means that the step state says position = planned, count = 1, active, and that the token at
 // `planned` is staged: a decode step may run as the state is; otherwise the next step must be preceded by a staging of its share.
-// Once the sequence has ended other than by length the step state may say anything (steps beyond a stop find it inactive), so
+// After a stop, a cancel or a rewind the step state may say anything (steps beyond a stop find it inactive), so
 // planned = known, nothing decodes, and the next share is staged. A generated token that is in the history stays there, unless
 // it is rewound; input that was not taken goes with a cancel.
 #pragma once

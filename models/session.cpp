@@ -69,7 +69,7 @@ const SessionStatistics& Session::statistics() const {
   return impl_ ? impl_->statistics() : kNone;
 }
 
-std::vector<ProfiledStep> Session::take_profile() { return impl_ ? impl_->take_profile() : std::vector<ProfiledStep>(); }
+std::vector<ProfiledStep> Session::take_profile() { return impl_ && impl_->check_callable("take_profile").ok() ? impl_->take_profile() : std::vector<ProfiledStep>(); }
 
 Result<Generation> Session::generate(std::string_view prompt, std::uint32_t max_new_tokens, const std::function<bool(std::string_view)>& on_text) {
   RONDO_TRY(check("generate"));

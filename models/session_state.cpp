@@ -115,8 +115,9 @@ Status SessionState::append(std::span<const std::int32_t> tokens, std::uint32_t 
 }
 
 Status SessionState::poll() {
-  RONDO_TRY(runner_.poll(sequences_, cancelled_));
-  if (sequence().stop() == StopReason::kCancelled) cancelled_ = false;  // it has had its effect
+  const bool busy = !settled();  // else a cancel is of what comes next
+  RONDO_TRY(runner_.poll(sequences_, busy && cancelled_));
+  if (busy && sequence().stop() == StopReason::kCancelled) cancelled_ = false;  // it has had its effect
   return {};
 }
 
@@ -137,7 +138,7 @@ Result<std::size_t> SessionState::take_tokens(std::span<std::int32_t> out) {
 }
 
 Status SessionState::wait(std::uint64_t timeout_ns) {
-  const bool cancelling = cancelled_ && !sequence().ended();
+  const bool cancelling = cancelled_ && !settled();
   // After a cancel what was made before it is no news: what counts is when the device is done.
   if (!cancelling && sequence().stop() != StopReason::kCancelled && tell_news()) return {};
   if (!runner_.in_flight()) {
@@ -162,10 +163,11 @@ bool SessionState::tell_news() {
 }
 
 Status SessionState::rewind(std::uint32_t position) {
+  const bool busy = !settled();
   RONDO_TRY(poll());
   RONDO_TRY(sequence().rewind(position));
   runner_.forget(0);
-  cancelled_ = false;
+  if (busy) cancelled_ = false;  // of what is forgotten
   n_announced_ = 0;
   said_nothing_ = false;
   return {};
@@ -263,6 +265,7 @@ Result<Generation> SessionState::generate(std::span<const std::int32_t> prompt, 
   if (text_stream.stopped()) {
     generation.tokens.resize(text_stream.n_tokens_before_stop());
     RONDO_TRY(rewind(first + static_cast<std::uint32_t>(generation.tokens.size())));
+    cancelled_ = false;
     generation.stop = StopReason::kStopText;
     return generation;
   }

@@ -45,7 +45,6 @@ class SessionState {
   Status pretend_depth(std::uint32_t position);
   std::vector<ProfiledStep> take_profile() { return runner_.take_profile(); }
   const LoadedModel& model() const { return *model_; }
-  const SessionOptions& options() const { return options_; }
   const StepSet& steps() const { return *steps_; }
 
  private:

@@ -88,12 +88,12 @@ TensorId StepBuilder::rows_for_head(const Tokens& tokens, TensorId hidden) {
   return rows_ == 1 ? all : graph_.add(Op::embedding, {tokens.last, all});
 }
 
-graph::Graph StepBuilder::finish(TensorId logits) {
+graph::Graph StepBuilder::finish(TensorId result) {
   TensorId token = graph::kNone;
   if (samples(role_)) {
-    token = graph_.add(Op::sample, {logits, tokens_, state_});
-  } else if (role_ == Role::kLogits && graph_.status().ok()) {
-    graph::Storage& output = graph_.storage(graph_.tensor(logits).storage);
+    token = graph_.add(Op::sample, {result, tokens_, state_});
+  } else if (result != graph::kNone && graph_.status().ok()) {
+    graph::Storage& output = graph_.storage(graph_.tensor(result).storage);
     output.kind = graph::StorageKind::kOutput;
     output.place = places_.output;
   }

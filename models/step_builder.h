@@ -18,7 +18,6 @@ class StepBuilder {
   StepBuilder(std::span<const WeightBlock> blocks, std::span<const CacheSpec> caches, const StepPlaces& places, Role role, std::int64_t rows);
 
   graph::Graph& graph() { return graph_; }
-  Role role() const { return role_; }
 
   /// A matrix (rows, columns); kNone of a slice that is not there.
   graph::TensorId matrix(const WeightSlice& slice);
@@ -39,8 +38,8 @@ class StepBuilder {
   Tokens begin();
   /// The rows whose logits the role needs: (B, width) the last valid ones where it samples, else `hidden` (B, T, width).
   graph::TensorId rows_for_head(const Tokens& tokens, graph::TensorId hidden);
-  /// Ends the step: samples from `logits` where the role does, or leaves them in the output, or takes none (kNone).
-  graph::Graph finish(graph::TensorId logits);
+  /// Ends the step: samples from `result`, the logits, where the role does, else leaves it in the output, if there is one (kNone).
+  graph::Graph finish(graph::TensorId result);
 
  private:
   graph::TensorId block(std::int32_t index);

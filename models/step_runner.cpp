@@ -56,7 +56,7 @@ void StepRunner::list_steps() {
   facts_.clear();
   const auto add = [this](const RecordedStep& step) {
     recorded_.push_back(&step);
-    facts_.push_back({step.kind.role, static_cast<std::uint32_t>(step.kind.rows), 1, step.recording.segments()});
+    facts_.push_back({step.kind.role, static_cast<std::uint32_t>(step.kind.rows), steps_->n_sequences(), step.recording.segments()});
   };
   for (const RecordedStep& step : steps_->prefill()) add(step);
   for (const RecordedStep& step : steps_->prefill_and_sample()) add(step);
@@ -126,11 +126,12 @@ Status StepRunner::submit_call(std::span<Sequence> sequences, const PlannedCall&
     if (i + 1 == call.n_batches && !timer_.empty()) commands.add(timer_.end_commands(next_slot_));
     commands.end_batch();
   }
+  const std::uint64_t submitted_ns = now_ns();  // before: some drivers do the work within the call
   RONDO_ASSIGN(const std::uint64_t last, device_->submit({commands.batches.data(), commands.n_batches}));
   ++statistics_.n_submissions;
   for (auto& [value, list] : staging_lists_) value = value == kNotSubmitted ? last : value;
   Call& made = calls_[n_calls_++];
-  made = {last + 1 - call.n_batches, last, call.cost_ns, now_ns(), next_slot_, nullptr};
+  made = {last + 1 - call.n_batches, last, call.cost_ns, submitted_ns, next_slot_, nullptr};
   next_slot_ = (next_slot_ + 1) % static_cast<std::uint32_t>(calls_.size());
   for (std::size_t i = 0; i < call.n_batches; ++i) {
     note_submitted(sequences, call.batches[i], made.first + i);
@@ -227,13 +228,14 @@ Status StepRunner::wait(std::uint64_t timeout_ns) {
     const std::uint64_t left = timeout_ns - std::min(now - begin, timeout_ns);
     const std::uint64_t until_stalled = stall_.left_ns(done_, calls_[0].first, calls_[0].submitted_ns, now);
     if (until_stalled == 0) return check_stalled();
-    const Status waited = device_->wait(value, std::min(left, until_stalled));
+    const std::uint64_t nap = std::min({left, until_stalled, runtime::Device::kMostStillNs / 2});
+    const Status waited = device_->wait(value, nap);
     if (waited.ok()) {
       blocked_for_ = value;
       blocked_until_ns_ = now_ns();
       return {};
     }
-    if (waited.code() != StatusCode::kTimeout || left <= until_stalled) return waited;
+    if (waited.code() != StatusCode::kTimeout || nap == left) return waited;
   }
 }
 

@@ -31,11 +31,20 @@ Result<StepSet> StepSet::create(std::shared_ptr<const LoadedModel> model, const 
   RONDO_TRY(set.allocate());
   for (const PlannedStep& planned : set.plan_->steps) {
     RONDO_ASSIGN(RecordedStep step, set.record_step(planned.kind, planned.lowered.program));
-    if (planned.kind.role == Role::kDecode) set.decode_ = std::move(step);
-    else (planned.kind.role == Role::kPrefill ? set.prefill_ : set.prefill_and_sample_).push_back(std::move(step));
+    if (Status taken = set.take(std::move(step)); !taken.ok()) return taken;
   }
   RONDO_TRY(set.write_initial_state(options, stop_ids));
   return set;
+}
+
+Status StepSet::take(RecordedStep step) {
+  switch (step.kind.role) {
+    case Role::kDecode: decode_ = std::move(step); return {};
+    case Role::kPrefill: prefill_.push_back(std::move(step)); return {};
+    case Role::kPrefillAndSample: prefill_and_sample_.push_back(std::move(step)); return {};
+    case Role::kLogits: case Role::kEncode: case Role::kPool: break;
+  }
+  return Status(StatusCode::kUnsupported, fmt::format("session: a step that is to {} is not there yet", role_name(step.kind.role)));
 }
 
 Status StepSet::create_slot(std::uint32_t index, std::uint64_t size_bytes) {
@@ -109,7 +118,9 @@ Status StepSet::write_initial_state(const SessionOptions& options, std::span<con
   for (std::size_t i = 0; i < stop_ids.size(); ++i) words[RONDO_STATE_STOP_IDS + i] = stop_ids[i];
   runtime::CommandList list(*device_);
   RONDO_TRY(list.begin());
-  list.update(state(), 0, std::as_bytes(std::span(words)));
+  for (std::int64_t sequence = 0; sequence < plan_->places.n_sequences; ++sequence) {
+    list.update(state(), static_cast<std::uint64_t>(sequence) * sizeof words, std::as_bytes(std::span(words)));
+  }
   // Caches and activations start as zeros: what a kernel may read before it is written is then finite.
   for (const runtime::Buffer& cache : caches()) list.fill(cache, 0);
   list.fill(slot(plan_->activation_slot), 0);
@@ -128,7 +139,7 @@ std::vector<const runtime::Program*> StepSet::programs() const {
 
 Status StepSet::record_logits_step() {
   if (logits_step_) return {};
-  const StepKind kind = logits_step_kind(model_->network(), device_->caps());
+  const StepKind kind = output_step_kind(model_->network(), Role::kLogits, device_->caps());
   std::uint64_t logits_bytes = 0;
   RONDO_ASSIGN(graph::Lowered lowered, plan_output_step(model_->network(), device_->caps(), model_->options, *plan_, kind, logits_bytes));
   RONDO_TRY(create_slot(plan_->output_slot, logits_bytes));

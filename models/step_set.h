@@ -48,6 +48,7 @@ class StepSet {
   const runtime::Buffer& tokens() const { return slot(plan_->places.tokens.buffer); }
   const runtime::Buffer& mirror() const { return slot(plan_->places.mirror.buffer); }
   const runtime::Buffer& logits() const { return slot(plan_->output_slot); }
+  std::uint32_t n_sequences() const { return static_cast<std::uint32_t>(plan_->places.n_sequences); }
   std::uint64_t kv_bytes() const { return plan_->memory.kv_bytes; }
   std::uint64_t activation_bytes() const { return plan_->memory.activation_bytes; }
 
@@ -64,6 +65,7 @@ class StepSet {
   Status allocate();
   Status upload_constants();
   Result<RecordedStep> record_step(const StepKind& kind, const runtime::Program& program) const;
+  Status take(RecordedStep step);
   Status write_initial_state(const SessionOptions& options, std::span<const std::int32_t> stop_ids);
   Status create_slot(std::uint32_t index, std::uint64_t size_bytes);
   /// A slot of the session's own.

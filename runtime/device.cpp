@@ -112,7 +112,7 @@ Status Device::measure() {
     const Batch batch{{&recorded, 1}};
     const auto start = std::chrono::steady_clock::now();
     RONDO_ASSIGN(const std::uint64_t value, submit({&batch, 1}));
-    RONDO_TRY(wait(value, 10'000'000'000ull));
+    RONDO_TRY(wait(value, ~0ull));
     // With the submission itself: some tens of microseconds, which only small devices notice.
     best_s = std::min(best_s, std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
   }
@@ -165,7 +165,14 @@ void Device::pretend(const DeviceCaps& profile) {
 }
 
 Device::~Device() {
-  if (timeline_ && !lost_) (void)wait(last_submitted_, ~0ull);
+  if (timeline_ && !lost_ && wait(last_submitted_, ~0ull).code() == StatusCode::kInternal) {
+    // Nothing that it may still use can be destroyed, and waiting for ever is worse than leaving it.
+    log(LogLevel::kError, fmt::format("device {}: does no work; its objects are left", caps().name));
+    (void)measurement_.release();
+    (void)kernels_.release();
+    (void)pipeline_cache_.release();
+    return;
+  }
   measurement_.reset();
   for (auto& [value, garbage] : garbage_) destroy(garbage);
   kernels_.reset();
@@ -235,6 +242,17 @@ Result<std::uint64_t> Device::completed_value() {
 }
 
 Status Device::wait(std::uint64_t value, std::uint64_t timeout_ns) {
+  std::uint64_t done = timeout_ns > kMostStillNs ? find_completed() : 0;
+  for (; timeout_ns > kMostStillNs; timeout_ns -= kMostStillNs) {
+    const Status waited = wait_once(value, kMostStillNs);
+    if (waited.code() != StatusCode::kTimeout) return waited;
+    if (find_completed() == done) return Status(StatusCode::kInternal, fmt::format("device {}: has finished nothing for {} s", caps().name, kMostStillNs / 1'000'000'000));
+    done = find_completed();
+  }
+  return wait_once(value, timeout_ns);
+}
+
+Status Device::wait_once(std::uint64_t value, std::uint64_t timeout_ns) {
   RONDO_TRY(check_lost());
   VkSemaphoreWaitInfo info{VK_STRUCTURE_TYPE_SEMAPHORE_WAIT_INFO, nullptr, 0, 1, &timeline_, &value};
   const VkResult result = vk().vkWaitSemaphores(handle(), &info, timeout_ns);
@@ -407,6 +425,7 @@ Result<Device> import_device(const ImportedDevice& imported) {
     }
   }
   parts.plan.queue_family = imported.queue_family;
+  parts.plan.caps.timestamp_bits = snapshot.queues[imported.queue_family].timestamp_bits;
   parts.info = runtime::describe(0, snapshot, parts.plan);
   parts.memory_types = snapshot.memory_types;
   parts.handle = imported.device;

@@ -85,8 +85,11 @@ class Device {
 
   /// The timeline's value: everything up to it is done. Errors: kDeviceLost.
   Result<std::uint64_t> completed_value();
-  /// Sleeps until the timeline reaches `value`; kTimeout after `timeout_ns` (0 polls). Does not spin.
+  /// Sleeps until the timeline reaches `value`; kTimeout after `timeout_ns` (0 polls). Does not spin. Errors: kDeviceLost,
+  /// kInternal once the timeline has not moved for kMostStillNs, however long the timeout: the driver hangs, or does no work.
   Status wait(std::uint64_t value, std::uint64_t timeout_ns);
+  /// Longer than drivers take that compile all kernels of a submission when they run it.
+  static constexpr std::uint64_t kMostStillNs = 120'000'000'000;
   /// The value of the last submission.
   std::uint64_t last_submitted() const { return last_submitted_; }
 
@@ -114,6 +117,7 @@ class Device {
   Status start();
   Status measure();
   Status prepare_measurement();
+  Status wait_once(std::uint64_t value, std::uint64_t timeout_ns);
   VkResult submit_locked(std::span<const Batch> batches, std::uint64_t& last);
   std::uint64_t find_completed();
   void tidy_up_to(std::uint64_t done);

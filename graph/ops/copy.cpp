@@ -71,13 +71,13 @@ constexpr const char* kKernels[] = {"baseline"};
 
 constexpr NamedInput kNamedInputs[] = {{"input"}};
 
-constexpr Operator mover(const char* name) {
-  return {.name = name, .inputs = kNamedInputs, .infer = infer, .lower = lower, .reference = reference, .kernels = kKernels};
+constexpr Operator mover(const char* name, const char* reserved = nullptr) {
+  return {.name = name, .reserved = reserved, .inputs = kNamedInputs, .infer = infer, .lower = lower, .reference = reference, .kernels = kKernels};
 }
 
 }  // namespace
 
-extern const Operator copy_operator = mover("copy");
+extern const Operator copy_operator = mover("copy", "is made where it is needed");
 extern const Operator widen_operator = mover("widen");
 
 }  // namespace rondo::graph

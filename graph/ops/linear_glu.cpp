@@ -48,6 +48,7 @@ constexpr NamedInput kNamedInputs[] = {{"input"}, {"weight", InputRole::kMatrix}
 
 extern const Operator linear_glu_operator = {
     .name = "linear_glu",
+    .reserved = "is made by fusion of linear and glu",
     .inputs = kNamedInputs,
     .read_attributes = read_attributes,
     .accuracy = {ErrorClass::kFunctions, 1e6f, 0.05f},

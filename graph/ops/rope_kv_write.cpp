@@ -117,6 +117,7 @@ constexpr NamedInput kNamedInputs[] = {
 
 extern const Operator rope_kv_write_operator = {
     .name = "rope_kv_write",
+    .reserved = "is made by fusion of rope and kv_write",
     .inputs = kNamedInputs,
     .read_attributes = read_rope_attributes,
     .rows = StepRows::kHeads,

@@ -95,6 +95,7 @@ constexpr NamedInput kNamedInputs[] = {{"logits"}, {"tokens", InputRole::kStepSt
 
 extern const Operator sample_operator = {
     .name = "sample",
+    .reserved = "belongs to sessions",
     .inputs = kNamedInputs,
     .rows = StepRows::kSequences,
     .infer = infer,

@@ -81,6 +81,7 @@ constexpr NamedInput kNamedInputs[] = {{"tokens", InputRole::kStepState}, {"stat
 
 extern const Operator step_begin_operator = {
     .name = "step_begin",
+    .reserved = "belongs to sessions",
     .inputs = kNamedInputs,
     .read_attributes = read_attributes,
     .rows = StepRows::kSequences,

@@ -76,6 +76,7 @@ constexpr NamedInput kNamedInputs[] = {
 
 extern const Operator step_end_operator = {
     .name = "step_end",
+    .reserved = "belongs to sessions",
     .inputs = kNamedInputs,
     .rows = StepRows::kSequences,
     .infer = infer,

@@ -114,7 +114,7 @@ class RONDO_API Device {
  public:
   /// Creates a logical device. `selector` as in Instance::find_device. Measures the device for a millisecond or so.
   /// Errors: those of find_device, kFailedPrecondition (an empty handle), kUnsupported (a driver without an entry point that
-  /// Vulkan 1.2 has), kOutOfMemory, kDeviceLost.
+  /// Vulkan 1.2 has), kOutOfMemory, kDeviceLost, kInternal (it does no work for two minutes).
   static Result<Device> create(const Instance& instance, std::string_view selector = {}, const DeviceOptions& options = {});
   Device(Device&&) noexcept;
   Device& operator=(Device&&) noexcept;

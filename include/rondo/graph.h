@@ -76,13 +76,13 @@ class Tensor {
  public:
   Tensor() = default;
   /// Whether it is a tensor.
-  explicit operator bool() const { return graph_ != nullptr; }
+  explicit operator bool() const { return graph_ != 0; }
   const Shape& shape() const { return shape_; }
   Type type() const { return type_; }
 
  private:
   friend class models::GraphBuilder;
-  const void* graph_ = nullptr;  ///< whose it is
+  std::uint64_t graph_ = 0;  ///< whose it is: no two graphs have the same number
   std::int32_t number_ = -1;
   Type type_ = Type::kF32;
   Shape shape_;
@@ -135,15 +135,15 @@ struct Attribute {
 struct LinearOptions {
   Tensor bias;      ///< (N)
   Activation activation = Activation::kIdentity;
-  Tensor residual;  ///< of the result's shape, added last
+  Tensor residual;  ///< added last; broadcasts to the result's shape
 };
 
 /// How Graph::attention scores keys.
 struct AttentionOptions {
   float scale = 0;      ///< 0: 1 / sqrt(D)
   bool causal = false;  ///< a query sees keys up to its own position
-  Tensor query_offset;  ///< i32 (B): the position of the first query
-  Tensor lengths;       ///< i32 (B): how many keys there are
+  Tensor query_offset;  ///< i32 (B): the position of the first query; without it the last query is at the last key
+  Tensor lengths;       ///< i32 (B): how many keys there are; without it all S
   Tensor mask;          ///< added to the scores, or boolean; broadcasts to (B, H, T, S)
 };
 
@@ -210,7 +210,7 @@ class RONDO_API Graph {
   /// activation(x weight^T + bias) + residual: (..., K) times (N, K) is (..., N).
   Tensor linear(Tensor x, Tensor weight, const LinearOptions& options = {});
   Tensor linear(Tensor x, Tensor weight, Activation activation);
-  /// Rows of weight (V, D) by ids: (...) to (..., D).
+  /// Rows of weight (V, D) by ids of one or two dimensions: (...) to (..., D).
   Tensor embedding(Tensor ids, Tensor weight);
   /// scale a b over the last two dimensions, of which either may be transposed; those before broadcast.
   Tensor matmul(Tensor a, Tensor b, bool transpose_a = false, bool transpose_b = false, float scale = 1);
@@ -244,7 +244,7 @@ class RONDO_API Graph {
   /// Views where strides can express them, else copies.
   Tensor reshape(Tensor x, const Shape& shape);
   Tensor transpose(Tensor x, std::initializer_list<int> permutation);
-  /// Elements start, ..., end - 1 of one axis.
+  /// Elements start, ..., end - 1 of one axis; negative axes count from the last, negative bounds from the axis's end.
   Tensor slice(Tensor x, int axis, std::int64_t start, std::int64_t end);
   /// One behind the other along an axis; at most 11.
   Tensor concat(std::span<const Tensor> tensors, int axis);
@@ -252,8 +252,8 @@ class RONDO_API Graph {
 
   /// Queries (B, H, T, D), keys and values (B, G, S, D) to (B, H, T, D).
   Tensor attention(Tensor query, Tensor key, Tensor value, const AttentionOptions& options = {});
-  /// Puts `update` (B, G, T, D) into rows start (i32 (B), or integer()) and on of each head of `cache`; gives the cache, as it
-  /// is from then on.
+  /// Puts `update` (B, G, T, D) into rows start (i32 (B), or integer()) and on of each head of `cache`, which cache() has made;
+  /// gives the cache, as it is from then on. Views that were taken of it before keep what they had.
   Tensor kv_write(Tensor cache, Tensor update, Tensor start);
   /// (B, T, H D) to (B, H, T, D).
   Tensor split_heads(Tensor x, int n_heads);
@@ -300,7 +300,8 @@ class RONDO_API Program {
   static Result<Program> compile(Device& device, Graph graph, const ProgramOptions& options = {});
   Program(Program&&) noexcept;
   Program& operator=(Program&&) noexcept;
-  /// Returns at once; device memory is freed when the device is done with it.
+  /// Returns at once, also in the middle of a run. Device memory is freed once the device is done with it, by the next call that
+  /// reaches the driver on that device, or by Device::collect(). The last handle of a device waits for what is in flight.
   ~Program();
 
   /// What can be set, and what can be read, by name.
@@ -313,11 +314,12 @@ class RONDO_API Program {
 
   /// Sets an input of a graph for the following runs: all elements, dense, in its own type; it keeps them until it is set
   /// again. Nothing waits. Errors: kNotFound (with the nearest name), kInvalidArgument (another type or number of elements, ids
-  /// and lengths outside of what they count), kFailedPrecondition (a run is in flight; a weight), kOutOfMemory.
+  /// and lengths outside of what they count), kFailedPrecondition (a run is in flight), kOutOfMemory.
   Status set_input(std::string_view name, std::span<const float> values);
   Status set_input(std::string_view name, std::span<const std::int32_t> values);
   Status set_input(std::string_view name, std::span<const std::byte> bytes);
-  /// All caches are zeros again at the next run, or what their file says.
+  /// All caches are zeros again at the next run, or what their file says. Errors: kFailedPrecondition (a run is in flight),
+  /// those of the file's source.
   Status reset_caches();
 
   /// Starts a run: submits as much of it as bounds allow, at most two segments. Nothing waits.
@@ -331,7 +333,7 @@ class RONDO_API Program {
   /// Sleeps until the run has ended, submitting its segments one after the other, at most `timeout`: then kTimeout. Ok where
   /// nothing runs.
   Status wait(std::chrono::nanoseconds timeout);
-  /// submit() and wait() without end. Blocks.
+  /// submit() and wait() without end. Blocks. Errors: theirs, kInternal (the device has done no work for two minutes).
   Status run_and_wait();
 
   /// Copies an output of the last run, dense; floats of an f16 output are widened. Errors: kNotFound (with the nearest name),

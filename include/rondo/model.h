@@ -70,8 +70,9 @@ class RONDO_API Model {
   /// Creates pipelines and uploads weights for about `budget`; at least one piece of work is done while there is any. Call
   /// until `finished`: at the end it waits, for `budget` at most, for drivers that compile on threads of their own.
   /// With an executor all pipelines are created in one piece, and then dispatched once each, a piece at a time.
+  /// Errors: the source's, kOutOfMemory, kDeviceLost, kFailedPrecondition (an empty handle), kInternal (the device does no work).
   Result<LoadProgress> load_some(std::chrono::microseconds budget);
-  /// Loads all that is left.
+  /// Loads all that is left. Errors: those of load_some.
   Status wait_loaded();
 
   const ModelInfo& info() const;

@@ -103,21 +103,22 @@ class RONDO_API Session {
   Session(Session&&) noexcept;
   Session& operator=(Session&&) noexcept;
   /// Returns at once, also in the middle of its work. Device memory is freed once the device is done with it, by the next call
-  /// that reaches the driver on that device, or by Device::collect(): Rondo has no thread of its own.
+  /// that reaches the driver on that device, or by Device::collect(): Rondo has no thread of its own. The last handle of a
+  /// device waits for what is in flight.
   ~Session();
 
   /// Adds input after the last token kept, and asks for up to `max_new_tokens` after it (0: only fill the cache). Nothing is
   /// submitted yet. Empty `tokens` continue from the last generated one, or from input that was not submitted yet. A pending
   /// cancel is forgotten.
   /// Errors: kInvalidArgument (ids outside the vocabulary, more than the context holds, nothing to continue from),
-  /// kFailedPrecondition (steps whose tokens are not yet known are in flight).
+  /// kFailedPrecondition (steps whose tokens are not yet known are in flight), kDeviceLost.
   Status append(std::span<const std::int32_t> tokens, std::uint32_t max_new_tokens = kUnlimited);
 
   /// Submits as much of the pending work as the bounds allow (two calls in flight, 100 ms of predicted time each).
   /// Allocates nothing while decoding. Errors: kDeviceLost, kOutOfMemory, kInternal (see SessionOptions::stall_timeout_ms).
   Status advance();
 
-  /// Moves new tokens into `out`, in order; how many. Stop ids are not among them.
+  /// Moves new tokens into `out`, in order; how many. Stop ids are not among them. Errors: kDeviceLost.
   Result<std::size_t> take_tokens(std::span<std::int32_t> out);
 
   /// Sleeps until there may be something to take or to submit, at most `timeout`; what it has told of once it does not tell of
@@ -127,23 +128,23 @@ class RONDO_API Session {
   Status wait(std::chrono::nanoseconds timeout);
 
   /// Stops after what is in flight (at most some 200 ms). Input that is not in the cache then is forgotten; what was generated
-  /// stays. Between two calls of generate() or wait_logits() it holds for the next, which does nothing. Any thread, while the
-  /// session is neither moved nor destroyed.
+  /// stays. Where nothing is pending it holds for the next generate() or wait_logits(), which does nothing. Any thread, while
+  /// the session is neither moved nor destroyed.
   void cancel();
 
-  /// Nothing is pending, in flight or untaken.
+  /// Nothing is pending, and nothing is untaken or to come. Steps beyond a stop may still run; they leave nothing.
   bool idle() const;
-  /// Why the last generation ended; kNone while it goes on.
+  /// Why the last generation ended; kNone while it goes on, kLength after a rewind. Stop texts are known to generate() alone.
   StopReason stop_reason() const;
 
   /// Forgets all tokens from `position` on, and what is pending; other tokens may be appended then. At most the number of tokens
-  /// that are known to be in the cache. Errors: kInvalidArgument.
+  /// that are known to be in the cache. Errors: kInvalidArgument, kDeviceLost, kFailedPrecondition (within on_text).
   Status rewind(std::uint32_t position);
   /// All tokens so far, input and output.
   std::span<const std::int32_t> tokens() const;
   std::uint32_t n_ctx() const;
   const SessionStatistics& statistics() const;
-  /// The steps profiled since the last call, in order; empty unless SessionOptions::profile.
+  /// The steps profiled since the last call, in order; empty unless SessionOptions::profile, and within on_text.
   std::vector<ProfiledStep> take_profile();
 
   /// Encodes `prompt` (with BOS only at position 0), appends it, and calls `on_text` with valid UTF-8 as it comes, until

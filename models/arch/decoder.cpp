@@ -255,7 +255,7 @@ Network make_decoder(DecoderConfig config, DecoderWeights weights, std::vector<W
   network.facts = facts;
   network.blocks = blocks;
   for (std::uint32_t i = 0; i < facts.n_layers; ++i) network.caches.push_back({fmt::format("layer {}", i), facts.n_kv_heads, facts.head_dim, facts.head_dim});
-  network.roles = {Role::kPrefill, Role::kPrefillAndSample, Role::kDecode, Role::kLogits};
+  network.roles = {{Role::kPrefill}, {Role::kPrefillAndSample}, {Role::kDecode}, {Role::kLogits, network.facts.n_vocab}};
   const std::int64_t heads = std::int64_t{facts.n_heads} + 2 * std::int64_t{facts.n_kv_heads};
   network.widest_row = std::max({std::int64_t{facts.width}, heads * facts.head_dim, 2 * std::int64_t{facts.ffn}});
   auto decoder = std::make_shared<const Decoder>(Decoder{std::move(config), std::move(weights), std::move(blocks), network.caches});

@@ -26,13 +26,6 @@ using Kind = GraphInputType::Kind;
 // Far above any network; passes over a graph look at each node's neighbours, some at all nodes.
 constexpr std::size_t kMaxNodes = 8'192;
 
-/// Operators of a Graph that a file can't have, and where they come from.
-constexpr struct {
-  const char* op;
-  const char* reason;
-} kNotInFiles[] = {{"step_begin", "belongs to sessions"},      {"sample", "belongs to sessions"}, {"step_end", "belongs to sessions"}, {"linear_glu", "is made by fusion of linear and glu"},
-                   {"rope_kv_write", "is made by fusion of rope and kv_write"}, {"copy", "is made where reshape needs it"}};
-
 std::string lower_case(std::string text) {
   std::transform(text.begin(), text.end(), text.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
   return text;
@@ -162,8 +155,8 @@ Result<graph::AttributeValue> read_attribute(const std::string& name, const json
 }
 
 Status check_operator(const std::string& op, const std::string& what) {
-  for (const auto& [name, reason] : kNotInFiles) {
-    if (op == name) return invalid(fmt::format("{}: operator '{}' {} and can't be in a file", what, op, reason));
+  if (const auto found = graph::find_operator(op); found && graph::operator_of(*found).reserved) {
+    return invalid(fmt::format("{}: operator '{}' {} and can't be in a file", what, op, graph::operator_of(*found).reserved));
   }
   return graph::named_inputs(op).empty() ? invalid(fmt::format("{}: {}", what, graph::no_such_operator(printable(op)))) : Status();
 }

@@ -57,7 +57,6 @@ class GraphInputs {
 
   /// Another input; returns its number.
   std::size_t add(DescribedInput input, InputElements elements, bool fixed = false);
-  std::size_t n_inputs() const { return inputs_.size(); }
   const DescribedInput& input(std::size_t number) const { return inputs_[number].input; }
 
   /// The input's tensor for a node of operator `op` that reads it as `role`; made when first asked for. `changed`: some node

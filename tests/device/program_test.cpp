@@ -210,6 +210,28 @@ TEST_P(ProgramCacheTest, CachesStayOnTheDevice) {
   EXPECT_EQ(program->submit().message(), "decoder: kv_write: writes rows 8 to 8 of sequence 0, but the cache has 8");
 }
 
+/// What was read of a cache before it is written stays what it was, output or not.
+TEST(ProgramTest, ViewsOfACacheKeepWhatItHad) {
+  Graph g("shift");
+  const Tensor cache = g.cache("cache", Type::kF32, {1, 1, 2, 4}), rows = g.input("rows", Type::kF32, {1, 1, 1, 4});
+  const Tensor before = g.slice(cache, 2, 0, 1), also = g.slice(cache, 2, 0, 1);
+  g.output("before", before);
+  const Tensor after = g.kv_write(cache, rows, g.integer(0));
+  g.output("difference", g.sub(g.slice(after, 2, 0, 1), also));
+  Result<Program> program = Program::compile(test_device(), std::move(g));
+  ASSERT_TRUE(program.ok()) << program.status().message();
+  const std::vector<float> values[] = {{0, 0, 0, 0}, {1, 2, 3, 4}, {9, 8, 7, 6}};
+  for (std::size_t i = 1; i < 3; ++i) {
+    ASSERT_TRUE(program->set_input("rows", values[i]).ok());
+    ASSERT_TRUE(program->run_and_wait().ok());
+    std::vector<float> found(4), difference(4), expected(4);
+    ASSERT_TRUE(program->read("before", found).ok() && program->read("difference", difference).ok());
+    for (std::size_t k = 0; k < 4; ++k) expected[k] = values[i][k] - values[i - 1][k];
+    EXPECT_EQ(found, values[i - 1]);
+    EXPECT_EQ(difference, expected);
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Types, ProgramCacheTest, ::testing::Values(Type::kF32, Type::kF16, Type::kQ8_0));
 
 TEST(ProgramTest, FilesAreGraphsToo) {

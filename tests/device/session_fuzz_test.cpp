@@ -160,7 +160,7 @@ class Subject {
     untaken_.clear();
     n_checked_ = n_made_ = 0;
     wanted_.reset();
-    may_cancel_ = false;
+    may_cancel_ = cancel_waits_ = false;
   }
 
   /// Takes what the session says of itself into the picture: what is new was made, but for `input` at its end.
@@ -190,7 +190,7 @@ class Subject {
   void asked(std::optional<std::uint32_t> wanted) {
     wanted_ = wanted;
     n_made_ = 0;
-    may_cancel_ = false;
+    may_cancel_ = cancel_waits_ = false;
   }
 
   /// A refusal has one of two reasons, and an idle session is not busy.
@@ -242,6 +242,7 @@ class Subject {
   }
   void cancel() {
     log("cancel");
+    cancel_waits_ |= session_->idle();
     std::thread([this] { session_->cancel(); }).join();
     may_cancel_ = true;
   }
@@ -261,7 +262,9 @@ class Subject {
     if (position < picture_.size()) truncate(position);
     see();
     untaken_.clear();
+    const bool may_cancel = may_cancel_, cancel_waits = cancel_waits_;
     asked(std::nullopt);
+    may_cancel_ = may_cancel, cancel_waits_ = cancel_waits;  // of what comes next
   }
   void generate() {
     if (below(2)) drive();
@@ -278,6 +281,10 @@ class Subject {
       return ++n_texts != stop_at;
     });
     if (other) other->join();
+    if (cancel_waits_) {
+      EXPECT_TRUE(made.ok() && made->stop == StopReason::kCancelled && made->tokens.empty()) << "a cancel that came before was lost";
+      cancel_waits_ = false;
+    }
     if (!made.ok()) {
       expect_refusal(made.status(), was_idle);
       may_cancel_ |= other.has_value();
@@ -309,6 +316,10 @@ class Subject {
     log("wait_logits(" + std::to_string(input.size()) + ")");
     const bool fits = picture_.size() + input.size() <= session_->n_ctx() && !input.empty();
     const Result<std::vector<float>> logits = session_->wait_logits(input);
+    if (cancel_waits_ && !input.empty()) {
+      EXPECT_EQ(logits.status().code(), StatusCode::kCancelled) << "a cancel that came before was lost";
+      cancel_waits_ = false;
+    }
     if (!logits.ok()) {
       EXPECT_TRUE(!fits || (logits.status().code() == StatusCode::kCancelled && may_cancel_)) << describe(logits.status());
       return see();
@@ -336,7 +347,7 @@ class Subject {
   Tokens untaken_;
   std::size_t n_checked_ = 0, n_made_ = 0;
   std::optional<std::uint32_t> wanted_;
-  bool may_cancel_ = false;
+  bool may_cancel_ = false, cancel_waits_ = false;  ///< a cancel may have come, and has for certain, but nothing yet to be cancelled
   std::vector<std::string> calls_;
 };
 

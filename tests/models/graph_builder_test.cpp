@@ -111,6 +111,41 @@ TEST(GraphBuilderTest, RefusesAtTheCallAndNamesTensors) {
   Graph other;
   const Tensor foreign = other.input("x", Type::kF32, {1});
   EXPECT_EQ(refusal([&](Graph& g, Tensor x) { return g.add(x, foreign); }), "net: layer 0: [add]: input 'b' is a tensor of another graph; a is 'x'");
+  EXPECT_EQ(refusal([](Graph& g, Tensor) { return g.input("z", static_cast<Type>(77), {1}); }), "net: layer 0: input 'z': 77 is no Type");
+  EXPECT_NE(refusal([](Graph& g, Tensor x) { return g.glu(x, x, static_cast<Activation>(77)); }).find("Activation 77"), std::string::npos);
+  EXPECT_EQ(refusal([](Graph& g, Tensor) { return g.split_heads({}, 2); }), "net: layer 0: [split_heads] input is missing");
+  EXPECT_EQ(refusal([](Graph& g, Tensor) { return g.merge_heads({}); }), "net: layer 0: [merge_heads] input is missing");
+  EXPECT_EQ(refusal([](Graph& g, Tensor x) { return g.slice(x, 3, 0, 1); }).find("net: layer 0: [slice]"), 0U);
+  const auto write = [](const char* what) {
+    return refusal([&](Graph& g, Tensor) {
+      const Tensor rows = g.input("rows", Type::kF32, {1, 1, 8, 4});
+      const Tensor cache = std::string_view(what) == "rows" ? rows : std::string_view(what) == "c" ? g.constant("c", {1, 1, 8, 4}, std::vector<float>(32)) : g.activate(rows, Activation::kExp);
+      return g.kv_write(cache, rows, g.integer(0));
+    });
+  };
+  for (const char* what : {"rows", "c", "made"}) EXPECT_NE(write(what).find("which is no cache of the graph"), std::string::npos) << write(what);
+}
+
+/// A Tensor of a graph that is gone is no tensor of one that may lie where it lay.
+TEST(GraphBuilderTest, TensorsOfGraphsThatAreGoneAreRefused) {
+  for (int i = 0; i < 8; ++i) {
+    Tensor stale;
+    {
+      Graph gone;
+      stale = gone.input("x", Type::kF32, {1});
+    }
+    Graph g("net");
+    if (i % 2) (void)g.input("x", Type::kF32, {1});
+    EXPECT_FALSE(g.activate(stale, Activation::kRelu));
+    EXPECT_EQ(g.status().message(), "net: [relu]: input 'input' is a tensor of another graph");
+  }
+}
+
+TEST(GraphBuilderTest, SlicesCountFromTheEnd) {
+  Graph g;
+  const Tensor x = g.constant("x", {2, 3}, std::vector<float>{1, 2, 3, 4, 5, 6});
+  g.output("y", g.activate(g.slice(x, -1, -2, 3), Activation::kNeg));
+  EXPECT_EQ(evaluated(std::move(g)), (std::vector<float>{-2, -3, -5, -6}));
 }
 
 TEST(GraphBuilderTest, RefusesWeightsThatAreNotThere) {

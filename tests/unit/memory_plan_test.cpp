@@ -114,5 +114,31 @@ TEST_F(PlanTest, OneStepIsPlannedAlone) {
   }
 }
 
+/// Nothing makes such sessions yet, but planning must not be in their way.
+TEST_F(PlanTest, SeveralSequencesTakeAsMuchEach) {
+  const Result<WeightPlan> weights = plan_weights(*checkpoint, caps);
+  ASSERT_TRUE(weights.ok());
+  const StepKind kinds[] = {{Role::kPrefillAndSample, 8}, {Role::kDecode, 1}};
+  const Result<SessionPlan> one = plan_session(checkpoint->network, *weights, caps, {}, 64, kinds), three = plan_session(checkpoint->network, *weights, caps, {}, 64, kinds, 3);
+  ASSERT_TRUE(one.ok() && three.ok()) << three.status().message();
+  EXPECT_EQ(three->memory.kv_bytes, 3 * one->memory.kv_bytes);
+  EXPECT_EQ(three->memory.weight_bytes, one->memory.weight_bytes);
+  EXPECT_GT(three->memory.activation_bytes, one->memory.activation_bytes);
+  for (const PlannedStep& step : three->steps) {
+    for (const runtime::Dispatch& dispatch : step.lowered.program.dispatches) {
+      for (const runtime::Binding& binding : dispatch.bindings) {
+        ASSERT_LT(binding.range.buffer, three->memory.slots.size());
+        EXPECT_LE(binding.range.offset_bytes + binding.range.size_bytes, three->memory.slots[binding.range.buffer].size_bytes) << dispatch.label;
+      }
+    }
+  }
+  std::uint64_t output_bytes[2] = {};
+  const StepKind logits = output_step_kind(checkpoint->network, Role::kLogits, caps);
+  EXPECT_TRUE(plan_output_step(checkpoint->network, caps, {}, *one, logits, output_bytes[0]).ok());
+  EXPECT_TRUE(plan_output_step(checkpoint->network, caps, {}, *three, logits, output_bytes[1]).ok());
+  EXPECT_EQ(output_bytes[1], 3 * output_bytes[0]);
+  EXPECT_EQ(plan_output_step(checkpoint->network, caps, {}, *one, {Role::kPool, 8}, output_bytes[0]).status().code(), StatusCode::kUnsupported);
+}
+
 }  // namespace
 }  // namespace rondo::models::memory_plan_test

@@ -35,9 +35,10 @@ Result<std::vector<OutputValues>> run_on(const Device& device, const GlobalFlags
   options.kernels = flags.model_options().kernels;
   options.max_segment_us = flags.session_options().max_segment_us;
   options.profile = profile.wanted();
-  RONDO_ASSIGN(const std::unique_ptr<models::GraphProgram> program, models::GraphProgram::compile(device.shared(), std::move(file), options));
-  CompileNotice notice(flags, fmt::format("compiling and running {} kernels on {} (compiled kernels are cached)", program->run().program().kernels.size(), device.info().name));
+  // Some drivers compile when pipelines are made, others at their first dispatch.
+  CompileNotice notice(flags, fmt::format("compiling and running {} operators on {} (compiled kernels are cached)", file.graph.nodes().size(), device.info().name));
   notice.begin();
+  RONDO_ASSIGN(const std::unique_ptr<models::GraphProgram> program, models::GraphProgram::compile(device.shared(), std::move(file), options));
   RONDO_TRY(program->submit());
   RONDO_TRY(program->wait(std::chrono::nanoseconds::max()));
   if (profile.wanted() && program->n_dispatches() > 0) {
