@@ -248,6 +248,24 @@ TEST(TimelineTest, WaitsEndByTimeoutOrCompletion) {
   EXPECT_EQ(arrays.added(device), 4.0f);
 }
 
+/// The clock is the driver's: two minutes pass at once.
+TEST(TimelineTest, WaitsWithoutEndGiveUpOnADeviceThatStandsStill) {
+  runtime::Device& device = test_runtime_device();
+  const Arrays arrays(device);
+  const Recording recording = record(device, counting_program(), arrays, kWhole);
+  std::optional<Gate> gate(std::in_place, device);
+  const std::uint64_t value = submit_times(device, recording, 1);
+  {
+    const Hooks<WaitSemaphores> hooks(device);
+    WaitSemaphores::fail(VK_TIMEOUT, 0, WaitSemaphores::kForever);
+    expect_failure(device.wait(value, ~0ull), StatusCode::kInternal, {"device ", "has finished nothing for 120 s"});
+    EXPECT_EQ(WaitSemaphores::n_calls, 1u);
+    EXPECT_EQ(device.wait(value, runtime::Device::kMostStillNs).code(), StatusCode::kTimeout);
+  }
+  gate->open();
+  RONDO_EXPECT_OK(device.wait(value, ~0ull));
+}
+
 TEST(DestructionTest, WaitsForWhatIsInFlightWithoutBlocking) {
   runtime::Device& device = test_runtime_device();
   std::optional<Arrays> arrays(std::in_place, device);
