@@ -181,11 +181,17 @@ Status SessionState::pretend_depth(std::uint32_t position) {
   return {};
 }
 
-Status SessionState::run_a_while() {
+template <typename Look>
+Status SessionState::run_to_end(const Look& look) {
   constexpr std::uint64_t kMostNs = 100'000'000;
-  RONDO_TRY(advance());
-  const Status waited = runner_.in_flight() ? wait(kMostNs) : poll();
-  return waited.code() == StatusCode::kTimeout || waited.code() == StatusCode::kCancelled ? Status() : waited;
+  bool wants_more = true;
+  while (wants_more && !settled()) {
+    RONDO_TRY(advance());
+    const Status waited = runner_.in_flight() ? wait(kMostNs) : poll();
+    if (!waited.ok() && waited.code() != StatusCode::kTimeout && waited.code() != StatusCode::kCancelled) return waited;
+    RONDO_ASSIGN(wants_more, look());
+  }
+  return {};
 }
 
 Status SessionState::read_logits() {
@@ -208,7 +214,10 @@ Result<std::vector<float>> SessionState::wait_logits(std::span<const std::int32_
   RONDO_TRY(steps_->record_logits_step());
   RONDO_TRY(begin(tokens, 0, true, "wait_logits"));
   request_ = {sequence().input_begin(), {}};
-  const Status done = run_logits();
+  const Status done = run_to_end([this]() -> Result<bool> {
+    RONDO_TRY(read_logits());
+    return true;
+  });
   cancelled_ = false;
   if (!done.ok()) {  // nobody will read the rest
     sequence().abandon();
@@ -217,14 +226,6 @@ Result<std::vector<float>> SessionState::wait_logits(std::span<const std::int32_
   }
   if (sequence().stop() == StopReason::kCancelled) return Status(StatusCode::kCancelled, "session: wait_logits was cancelled");
   return std::move(request_.logits);
-}
-
-Status SessionState::run_logits() {
-  while (!settled()) {
-    RONDO_TRY(run_a_while());
-    RONDO_TRY(read_logits());
-  }
-  return {};
 }
 
 Result<Generation> SessionState::generate(std::span<const std::int32_t> prompt, std::uint32_t max_new_tokens, const std::function<bool(std::string_view)>& on_text,
@@ -252,15 +253,16 @@ Result<Generation> SessionState::generate(std::span<const std::int32_t> prompt, 
   RONDO_TRY(begin(prompt, max_new_tokens, false, "generate"));
   const auto first = static_cast<std::uint32_t>(sequence().history().size());
   sequence().drop_ready();  // of an earlier generation
-  while (!idle() && !text_stream.stopped()) {
-    RONDO_TRY(run_a_while());
-    std::int32_t taken[64];
-    RONDO_ASSIGN(const std::size_t n, take_tokens(taken));
-    for (std::size_t i = 0; i < n && !text_stream.stopped(); ++i) {
-      generation.tokens.push_back(taken[i]);
-      emit(text_stream.add(taken[i]));
+  const auto take_text = [&]() -> Result<bool> {
+    while (sequence().n_ready() > 0 && !text_stream.stopped()) {
+      std::int32_t token = 0;
+      RONDO_TRY(take_tokens({&token, 1}).status());
+      generation.tokens.push_back(token);
+      emit(text_stream.add(token));
     }
-  }
+    return !text_stream.stopped();
+  };
+  RONDO_TRY(run_to_end(take_text));
   emit(text_stream.finish());
   if (text_stream.stopped()) {
     generation.tokens.resize(text_stream.n_tokens_before_stop());

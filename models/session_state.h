@@ -64,10 +64,11 @@ class SessionState {
   Status poll();
   /// Whether there are tokens, or room for another call, that wait has not told of.
   bool tell_news();
-  Status run_logits();
   Status read_logits();
-  /// A round of the loops that block: submits, and sleeps until there is something to see. kTimeout is none.
-  Status run_a_while();
+  /// The loop of all calls that block: submits, sleeps until there is something to see, and lets `look` at it, until all is done
+  /// or `look`, a function that gives a Result<bool>, has seen enough.
+  template <typename Look>
+  Status run_to_end(const Look& look);
 
   std::shared_ptr<const LoadedModel> model_;
   SessionOptions options_;
