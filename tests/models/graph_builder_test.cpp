@@ -39,6 +39,8 @@ std::vector<float> evaluated(Graph graph) {
   return values;
 }
 
+/// The bytes are read where they are.
+Weights open(std::string&& bytes) = delete;
 Weights open(const std::string& bytes) { return open_weights(source_of(bytes, "w.safetensors")).value(); }
 
 TEST(GraphBuilderTest, CallsGiveShapes) {
@@ -66,10 +68,11 @@ TEST(GraphBuilderTest, ComputesWhatTheReferencesDo) {
 }
 
 TEST(GraphBuilderTest, ReadsWeightsByPrefix) {
-  const Weights weights = open(safetensors_bytes({{"layer.0.w", "F32", {2, 3}, bytes_of_values<float>({1, 2, 3, 4, 5, 6})},
-                                                  {"layer.0.t", "F32", {2, 3}, bytes_of_values<float>({1, 2, 3, 4, 5, 6})},
-                                                  {"layer.1.w", "U8", {1, 34}, std::string(34, '\1')},
-                                                  {"odd", "F64", {1}, std::string(8, '\0')}}));
+  const std::string bytes = safetensors_bytes({{"layer.0.w", "F32", {2, 3}, bytes_of_values<float>({1, 2, 3, 4, 5, 6})},
+                                               {"layer.0.t", "F32", {2, 3}, bytes_of_values<float>({1, 2, 3, 4, 5, 6})},
+                                               {"layer.1.w", "U8", {1, 34}, std::string(34, '\1')},
+                                               {"odd", "F64", {1}, std::string(8, '\0')}});
+  const Weights weights = open(bytes);
   EXPECT_EQ(weights.at("layer.0.").names(), (std::vector<std::string>{"t", "w"}));
   EXPECT_TRUE(weights.at("layer.").at("1.").has("w"));
   Graph g;
@@ -149,7 +152,8 @@ TEST(GraphBuilderTest, SlicesCountFromTheEnd) {
 }
 
 TEST(GraphBuilderTest, RefusesWeightsThatAreNotThere) {
-  const Weights weights = open(safetensors_bytes({{"query.weight", "F32", {2}, std::string(8, '\0')}, {"blocks", "U8", {1, 34}, std::string(34, '\0')}, {"odd", "F64", {1}, std::string(8, '\0')}}));
+  const std::string bytes = safetensors_bytes({{"query.weight", "F32", {2}, std::string(8, '\0')}, {"blocks", "U8", {1, 34}, std::string(34, '\0')}, {"odd", "F64", {1}, std::string(8, '\0')}});
+  const Weights weights = open(bytes);
   const auto message = [&](std::string_view name, const WeightOptions& options = {}) {
     Graph g("net");
     EXPECT_FALSE(g.weight(weights, name, options));
