@@ -44,10 +44,18 @@ struct Kernel {
   bool operator==(const Kernel&) const = default;
 };
 
-/// What a dispatch is expected to cost: bytes moved and floating-point operations, upper bounds for predictions.
+/// A loop that kernels spend their time in: the multiply-adds of one iteration, by one invocation.
+struct InnerLoop {
+  std::uint32_t multiply_adds = 0;  ///< 0: there is no such loop
+  std::uint32_t unrolled = 0;       ///< where a compiler unrolls it: those of the loop around it; 0: it can't
+};
+
+/// What a dispatch is expected to cost: bytes moved and floating-point operations, upper bounds for predictions; and by what
+/// its compiled loops are to be measured (tools/isa).
 struct Cost {
   double bytes = 0;
   double flops = 0;
+  std::array<InnerLoop, 2> loops{};  ///< of equal work, if there are two
 };
 
 /// One vkCmdDispatch with all it needs.

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Installs what tools/packages.txt lists and the system lacks. All messages go to stderr.
-# usage: tools/setup.sh [--test] [--no-install]
+# usage: tools/setup.sh [--test] [--compilers] [--no-install]
 #   --test        also the packages that only the tests need
+#   --compilers   also those that tools/offline_compilers.sh builds with
 #   --no-install  only say what is needed and missing; exit status 1 if anything is
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -15,9 +16,10 @@ sections='to build|to run'
 install=yes
 for argument in "$@"; do
   case $argument in
-    --test) sections='to build|to run|to test' ;;
+    --test) sections+='|to test' ;;
+    --compilers) sections+='|to compile for GPUs' ;;
     --no-install) install=no ;;
-    *) echo "usage: tools/setup.sh [--test] [--no-install]" >&2; exit 2 ;;
+    *) echo "usage: tools/setup.sh [--test] [--compilers] [--no-install]" >&2; exit 2 ;;
   esac
 done
 

@@ -46,6 +46,7 @@ void dispatch_linear(Lowering& lowering, const LinearVariant& variant, std::init
   const auto [kernel, activations, type, glu, input_vec4, activation, has_bias, label] = variant;
   if (kernel == LinearKernel::kTiled) {
     const std::uint32_t tile_rows = push.rows_per_sequence <= 8 ? 1 : 4;
+    cost.loops[0] = {tile_rows * 8, tile_rows * 8 * 32};
     lowering.dispatch(label, lowering.module_for(runtime::Shader::linear_tiled, activations), {64, type, tile_rows, glu, input_vec4, activation, has_bias}, arguments, push,
                       {ceil_div(push.outputs, glu ? 32 : 64), ceil_div(push.rows, 8 * tile_rows), 1}, cost);
   } else if (kernel == LinearKernel::kWide) {
@@ -59,6 +60,7 @@ void dispatch_linear(Lowering& lowering, const LinearVariant& variant, std::init
     const bool cpu = lowering.caps().type == runtime::DeviceType::kCpu;
     const std::uint32_t width = cpu ? 32 : 128, lanes = cpu ? 8 : 32;
     constexpr std::uint32_t rows = 2;
+    cost.loops[0] = {rows * 32 << glu};
     lowering.dispatch(label, lowering.module_for(runtime::Shader::linear_vector, activations), {width, type, lanes, rows, glu, input_vec4, activation, has_bias}, arguments, push,
                       {ceil_div(push.outputs, width / lanes * rows), push.rows, 1}, cost);
   }

@@ -69,10 +69,11 @@ Status lower(const Node& node, Lowering& lowering) {
   push.scale = static_cast<float>(attributes.scale);
   const std::uint32_t tile_rows = push.rows <= 8 ? 1 : 4;
   const std::uint32_t batches = u32(extent4(output.shape, 0)) * push.batch1;
+  constexpr std::uint32_t steps = 16;  // kDepth of the shader
   lowering.dispatch("matmul", lowering.module_for(runtime::Shader::matmul, output.type), {64, tile_rows},
                     {{a.storage, runtime::Access::kRead}, {b.storage, runtime::Access::kRead}, {output.storage, runtime::Access::kWrite}}, push,
                     {ceil_div(push.columns, 32), ceil_div(push.rows, 8 * tile_rows), batches},
-                    {tensor_bytes(a) + tensor_bytes(b) + tensor_bytes(output), 14.0 * push.depth * static_cast<double>(output.shape.n_elements())});
+                    {tensor_bytes(a) + tensor_bytes(b) + tensor_bytes(output), 14.0 * push.depth * static_cast<double>(output.shape.n_elements()), {{{4 * tile_rows, 4 * tile_rows * steps}}}});
   return {};
 }
 

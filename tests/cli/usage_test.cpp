@@ -210,7 +210,7 @@ TEST_P(ToComeTest, SaysThatItIsNotThereYet) {
 
 /// A text may look like a flag or command that is still to come.
 TEST(TextTest, LooksLikeAFlagToCome) {
-  for (const char* text : {"--quarantine", "--quarantine=x", "chat", "isa"}) {
+  for (const char* text : {"--quarantine", "--quarantine=x", "chat"}) {
     const CommandResult result = run_command({"tokenize", "-m", RONDO_DEMO_MODEL, "-p", text});
     testing::expect_done(result);
     EXPECT_EQ(result.err, "");
@@ -219,7 +219,7 @@ TEST(TextTest, LooksLikeAFlagToCome) {
 
 TEST(HelpTest, CommandsToComeAreNotListed) {
   const CommandResult overview = run_command({"--help"});
-  for (const char* name : {"isa", "quantize", "chat", "--quarantine"}) EXPECT_EQ(overview.out.find(std::string("  ") + name), std::string::npos) << name;
+  for (const char* name : {"quantize", "chat", "--quarantine"}) EXPECT_EQ(overview.out.find(std::string("  ") + name), std::string::npos) << name;
 }
 
 /// Runs `graph`, which needs no device with --as, with these flags before and behind its name.
@@ -264,7 +264,7 @@ TEST(GlobalFlagsTest, OfWhichTheSubcommandKnowsNothingAreRefused) {
 INSTANTIATE_TEST_SUITE_P(
     All, ToComeTest,
     ::testing::Values(
-        Refused{"Isa", {"isa", "--json"}, {"isa"}}, Refused{"Quantize", {"quantize", "a", "b", "q8_0"}, {"quantize"}},
+        Refused{"Quantize", {"quantize", "a", "b", "q8_0"}, {"quantize"}},
         Refused{"Chat", {"chat", "-m", kModel}, {"chat"}}, Refused{"ChatHelp", {"--device", "0", "chat", "--help"}, {"chat"}},
         Refused{"QuarantineBefore", {"--quarantine", "q", "devices"}, {"--quarantine"}}, Refused{"QuarantineJoined", generate({"--quarantine=q"}), {"--quarantine"}},
         Refused{"Quarantine", generate({"--quarantine", "q"}), {"--quarantine"}}),

@@ -33,7 +33,7 @@ class WrongUsage : public CLI::ParseError {
 
 /// Commands of the contract that are not built yet: known, not listed, and refused whatever follows.
 void add_commands_to_come(CLI::App& app) {
-  for (const char* name : {"isa", "quantize", "chat"}) {
+  for (const char* name : {"quantize", "chat"}) {
     CLI::App* command = app.add_subcommand(name)->group("")->allow_extras();
     command->set_help_flag();
     command->preparse_callback([name](std::size_t) { throw WrongUsage(fmt::format("{} is not there yet", name)); });
@@ -274,6 +274,18 @@ void add_check(CLI::App& app, GlobalFlags& flags, int& status) {
   command->callback([&flags, &status, own] { status = run_check(flags, *own); });
 }
 
+void add_isa(CLI::App& app, GlobalFlags& flags, int& status) {
+  CLI::App* command = app.add_subcommand("isa", "What the driver's compiler makes of every kernel: registers, spills, instructions of loops; runs nothing");
+  auto own = std::make_shared<IsaFlags>();
+  command->add_option("filter", own->filter, "only kernels whose name contains this, as in \"linear vector q4\"");
+  command->add_option("--budget", own->budget, "file of most registers, spills and so on; what exceeds it is a failure")->check(some_text("--budget takes a file"))->type_name("FILE");
+  command->add_option("--limit", own->limit_s, "seconds that a kernel may take to compile")->check(number_check(0, 1e6, true))->capture_default_str();
+  command->add_flag("--device-list", own->device_list, "which devices tell what they compile");
+  command->add_flag("--json", own->json, "print one JSON document");
+  add_global_flags(*command, flags);
+  command->callback([&flags, &status, own] { status = run_isa(flags, *own); });
+}
+
 int run(int argc, char** argv) {
   GlobalFlags flags, before_command;
   flags.started_s = now_s();
@@ -294,6 +306,7 @@ int run(int argc, char** argv) {
   add_info(app, flags, status);
   add_graph(app, flags, status);
   add_check(app, flags, status);
+  add_isa(app, flags, status);
   for (CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {
     command->preparse_callback([&app, command](std::size_t) { hand_over_global_flags(app, *command); });
   }

@@ -68,6 +68,13 @@ struct GraphFlags {
   std::uint32_t ctx = 0, rows = 0;  ///< 0: not given
 };
 
+struct IsaFlags {
+  std::string filter;  ///< a part of kernels' labels, or "" for all
+  std::string budget;  ///< a file, or ""
+  double limit_s = 60; ///< for one kernel
+  bool json = false, device_list = false;
+};
+
 struct CheckFlags {
   check::CheckOptions options;
   bool list = false, json = false;
@@ -78,6 +85,7 @@ int run_devices(const GlobalFlags& flags, const DevicesFlags& own);
 int run_generate(const GlobalFlags& flags, const GenerateFlags& own);
 int run_tokenize(const TokenizeFlags& own);
 int run_eval(const GlobalFlags& flags, const EvalFlags& own);
+int run_isa(const GlobalFlags& flags, const IsaFlags& own);
 int run_bench(const GlobalFlags& flags, const BenchFlags& own);
 int run_info(const GlobalFlags& flags, const InfoFlags& own);
 int run_graph(const GlobalFlags& flags, const GraphFlags& own);

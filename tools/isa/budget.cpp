@@ -1,0 +1,129 @@
+#include "tools/isa/budget.h"
+
+#include <algorithm>
+#include <cctype>
+#include <charconv>
+
+#include "runtime/fmt.h"
+
+namespace rondo::isa {
+
+namespace {
+
+std::string_view take_word(std::string_view& rest) {
+  const std::size_t first = rest.find_first_not_of(" \t\r");
+  if (first == std::string_view::npos) return rest = "";
+  rest.remove_prefix(first);
+  const std::size_t end = std::min(rest.find_first_of(" \t\r"), rest.size());
+  const std::string_view word = rest.substr(0, end);
+  rest.remove_prefix(end);
+  return word;
+}
+
+std::string_view trimmed(std::string_view text) {
+  const std::size_t first = text.find_first_not_of(" \t\r");
+  return first == std::string_view::npos ? "" : text.substr(first, text.find_last_not_of(" \t\r") + 1 - first);
+}
+
+bool read_number(std::string_view word, std::optional<double>& value) {
+  if (word == "-") return true;
+  double number = 0;
+  const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), number);
+  value = number;
+  return error == std::errc() && end == word.data() + word.size() && number >= 0;
+}
+
+/// Letters and digits, letters small, without what stands for trade marks.
+std::string plain(std::string_view name) {
+  std::string text;
+  for (std::size_t i = 0; i < name.size(); ++i) {
+    if (name.substr(i, 4) == "(TM)" || name.substr(i, 4) == "(tm)") i += 3;
+    else if (std::isalnum(static_cast<unsigned char>(name[i]))) text += static_cast<char>(std::tolower(static_cast<unsigned char>(name[i])));
+  }
+  return text;
+}
+
+Status read_line(std::string_view text, Budget::Line& line) {
+  std::string_view rest = text;
+  line.chip = take_word(rest);
+  constexpr const char* kColumns[] = {"registers", "waves", "spills", "scratch", "per_multiply_add"};
+  std::optional<double>* const values[] = {&line.registers, &line.waves, &line.spills, &line.scratch_bytes, &line.per_multiply_add};
+  for (std::size_t i = 0; i < std::size(values); ++i) {
+    const std::string_view word = take_word(rest);
+    if (!read_number(word, *values[i])) return Status(StatusCode::kCorruptData, fmt::format("'{}' is neither a number of {} nor -", word, kColumns[i]));
+  }
+  std::size_t length = 0;
+  for (std::string_view word = take_word(rest); !word.empty(); word = take_word(rest)) {
+    length += word.size();
+    if (word.find('=') != std::string_view::npos) line.constants.emplace_back(word);
+    else line.kernel += fmt::format("{}{}", line.kernel.empty() ? "" : " ", word);
+  }
+  line.length = line.kernel == "*" ? 0 : length;
+  if (line.kernel.empty()) return Status(StatusCode::kCorruptData, "a line is chip, registers, waves, spills, scratch, per_multiply_add, kernel; there is no kernel");
+  return {};
+}
+
+}  // namespace
+
+bool is_chip(std::string_view chip, std::string_view device_name) { return plain(device_name).find(plain(chip)) != std::string::npos; }
+
+Result<Budget> Budget::parse(std::string_view text, std::string_view what) {
+  Budget budget;
+  for (std::size_t number = 1; !text.empty(); ++number) {
+    const std::size_t end = std::min(text.find('\n'), text.size());
+    const std::string_view line = trimmed(text.substr(0, end));
+    text.remove_prefix(std::min(end + 1, text.size()));
+    if (line.empty() || line[0] == '#') continue;
+    std::string_view rest = line;
+    if (budget.mesa_.empty()) {
+      if (take_word(rest) != "mesa" || trimmed(rest).empty()) return Status(StatusCode::kCorruptData, fmt::format("{}, line {}: the first line must be `mesa VERSION`", what, number));
+      budget.mesa_ = trimmed(rest);
+      continue;
+    }
+    Line read;
+    read.number = number;
+    if (const Status status = read_line(line, read); !status.ok()) return status.with_prefix(fmt::format("{}, line {}", what, number));
+    for (const Line& other : budget.lines_) {
+      if (other.chip == read.chip && other.kernel == read.kernel && other.constants == read.constants) {
+        return Status(StatusCode::kCorruptData, fmt::format("{}, line {}: {} has a line for '{}' already, line {}", what, number, read.chip, read.kernel, other.number));
+      }
+    }
+    budget.lines_.push_back(std::move(read));
+  }
+  if (budget.mesa_.empty()) return Status(StatusCode::kCorruptData, fmt::format("{}: it is empty; the first line must be `mesa VERSION`", what));
+  return budget;
+}
+
+bool Budget::is_for(std::string_view driver) const {
+  const std::size_t at = driver.find("Mesa " + mesa_);
+  if (at == std::string_view::npos) return false;
+  const std::size_t end = at + 5 + mesa_.size();
+  return end == driver.size() || !std::isdigit(static_cast<unsigned char>(driver[end]));
+}
+
+const Budget::Line* Budget::find(std::string_view device_name, std::string_view kernel, const std::vector<std::string>& constants) const {
+  const Line* best = nullptr;
+  for (const Line& line : lines_) {
+    const auto has = [&](const std::string& constant) { return std::find(constants.begin(), constants.end(), constant) != constants.end(); };
+    const bool fits = line.length == 0 || (kernel.substr(0, line.kernel.size()) == line.kernel && std::all_of(line.constants.begin(), line.constants.end(), has));
+    if (fits && is_chip(line.chip, device_name) && (!best || line.length > best->length)) best = &line;
+  }
+  return best;
+}
+
+std::string find_excess(const Budget::Line& line, const Executable& executable, std::optional<double> per_multiply_add) {
+  std::string excess;
+  const auto compare = [&](const std::optional<double>& value, const std::optional<double>& allowed, const char* what, bool least = false) {
+    // Ratios are kept with one decimal.
+    if (!value || !allowed || (least ? *value >= *allowed : *value <= *allowed + 0.05)) return;
+    excess += fmt::format("{}{:.4g} {}, {} {:.4g} allowed", excess.empty() ? "" : "; ", *value, what, least ? "at least" : "at most", *allowed);
+  };
+  compare(executable.registers, line.registers, "registers");
+  compare(executable.occupancy, line.waves, "waves", true);
+  compare(executable.spills, line.spills, "spills");
+  compare(executable.scratch_bytes, line.scratch_bytes, "bytes of scratch");
+  compare(per_multiply_add, line.per_multiply_add, "instructions per multiply-add");
+  return excess;
+}
+
+}  // namespace rondo::isa

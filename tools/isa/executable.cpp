@@ -1,0 +1,84 @@
+#include "tools/isa/executable.h"
+
+#include <algorithm>
+#include <cctype>
+
+namespace rondo::isa {
+
+namespace {
+
+struct Meaning {
+  std::string_view name;  ///< in lower case, as Mesa 22.3 to 26.1 have it
+  std::optional<double> Executable::*field;
+};
+
+/// Several of one field are added.
+constexpr Meaning kMeanings[] = {
+    {"vgprs", &Executable::registers},
+    {"max live registers", &Executable::registers},
+    {"registers used", &Executable::registers},
+    {"number of gprs", &Executable::registers},
+    {"spilled vgprs", &Executable::spills},
+    {"spilled sgprs", &Executable::spills},
+    {"spills", &Executable::spills},
+    {"spill count", &Executable::spills},
+    {"stp count", &Executable::spills},
+    {"spills to memory", &Executable::spills},
+    {"scratch size", &Executable::scratch_bytes},
+    {"scratch memory size", &Executable::scratch_bytes},
+    {"slm size", &Executable::scratch_bytes},
+    {"subgroups per simd", &Executable::occupancy},
+    {"max waves per core", &Executable::occupancy},
+    {"max warps/sm", &Executable::occupancy},
+    {"instructions", &Executable::instructions},
+    {"instruction count", &Executable::instructions},
+    {"inverse throughput", &Executable::cost},
+    {"cycles", &Executable::cost},
+    {"cycle count", &Executable::cost},
+    {"static cycle count", &Executable::cost},
+};
+
+/// Whether a compiled loop can hold `multiply_adds`: compilers may save one or the other.
+bool holds(const CompiledLoop& loop, double multiply_adds) { return multiply_adds > 0 && loop.multiply_adds >= 0.9 * multiply_adds; }
+
+}  // namespace
+
+void fill_from_statistics(Executable& executable) {
+  for (const Statistic& statistic : executable.statistics) {
+    std::string name = statistic.name;
+    for (char& c : name) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+    const auto* found = std::find_if(std::begin(kMeanings), std::end(kMeanings), [&](const Meaning& meaning) { return meaning.name == name; });
+    if (found == std::end(kMeanings)) continue;
+    std::optional<double>& field = executable.*found->field;
+    field = field.value_or(0) + statistic.value;
+  }
+}
+
+std::vector<LoopCost> cost_of_loops(const Executable& executable, std::span<const runtime::InnerLoop> registered) {
+  std::vector<LoopCost> costs(registered.size());
+  for (const CompiledLoop& loop : executable.loops) {
+    if (!loop.innermost) continue;
+    std::size_t of = registered.size();
+    double multiply_adds = 0;
+    for (std::size_t i = 0; i < registered.size(); ++i) {
+      for (const double candidate : {static_cast<double>(registered[i].multiply_adds), static_cast<double>(registered[i].unrolled)}) {
+        if (holds(loop, candidate) && candidate > multiply_adds) of = i, multiply_adds = candidate;
+      }
+    }
+    if (of == registered.size()) continue;
+    const double vector = loop.vector_instructions() / multiply_adds;
+    if (costs[of].multiply_adds > 0 && vector <= costs[of].vector) continue;
+    costs[of] = {multiply_adds, vector, loop.count(Kind::kMemory) / multiply_adds, loop.count(Kind::kShared) / multiply_adds, loop.count(Kind::kScratch) / multiply_adds};
+  }
+  std::erase_if(costs, [](const LoopCost& cost) { return cost.multiply_adds == 0; });
+  return costs;
+}
+
+std::optional<double> vector_per_multiply_add(const std::vector<LoopCost>& loops) {
+  if (loops.empty()) return std::nullopt;
+  double sum = 0;
+  for (const LoopCost& loop : loops) sum += loop.vector;
+  return sum / static_cast<double>(loops.size());
+}
+
+}  // namespace rondo::isa

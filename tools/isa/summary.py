@@ -1,0 +1,97 @@
+#!/usr/bin/python3
+"""One line for each chip of tools/check_compilers.sh, and what exceeds the budget with the line that allows it.
+
+usage: summary.py [--as-budget] BUDGET FOLDER CHIP...
+
+FOLDER holds CHIP.json (of `rondo isa --budget BUDGET --json`) and CHIP.err. Exit status 1 if a kernel failed or exceeds.
+--as-budget prints a budget of what was measured instead, to compare with the one that is there, for a new version of Mesa say.
+"""
+import json
+import os
+import sys
+
+
+def number(value):
+    return "-" if value is None else f"{value:.4g}"
+
+
+# What has lines of its own in the budget, the most special first.
+KERNELS = ("linear vector f16 kInputVec4=1", "linear vector q8_0 kInputVec4=1", "linear vector q4_0 kInputVec4=1",
+           "linear vector q4_K kInputVec4=1", "linear vector kInputVec4=1", "linear vector", "linear tiled kTileRows=4 kInputVec4=1",
+           "linear tiled", "linear_glu vector kInputVec4=1", "linear_glu vector", "linear_glu tiled", "matmul",
+           "attention split kCacheType=1 kFeatures=0", "attention split", "attention tiled kTile=8 kCacheType=1 kFeatures=0",
+           "attention tiled", "f16 linear vector", "f16 linear tiled", "f16 linear_glu", "f16 attention", "f16")
+
+
+def fits(row, kernel):
+    words = kernel.split()
+    constants = [word.split("=") for word in words if "=" in word]
+    label = " ".join(word for word in words if "=" not in word)
+    return row["label"].startswith(label) and all(row["specialization"].get(name) == int(value) for name, value in constants)
+
+
+def print_budget(folder, chips):
+    print(f"# {'chip':<10} {'registers':>9} {'waves':>6} {'spills':>6} {'scratch':>7} {'per_multiply_add':>16}  kernel")
+    for chip in chips:
+        with open(os.path.join(folder, chip + ".json")) as file:
+            rows = json.load(file)["kernels"]
+        for kernel in KERNELS + ("*",):
+            mine = [r for r in rows if next((k for k in KERNELS if fits(r, k)), "*") == kernel]
+            if not mine:
+                continue
+            column = lambda name: [r[name] for r in mine if r.get(name) is not None]
+            most = lambda name: f"{max(column(name)):g}" if column(name) else "-"
+            waves = f"{min(column('occupancy')):g}" if column("occupancy") else "-"
+            ratio = f"{max(column('per_multiply_add')):.1f}" if kernel != "*" and column("per_multiply_add") else "-"
+            print(f"{chip:<12} {most('registers'):>9} {waves:>6} {most('spills'):>6} {most('scratch_bytes'):>7} {ratio:>16}  {kernel}")
+
+
+def main():
+    arguments = sys.argv[1:]
+    as_budget = arguments[0] == "--as-budget"
+    budget, folder, *chips = arguments[as_budget:]
+    if as_budget:
+        return print_budget(folder, chips)
+    bad = False
+    print(f"| {'chip':<10} | kernels | failed | spill | scratch | {'linear vector q8_0':<18} | {'linear tiled q8_0':<18} | {'attention':<18} | driver |")
+    print("|:---|---:|---:|---:|---:|:---|:---|:---|:---|")
+    complaints = []
+    for chip in chips:
+        try:
+            with open(os.path.join(folder, chip + ".json")) as file:
+                found = json.load(file)
+        except (OSError, ValueError):
+            with open(os.path.join(folder, chip + ".err"), errors="replace") as file:
+                lines = [line for line in file.read().splitlines() if line.startswith("rondo:")]
+            complaints.append(f"{chip}: {lines[-1] if lines else 'rondo isa gave nothing'}")
+            bad = True
+            continue
+        rows = found["kernels"]
+        columns = []
+        for label in ("linear vector q8_0", "linear tiled q8_0", "attention"):
+            row = next((r for r in rows if r["label"].startswith(label) and r.get("per_multiply_add")), {})
+            columns.append(f"{number(row.get('registers'))} reg, {number(row.get('per_multiply_add'))}/FMA")
+        failed = [r for r in rows if "failure" in r]
+        exceeding = [r for r in rows if "excess" in r]
+        count = lambda name: sum(1 for r in rows if r.get(name))
+        print(f"| {chip:<10} | {len(rows):>7} | {len(failed):>6} | {count('spills'):>5} | {count('scratch_bytes'):>7} | "
+              + " | ".join(f"{c:<18}" for c in columns) + f" | {found['device']['driver']} |")
+        for row in failed:
+            complaints.append(f"{chip}: {row['label']}: {row['failure']}")
+        for row in exceeding:
+            constants = " ".join(f"{k}={v}" for k, v in row["specialization"].items())
+            place = f"{budget}, line {row['budget_line']}" if "budget_line" in row else budget
+            complaints.append(f"{chip}: {row['label']} ({constants}): {row['excess']}. To allow it, change {place}")
+        if not found["device"]["judged"]:
+            print(f"{chip}: not judged: {budget} is for another version of Mesa")
+        bad = bad or failed or exceeding
+    print()
+    for complaint in complaints:
+        print(complaint)
+    if complaints:
+        print(f"{len(complaints)} complaints. A number is raised only where a kernel does more for it, or is faster elsewhere and what it loses here is known;\n"
+              "spills and scratch only with the reason in the line above.")
+    sys.exit(1 if bad else 0)
+
+
+main()

@@ -1,0 +1,85 @@
+#include "tools/rondo/kernels_in_use.h"
+
+#include <algorithm>
+#include <string_view>
+
+#include "graph/operator.h"
+#include "models/graph_run.h"
+#include "runtime/fmt.h"
+#include "runtime/kernel.h"
+#include "tools/check/case_text.h"
+#include "tools/check/cases.h"
+#include "tools/rondo/kernel_cases.h"
+
+namespace rondo::tools {
+
+namespace {
+
+struct NamedConstant {
+  std::string_view shader;
+  std::uint32_t index;
+  std::string_view name;
+};
+
+constexpr NamedConstant kConstants[] = {
+#include "constant_names.inc"
+};
+
+/// The name of a module without what says that it is for activations in f16.
+std::string_view plain_name(runtime::Shader shader) {
+  constexpr std::string_view kF16 = "_f16";
+  std::string_view name = runtime::shader_name(shader);
+  if (name.size() > kF16.size() && name.substr(name.size() - kF16.size()) == kF16) name.remove_suffix(kF16.size());
+  return name;
+}
+bool is_f16_module(runtime::Shader shader) { return plain_name(shader) != runtime::shader_name(shader); }
+
+class Collector {
+ public:
+  Collector(const runtime::DeviceCaps& caps, const std::map<std::string, std::string, std::less<>>& forced) : caps_(caps) { options_.lowering.forced_kernels = forced; }
+
+  /// Adds the pipelines of a graph of one operator. What the device can't hold, or a forced kernel can't do, it does not run.
+  void add(graph::Graph graph, bool fusion) {
+    options_.lowering.fusion = fusion;
+    const Result<models::GraphPlan> plan = models::plan_graph(graph, caps_, options_);
+    if (!plan.ok()) return;
+    const runtime::Program& program = plan->lowered.program;
+    for (const runtime::Dispatch& dispatch : program.dispatches) {
+      const runtime::Kernel& kernel = program.kernels[dispatch.kernel];
+      if (std::any_of(found_.begin(), found_.end(), [&](const KernelInUse& one) { return one.kernel == kernel; })) continue;
+      found_.push_back({(is_f16_module(kernel.shader) ? "f16 " : "") + dispatch.label, kernel, dispatch.cost.loops});
+    }
+  }
+
+  std::vector<KernelInUse> take() { return std::move(found_); }
+
+ private:
+  const runtime::DeviceCaps& caps_;
+  models::GraphRunOptions options_;
+  std::vector<KernelInUse> found_;
+};
+
+}  // namespace
+
+Result<std::vector<KernelInUse>> kernels_in_use(const runtime::DeviceCaps& caps, const std::map<std::string, std::string, std::less<>>& forced) {
+  Collector collector(caps, forced);
+  for (const KernelCase& one : kernel_cases("", true)) {
+    if (one.kernel == graph::operator_of(one.op).kernels[0]) collector.add(build_case(one).graph, false);  // which kernel is the device's choice
+  }
+  for (const std::string& text : check::all_cases(false)) {
+    RONDO_ASSIGN(const check::CaseText parsed, check::parse_case(text));
+    if (!caps.storage16 && check::has_f16_activations(parsed)) continue;
+    RONDO_ASSIGN(check::OpCase built, check::build_case(parsed, check::Values::kRandom, 1));
+    collector.add(std::move(built.graph), false);
+  }
+  return collector.take();
+}
+
+std::string constant_name(runtime::Shader shader, std::uint32_t index) {
+  for (const NamedConstant& constant : kConstants) {
+    if (constant.shader == plain_name(shader) && constant.index == index) return std::string(constant.name);
+  }
+  return index == 0 ? "workgroup_width" : fmt::format("constant_{}", index);
+}
+
+}  // namespace rondo::tools
