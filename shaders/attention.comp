@@ -9,6 +9,7 @@
 // (buckets, H) and bucket by distance (Raffel et al. 2020), relative keys and values (2 R + 1, D or E; Shaw et al. 2018).
 #version 450
 #extension GL_GOOGLE_include_directive : require
+#extension GL_EXT_control_flow_attributes : require
 #include "attention.params.h"
 #include "lib/attention_features.h"
 #include "lib/step_state.glsl"
@@ -82,7 +83,7 @@ bool in_range(int j, int position) {
   return allowed || j < int(p.prefix);
 }
 
-// The score of key j for row r, from the product of query and key; kLowest where it is not allowed.
+// The score of key j for row r, from the product of query and key, and relative key, if there is one; kLowest where it is not allowed.
 float finished_score(float product, Rows rows, uint r, int j) {
   const uint row = min(r, rows.count - 1u);  // rows beyond the last compute what nobody reads
   const int position = position_of(rows, row);
@@ -90,10 +91,6 @@ float finished_score(float product, Rows rows, uint r, int j) {
   const int distance = j - position;
   bool allowed = in_range(j, position);
   float score = product;
-  if (has(RONDO_ATTENTION_RELATIVE_KEY)) {
-    const uint at = relative_keys_at() + relative_row(distance, kRadii & 0xffffu) * p.head_dim;
-    for (uint d = 0u; d < p.head_dim; ++d) score += queries_tile[r * rows.query_width + d] * tables[at + d];
-  }
   if (has(RONDO_ATTENTION_SOFTCAP)) score = isnan(score) ? score : p.softcap * tanh(clamp(score / p.softcap, -15.0, 15.0));
   if (has(RONDO_ATTENTION_BIAS)) {
     const bool both_ways = has(RONDO_ATTENTION_BIAS_BOTH_WAYS);
@@ -118,6 +115,11 @@ float finished_score(float product, Rows rows, uint r, int j) {
   }
   if (score < kLowestAllowed) score = isinf(product) ? kMinusInfinity : kLowestAllowed;  // NaN stays one
   return allowed ? score : kLowest;
+}
+
+// Where the relative key of row r for key j begins.
+uint relative_key_at(Rows rows, uint r, int j) {
+  return relative_keys_at() + relative_row(j - position_of(rows, min(r, rows.count - 1u)), kRadii & 0xffffu) * p.head_dim;
 }
 
 // Of q8_0 caches: the scale of element `d` of key or value `j`, behind the quants of all rows, which are `stride` elements long.
@@ -167,37 +169,42 @@ void load_queries(Rows rows) {
 // Scores of this invocation's keys into `weights`, their maxima into `partial`.
 void score(Rows rows, uint first_key, uint n_keys) {
   float highest[kTile];
-  for (uint r = 0u; r < kTile; ++r) highest[r] = kLowest;
+  [[unroll]] for (uint r = 0u; r < kTile; ++r) highest[r] = kLowest;
   for (uint j = gl_LocalInvocationID.x; j < n_keys; j += kWidth) {
     const uint at = p.key_offset + rows.sequence * p.key_sequence + rows.kv_head * p.key_head + (first_key + j) * p.key_row;
     float scores[kTile];
-    for (uint r = 0u; r < kTile; ++r) scores[r] = 0.0;
+    [[unroll]] for (uint r = 0u; r < kTile; ++r) scores[r] = 0.0;
     for (uint first = 0u; first < rows.query_width; first += 8u) {
       const float scale = key_scale(first_key + j, first);
       for (uint i = 0u; i < 8u; i += 2u) {
         const uint d = min(first + i, (p.head_dim - 1u) & ~1u);  // the padded queries are zero
         const vec2 k = load_key(at + d, d + 1u < p.head_dim) * scale;
-        for (uint r = 0u; r < kTile; ++r) {
+        [[unroll]] for (uint r = 0u; r < kTile; ++r) {
           const uint q = r * rows.query_width + first + i;
           scores[r] += queries_tile[q] * k.x + queries_tile[q + 1u] * k.y;
         }
       }
     }
-    for (uint r = 0u; r < kTile; ++r) {
+    if (has(RONDO_ATTENTION_RELATIVE_KEY)) {
+      for (uint d = 0u; d < p.head_dim; ++d) {
+        [[unroll]] for (uint r = 0u; r < kTile; ++r) scores[r] += queries_tile[r * rows.query_width + d] * tables[relative_key_at(rows, r, int(first_key + j)) + d];
+      }
+    }
+    [[unroll]] for (uint r = 0u; r < kTile; ++r) {
       const float value = finished_score(scores[r], rows, r, int(first_key + j));
       weights[r * kBlock + j] = value;
       highest[r] = max(highest[r], value);
     }
   }
-  for (uint r = 0u; r < kTile; ++r) partial[r * kWidth + gl_LocalInvocationID.x] = highest[r];
+  [[unroll]] for (uint r = 0u; r < kTile; ++r) partial[r * kWidth + gl_LocalInvocationID.x] = highest[r];
 }
 
 // The weights of this invocation's keys, their sums into `partial`.
 void weigh(uint n_keys) {
   float total[kTile];
-  for (uint r = 0u; r < kTile; ++r) total[r] = 0.0;
+  [[unroll]] for (uint r = 0u; r < kTile; ++r) total[r] = 0.0;
   for (uint j = gl_LocalInvocationID.x; j < n_keys; j += kWidth) {
-    for (uint r = 0u; r < kTile; ++r) {
+    [[unroll]] for (uint r = 0u; r < kTile; ++r) {
       const float value = weights[r * kBlock + j];
       const float below = value - row_max[r];
       // A masked key weighs nothing; a NaN, also of two infinities, stays one, which exp may lose.
@@ -206,7 +213,7 @@ void weigh(uint n_keys) {
       total[r] += weight;
     }
   }
-  for (uint r = 0u; r < kTile; ++r) partial[r * kWidth + gl_LocalInvocationID.x] = total[r];
+  [[unroll]] for (uint r = 0u; r < kTile; ++r) partial[r * kWidth + gl_LocalInvocationID.x] = total[r];
 }
 
 // Adds the block's weighted values; the first kTile invocations also close their row's sum of weights.

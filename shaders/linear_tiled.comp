@@ -4,6 +4,7 @@
 // weights and input dequantised once into shared memory. Grid (ceil(N / tile), ceil(M / tile)). f32 accumulation.
 #version 450
 #extension GL_GOOGLE_include_directive : require
+#extension GL_EXT_control_flow_attributes : require
 #include "linear.params.h"
 #include "lib/step_state.glsl"
 #include "lib/element.glsl"
@@ -68,8 +69,9 @@ void main() {
   const uint tx = gl_LocalInvocationID.x % 8u;
   const uint ty = gl_LocalInvocationID.x / 8u;
 
+  // Only where all loops over it are unrolled are the sums registers rather than memory.
   float sums[kTileRows * 8u];
-  for (uint i = 0u; i < kTileRows * 8u; ++i) sums[i] = 0.0;
+  [[unroll]] for (uint i = 0u; i < kTileRows * 8u; ++i) sums[i] = 0.0;
   for (uint group = 0u; group < p.groups; ++group) {
     barrier();
     load_weights(group, first_output);
@@ -77,21 +79,21 @@ void main() {
     barrier();
     for (uint k = 0u; k < 32u; ++k) {
       float x[kTileRows];
-      for (uint i = 0u; i < kTileRows; ++i) x[i] = input_tile[k * (kM + 1u) + ty + 8u * i];
-      for (uint j = 0u; j < 8u; ++j) {
+      [[unroll]] for (uint i = 0u; i < kTileRows; ++i) x[i] = input_tile[k * (kM + 1u) + ty + 8u * i];
+      [[unroll]] for (uint j = 0u; j < 8u; ++j) {
         const float w = weight_tile[k * (kN + 1u) + tx + 8u * j];
-        for (uint i = 0u; i < kTileRows; ++i) sums[i * 8u + j] += x[i] * w;
+        [[unroll]] for (uint i = 0u; i < kTileRows; ++i) sums[i * 8u + j] += x[i] * w;
       }
     }
   }
-  for (uint i = 0u; i < kTileRows; ++i) {
+  [[unroll]] for (uint i = 0u; i < kTileRows; ++i) {
     const uint row = first_row + ty + 8u * i;
     if (kGlu == 1u) {
-      for (uint j = 0u; j < 4u; ++j) {
+      [[unroll]] for (uint j = 0u; j < 4u; ++j) {
         store(row, first_output + tx + 8u * j, activate(sums[i * 8u + j]) * sums[i * 8u + j + 4u]);
       }
     } else {
-      for (uint j = 0u; j < 8u; ++j) store(row, first_output + tx + 8u * j, sums[i * 8u + j]);
+      [[unroll]] for (uint j = 0u; j < 8u; ++j) store(row, first_output + tx + 8u * j, sums[i * 8u + j]);
     }
   }
 }
