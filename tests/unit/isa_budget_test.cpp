@@ -68,7 +68,7 @@ TEST(IsaBudgetTest, WrongLinesAreRefusedByNumber) {
   EXPECT_EQ(message("mesa 1\nnavi21 1 2 3 4 5"), "b.txt, line 2: a line is chip, registers, waves, spills, scratch, per_multiply_add, kernel; there is no kernel");
   EXPECT_EQ(message("mesa 1\nnavi21 1 2 3 4 nan x"), "b.txt, line 2: 'nan' is neither a number of per_multiply_add nor -");
   EXPECT_EQ(message("mesa 1\nnavi21 1"), "b.txt, line 2: '' is neither a number of waves nor -");
-  EXPECT_EQ(message("mesa 1\nnavi21 1 2 3 4 5 x y\nnavi21 1 2 3 4 6 x  y"), "b.txt, line 3: navi21 has a line for 'x y' already, line 2");
+  EXPECT_EQ(message("mesa 1\nnavi21 1 2 3 4 5 x y\nnavi21 1 2 3 4 6 x  y"), "b.txt, line 3: navi21 has a line for this kernel already, line 2");
 }
 
 }  // namespace

@@ -83,5 +83,16 @@ TEST(IsaExecutableTest, OfTwoLoopsEachIsTheDearestAndTheyCountAlike) {
   EXPECT_EQ(vector_per_multiply_add(costs), 4.5);
 }
 
+TEST(IsaExecutableTest, OthersAreMeasuredByTheirOwnCount) {
+  Executable executable;
+  EXPECT_TRUE(cost_of_largest_loops(executable).empty());
+  executable.loops = {loop(0, 10)};
+  EXPECT_TRUE(cost_of_largest_loops(executable).empty());
+  executable.loops = {loop(64, 128, false), loop(50, 200), loop(16, 16)};  // the last one is what is left over
+  const std::vector<LoopCost> costs = cost_of_largest_loops(executable);
+  ASSERT_EQ(costs.size(), 2U);
+  EXPECT_EQ(vector_per_multiply_add(costs), 3);
+}
+
 }  // namespace
 }  // namespace rondo::isa::isa_executable_test

@@ -10,16 +10,6 @@ namespace rondo::isa {
 
 namespace {
 
-std::string_view take_word(std::string_view& rest) {
-  const std::size_t first = rest.find_first_not_of(" \t\r");
-  if (first == std::string_view::npos) return rest = "";
-  rest.remove_prefix(first);
-  const std::size_t end = std::min(rest.find_first_of(" \t\r"), rest.size());
-  const std::string_view word = rest.substr(0, end);
-  rest.remove_prefix(end);
-  return word;
-}
-
 std::string_view trimmed(std::string_view text) {
   const std::size_t first = text.find_first_not_of(" \t\r");
   return first == std::string_view::npos ? "" : text.substr(first, text.find_last_not_of(" \t\r") + 1 - first);
@@ -33,16 +23,6 @@ bool read_number(std::string_view word, std::optional<double>& value) {
   return error == std::errc() && end == word.data() + word.size() && number >= 0;
 }
 
-/// Letters and digits, letters small, without what stands for trade marks.
-std::string plain(std::string_view name) {
-  std::string text;
-  for (std::size_t i = 0; i < name.size(); ++i) {
-    if (name.substr(i, 4) == "(TM)" || name.substr(i, 4) == "(tm)") i += 3;
-    else if (std::isalnum(static_cast<unsigned char>(name[i]))) text += static_cast<char>(std::tolower(static_cast<unsigned char>(name[i])));
-  }
-  return text;
-}
-
 Status read_line(std::string_view text, Budget::Line& line) {
   std::string_view rest = text;
   line.chip = take_word(rest);
@@ -52,20 +32,12 @@ Status read_line(std::string_view text, Budget::Line& line) {
     const std::string_view word = take_word(rest);
     if (!read_number(word, *values[i])) return Status(StatusCode::kCorruptData, fmt::format("'{}' is neither a number of {} nor -", word, kColumns[i]));
   }
-  std::size_t length = 0;
-  for (std::string_view word = take_word(rest); !word.empty(); word = take_word(rest)) {
-    length += word.size();
-    if (word.find('=') != std::string_view::npos) line.constants.emplace_back(word);
-    else line.kernel += fmt::format("{}{}", line.kernel.empty() ? "" : " ", word);
-  }
-  line.length = line.kernel == "*" ? 0 : length;
-  if (line.kernel.empty()) return Status(StatusCode::kCorruptData, "a line is chip, registers, waves, spills, scratch, per_multiply_add, kernel; there is no kernel");
+  line.kernel = KernelPattern::parse(rest);
+  if (line.kernel.label.empty()) return Status(StatusCode::kCorruptData, "a line is chip, registers, waves, spills, scratch, per_multiply_add, kernel; there is no kernel");
   return {};
 }
 
 }  // namespace
-
-bool is_chip(std::string_view chip, std::string_view device_name) { return plain(device_name).find(plain(chip)) != std::string::npos; }
 
 Result<Budget> Budget::parse(std::string_view text, std::string_view what) {
   Budget budget;
@@ -84,8 +56,8 @@ Result<Budget> Budget::parse(std::string_view text, std::string_view what) {
     read.number = number;
     if (const Status status = read_line(line, read); !status.ok()) return status.with_prefix(fmt::format("{}, line {}", what, number));
     for (const Line& other : budget.lines_) {
-      if (other.chip == read.chip && other.kernel == read.kernel && other.constants == read.constants) {
-        return Status(StatusCode::kCorruptData, fmt::format("{}, line {}: {} has a line for '{}' already, line {}", what, number, read.chip, read.kernel, other.number));
+      if (other.chip == read.chip && other.kernel == read.kernel) {
+        return Status(StatusCode::kCorruptData, fmt::format("{}, line {}: {} has a line for this kernel already, line {}", what, number, read.chip, other.number));
       }
     }
     budget.lines_.push_back(std::move(read));
@@ -104,9 +76,7 @@ bool Budget::is_for(std::string_view driver) const {
 const Budget::Line* Budget::find(std::string_view device_name, std::string_view kernel, const std::vector<std::string>& constants) const {
   const Line* best = nullptr;
   for (const Line& line : lines_) {
-    const auto has = [&](const std::string& constant) { return std::find(constants.begin(), constants.end(), constant) != constants.end(); };
-    const bool fits = line.length == 0 || (kernel.substr(0, line.kernel.size()) == line.kernel && std::all_of(line.constants.begin(), line.constants.end(), has));
-    if (fits && is_chip(line.chip, device_name) && (!best || line.length > best->length)) best = &line;
+    if (line.kernel.fits(kernel, constants) && is_chip(line.chip, device_name) && (!best || line.kernel.length > best->kernel.length)) best = &line;
   }
   return best;
 }

@@ -19,20 +19,16 @@
 #include <rondo/status.h>
 
 #include "tools/isa/executable.h"
+#include "tools/isa/kernel_pattern.h"
 
 namespace rondo::isa {
-
-/// A chip's name in capitals or not, as it is found in a device's name: "navi21" in "AMD Radeon RX 6800 (RADV NAVI21)", and
-/// "adreno740" in "Turnip Adreno (TM) 740".
-bool is_chip(std::string_view chip, std::string_view device_name);
 
 class Budget {
  public:
   struct Line {
     std::size_t number = 0;  ///< in the file, from 1
-    std::string chip, kernel;
-    std::vector<std::string> constants;  ///< "kInputVec4=1"
-    std::size_t length = 0;  ///< of kernel and constants; 0: for all others
+    std::string chip;
+    KernelPattern kernel;
     std::optional<double> registers, waves, spills, scratch_bytes, per_multiply_add;
   };
 

@@ -38,6 +38,10 @@ constexpr Meaning kMeanings[] = {
     {"static cycle count", &Executable::cost},
 };
 
+LoopCost cost_of(const CompiledLoop& loop, double multiply_adds) {
+  return {multiply_adds, loop.vector_instructions() / multiply_adds, loop.count(Kind::kMemory) / multiply_adds, loop.count(Kind::kShared) / multiply_adds, loop.count(Kind::kScratch) / multiply_adds};
+}
+
 /// Whether a compiled loop can hold `multiply_adds`: compilers may save one or the other.
 bool holds(const CompiledLoop& loop, double multiply_adds) { return multiply_adds > 0 && loop.multiply_adds >= 0.9 * multiply_adds; }
 
@@ -66,11 +70,20 @@ std::vector<LoopCost> cost_of_loops(const Executable& executable, std::span<cons
       }
     }
     if (of == registered.size()) continue;
-    const double vector = loop.vector_instructions() / multiply_adds;
-    if (costs[of].multiply_adds > 0 && vector <= costs[of].vector) continue;
-    costs[of] = {multiply_adds, vector, loop.count(Kind::kMemory) / multiply_adds, loop.count(Kind::kShared) / multiply_adds, loop.count(Kind::kScratch) / multiply_adds};
+    const LoopCost cost = cost_of(loop, multiply_adds);
+    if (costs[of].multiply_adds == 0 || cost.vector > costs[of].vector) costs[of] = cost;
   }
   std::erase_if(costs, [](const LoopCost& cost) { return cost.multiply_adds == 0; });
+  return costs;
+}
+
+std::vector<LoopCost> cost_of_largest_loops(const Executable& executable) {
+  double most = 0;
+  for (const CompiledLoop& loop : executable.loops) most = std::max(most, loop.multiply_adds);
+  std::vector<LoopCost> costs;
+  for (const CompiledLoop& loop : executable.loops) {
+    if (most > 0 && loop.multiply_adds >= 0.6 * most) costs.push_back(cost_of(loop, loop.multiply_adds));
+  }
   return costs;
 }
 

@@ -48,6 +48,10 @@ struct LoopCost {
 /// none. A loop is a registered one if it has as many multiplications at least.
 std::vector<LoopCost> cost_of_loops(const Executable& executable, std::span<const runtime::InnerLoop> registered);
 
+/// The same for a kernel that registered nothing: of all its loops the one with the most multiplications, and those with nearly
+/// as many, by their own count.
+std::vector<LoopCost> cost_of_largest_loops(const Executable& executable);
+
 /// Vector instructions for one multiply-add, on average over the loops; absent where there are none.
 std::optional<double> vector_per_multiply_add(const std::vector<LoopCost>& loops);
 

@@ -13,6 +13,7 @@
 #include "runtime/kernel.h"
 #include "tools/isa/budget.h"
 #include "tools/isa/compiler.h"
+#include "tools/isa/foreign.h"
 #include "tools/isa/isolated.h"
 #include "tools/rondo/kernels_in_use.h"
 #include "tools/rondo/profiles.h"
@@ -86,12 +87,61 @@ isa::Module module_of(const runtime::Kernel& kernel) {
   return module;
 }
 
+/// A kernel to compile: one of ours, or of others.
+struct Item {
+  json description;
+  std::string label;
+  std::vector<std::string> constants;
+  isa::Module module;
+  std::array<runtime::InnerLoop, 2> loops{};
+  bool foreign = false;
+};
+
 /// What a child has while it works.
 struct Workshop {
   std::optional<Instance> instance;
   std::unique_ptr<isa::Compiler> compiler;
-  std::vector<KernelInUse> kernels;
+  std::vector<Item> items;
+  std::string device;
+  const isa::Budget* budget = nullptr;  ///< null: nothing is judged
 };
+
+Item item_of(const KernelInUse& one) { return {describe(one), one.label, constants_of(one), module_of(one.kernel), one.loops}; }
+
+/// Theirs for this device, each behind the kernel of ours that it is put beside.
+Result<std::vector<Item>> pair_up(const std::vector<KernelInUse>& kernels, std::vector<isa::ForeignModule> theirs) {
+  std::vector<Item> items;
+  for (isa::ForeignModule& foreign : theirs) {
+    const auto ours = std::find_if(kernels.begin(), kernels.end(), [&](const KernelInUse& one) { return foreign.beside.fits(one.label, constants_of(one)); });
+    if (ours == kernels.end()) return Status(StatusCode::kNotFound, fmt::format("module {}: no kernel of ours fits '{}' here", foreign.name, foreign.beside.label));
+    items.push_back(item_of(*ours));
+    Item item;
+    item.label = foreign.name;
+    item.description = {{"label", foreign.name}, {"beside", ours->label}, {"specialization", json::object()}};
+    for (std::size_t i = 0; i < foreign.module.constants.size(); ++i) item.description["specialization"][std::to_string(i)] = foreign.module.constants[i];
+    item.module = std::move(foreign.module);
+    item.foreign = true;
+    items.push_back(std::move(item));
+  }
+  return items;
+}
+
+json compile(Workshop& shop, const Item& item) {
+  json row = item.description;
+  const Result<isa::Executable> executable = shop.compiler->compile(item.module);
+  if (!executable.ok()) {
+    row["failure"] = executable.status().message();
+    return row;
+  }
+  const std::vector<isa::LoopCost> costs = item.foreign ? isa::cost_of_largest_loops(*executable) : isa::cost_of_loops(*executable, item.loops);
+  add_results(row, *executable, costs);
+  if (!shop.budget || item.foreign) return row;
+  const isa::Budget::Line* const line = shop.budget->find(shop.device, item.label, item.constants);
+  const std::string excess = line ? isa::find_excess(*line, *executable, isa::vector_per_multiply_add(costs)) : "no line of the budget is for it";
+  if (!excess.empty()) row["excess"] = excess;
+  if (line) row["budget_line"] = line->number;
+  return row;
+}
 
 Result<isa::Jobs> open_workshop(const GlobalFlags& flags, const IsaFlags& own, const std::optional<isa::Budget>& budget) {
   const auto shop = std::make_shared<Workshop>();
@@ -99,36 +149,26 @@ Result<isa::Jobs> open_workshop(const GlobalFlags& flags, const IsaFlags& own, c
   shop->instance.emplace(std::move(instance));
   RONDO_ASSIGN(const std::uint32_t index, find_compiling_device(*shop->instance, flags.device));
   const DeviceInfo& info = shop->instance->devices()[index];
+  shop->device = info.name;
   RONDO_ASSIGN(shop->compiler, isa::Compiler::create(shop->instance->internal(), index));
   RONDO_ASSIGN(const std::optional<DeviceProfile> profile, find_profile(flags.as));
   runtime::DeviceCaps caps = shop->instance->internal().plans()[index].caps;
   if (profile) caps = runtime::clamp_caps(caps, profile->internal());
-  RONDO_ASSIGN(shop->kernels, kernels_in_use(caps, flags.model_options().kernels));
-  std::erase_if(shop->kernels, [&](const KernelInUse& one) { return one.label.find(own.filter) == std::string::npos; });
+  RONDO_ASSIGN(std::vector<KernelInUse> kernels, kernels_in_use(caps, flags.model_options().kernels));
+  std::erase_if(kernels, [&](const KernelInUse& one) { return one.label.find(own.filter) == std::string::npos; });
+  if (own.against.empty()) {
+    for (const KernelInUse& one : kernels) shop->items.push_back(item_of(one));
+  } else {
+    RONDO_ASSIGN(std::vector<isa::ForeignModule> theirs, isa::read_foreign_modules(own.against, info.name));
+    RONDO_ASSIGN(shop->items, pair_up(kernels, std::move(theirs)));
+  }
+  if (budget && budget->is_for(info.driver)) shop->budget = &*budget;
 
   isa::Jobs jobs;
-  jobs.n = shop->kernels.size();
-  const bool judged = budget && budget->is_for(info.driver);
-  jobs.about = json{{"name", caps.name}, {"driver", info.driver}, {"type", info.type}, {"judged", judged}}.dump();
-  jobs.name = [shop](std::size_t i) { return describe(shop->kernels[i]).dump(); };
-  jobs.run = [shop, judged, &budget, device = info.name](std::size_t i) {
-    const KernelInUse& one = shop->kernels[i];
-    json row = describe(one);
-    const Result<isa::Executable> executable = shop->compiler->compile(module_of(one.kernel));
-    if (!executable.ok()) {
-      row["failure"] = executable.status().message();
-      return row.dump();
-    }
-    const std::vector<isa::LoopCost> costs = isa::cost_of_loops(*executable, one.loops);
-    add_results(row, *executable, costs);
-    if (judged) {
-      const isa::Budget::Line* const line = budget->find(device, one.label, constants_of(one));
-      const std::string excess = line ? isa::find_excess(*line, *executable, isa::vector_per_multiply_add(costs)) : "no line of the budget is for it";
-      if (!excess.empty()) row["excess"] = excess;
-      if (line) row["budget_line"] = line->number;
-    }
-    return row.dump();
-  };
+  jobs.n = shop->items.size();
+  jobs.about = json{{"name", caps.name}, {"driver", info.driver}, {"type", info.type}, {"judged", shop->budget != nullptr}}.dump();
+  jobs.name = [shop](std::size_t i) { return shop->items[i].description.dump(); };
+  jobs.run = [shop](std::size_t i) { return compile(*shop, shop->items[i]).dump(); };
   jobs.n_complaints = [shop] { return static_cast<std::size_t>(shop->instance->n_validation_messages()); };
   return jobs;
 }
@@ -162,6 +202,22 @@ void print_table(const Survey& survey) {
     if (row.contains("failure")) continue;
     fmt::print("| {:<28} | {:>9} | {:>6} | {:>7} | {:>9} | {:>8} | {:>12} | {:>9} | {:>7} | {} |\n", row["label"].get<std::string>(), cell(row, "registers"), cell(row, "spills"), cell(row, "scratch_bytes"),
                cell(row, "occupancy"), cell(row, "subgroup_size"), cell(row, "instructions"), cell(row, "cost"), cell(row, "per_multiply_add"), constants_of(row));
+  }
+  std::fputc('\n', stdout);
+}
+
+/// Ours / theirs, and by how much ours needs more; rows come in pairs.
+void print_comparison(const Survey& survey) {
+  fmt::print("{} ({}): ours / theirs\n\n", survey.device["name"].get<std::string>(), survey.device["driver"].get<std::string>());
+  fmt::print("| {:<22} | {:<44} | {:>13} | {:>9} | {:>11} | {:>11} | {:>13} | {:>5} |\n", "kernel", "theirs", "registers", "spills", "occupancy", "subgroup", "per FMA", "ratio");
+  fmt::print("|:{:-<23}|:{:-<45}|{:->14}:|{:->10}:|{:->12}:|{:->12}:|{:->14}:|{:->6}:|\n", "", "", "", "", "", "", "", "");
+  for (std::size_t i = 0; i + 1 < survey.rows.size(); i += 2) {
+    const json &ours = survey.rows[i], &theirs = survey.rows[i + 1];
+    const auto both = [&](const char* name) { return cell(ours, name) + " / " + cell(theirs, name); };
+    const bool known = ours.contains("per_multiply_add") && theirs.contains("per_multiply_add") && !ours["per_multiply_add"].is_null() && !theirs["per_multiply_add"].is_null();
+    const std::string ratio = known ? fmt::format("{:.2f}", ours["per_multiply_add"].get<double>() / theirs["per_multiply_add"].get<double>()) : "-";
+    fmt::print("| {:<22} | {:<44} | {:>13} | {:>9} | {:>11} | {:>11} | {:>13} | {:>5} |\n", ours["label"].get<std::string>(), theirs["label"].get<std::string>(), both("registers"), both("spills"),
+               both("occupancy"), both("subgroup_size"), both("per_multiply_add"), ratio);
   }
   std::fputc('\n', stdout);
 }
@@ -225,11 +281,11 @@ int run_isa(const GlobalFlags& flags, const IsaFlags& own) {
   if (!budget.ok()) return report(budget.status());
   const Result<Survey> survey = take_survey(flags, own, *budget);
   if (!survey.ok()) return report(survey.status());
-  if (survey->rows.empty()) return report(fmt::format("isa: no kernel's name contains '{}'", own.filter), kUsage);
+  if (survey->rows.empty()) return report(own.against.empty() ? fmt::format("isa: no kernel's name contains '{}'", own.filter) : fmt::format("isa: {} has no module for this device", own.against), kUsage);
   if (own.json) {
     fmt::print("{}\n", json{{"device", survey->device}, {"kernels", survey->rows}}.dump(1));
   } else {
-    print_table(*survey);
+    own.against.empty() ? print_table(*survey) : print_comparison(*survey);
     print_failures(*survey, own.budget);
     fmt::print("{} kernels, {} failed{}\n", survey->rows.size(), survey->n_failed, survey->device["judged"].get<bool>() ? fmt::format(", {} above the budget", survey->n_exceeded) : "");
   }

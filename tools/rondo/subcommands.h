@@ -71,6 +71,7 @@ struct GraphFlags {
 struct IsaFlags {
   std::string filter;  ///< a part of kernels' labels, or "" for all
   std::string budget;  ///< a file, or ""
+  std::string against; ///< a folder of other people's modules, or ""
   double limit_s = 60; ///< for one kernel
   bool json = false, device_list = false;
 };

@@ -1,0 +1,135 @@
+#!/usr/bin/python3
+"""Takes llama.cpp's Vulkan kernels out of its published library, for `rondo isa --against FOLDER`.
+
+usage: fetch_peer_kernels.py FOLDER
+
+The library is that of node-llama-cpp, from npm; nothing of it is built, installed or run. FOLDER gets modules.json and the SPIR-V
+of those kernels that llama.cpp's host code would choose for a 4096 x 4096 matrix and for attention over heads of 128, with its
+specialization constants and subgroup sizes, by chip. Where it would use matrix units for prefill (RDNA3 on, Xe2, NVIDIA) there
+is nothing to compare with yet. Exit status 1, with the reason, where the package can't be had.
+"""
+import json
+import os
+import re
+import struct
+import subprocess
+import sys
+import tempfile
+
+PACKAGE = "@node-llama-cpp/linux-x64-vulkan@3.22.1"
+LIBRARY = "package/bins/linux-x64-vulkan/libggml-vulkan.so"
+SPIRV_MAGIC = 0x07230203
+
+RDNA = ["navi21", "navi31", "gfx1201"]
+INTEL = ["tgl", "dg2", "bmg"]
+ADRENO = ["adreno660", "adreno740"]
+NVIDIA = ["tu102", "ad102", "gh100", "gb202"]
+
+
+def vector(name, beside, chips, width, rows, subgroup, reduction="_subgroup_no_shmem"):
+    """A matrix-vector kernel: constants are the workgroup's width, rows of a workgroup, columns."""
+    return {"name": f"mul_mat_vec_{name}_f32{reduction}",
+            "beside": f"linear vector {beside} kInputVec4=1 kBias=0 kActivation=0", "chips": chips, "constants": [width, rows, 1],
+            "subgroup_size": subgroup, "full_subgroups": True}
+
+
+def matrix(name, beside, chips, constants):
+    return {"name": name, "beside": f"linear tiled {beside} kTileRows=4 kInputVec4=1 kBias=0 kActivation=0", "chips": chips, "constants": constants}
+
+
+def attention(beside, chips, width, rows, row_split, subgroup, flags, full):
+    """Flash attention over heads of 128 and keys in f16: blocks of `rows` queries and 32 keys."""
+    return {"name": "flash_attn_f32_f16", "beside": f"attention {beside} kCacheType=1 kFeatures=0", "chips": chips, "subgroup_size": subgroup if full else 0, "full_subgroups": full,
+            "constants": [width, rows, 32, 128, 128, 0, 8, row_split, subgroup if full else 0, 0, flags, 0, 1, 1, 2, 2]}
+
+
+MODULES = [
+    # Decode on RDNA, and on NVIDIA with its own subgroups: integer dot products but for q8_0.
+    *[vector(name, beside, chips, width, rows, subgroup)
+      for chips, width, subgroup in ((RDNA, 64, 64), (NVIDIA, 32, 32))
+      for name, beside, rows in (("f16_f32", "f16", 2), ("q8_0_f32", "q8_0", 1), ("q4_0_q8_1", "q4_0", 1), ("q4_k_q8_1", "q4_K", 1))],
+    vector("f16_f32", "f16", INTEL, 64, 2, 16, "_subgroup"),
+    vector("q8_0_q8_1", "q8_0", INTEL[:2], 8, 2, 8),
+    vector("q8_0_q8_1", "q8_0", INTEL[2:], 16, 2, 16),
+    vector("q4_0_f32", "q4_0", INTEL, 64, 4, 16, "_subgroup"),
+    vector("q4_k_q8_1", "q4_K", INTEL[:2], 8, 1, 8),
+    vector("q4_k_q8_1", "q4_K", INTEL[2:], 16, 1, 16),
+    *[vector(name, beside, ADRENO, 128, rows, 128)
+      for name, beside, rows in (("f16_f32", "f16", 2), ("q8_0_f32", "q8_0", 1), ("q4_0_f32", "q4_0", 2), ("q4_k_f32", "q4_K", 2))],
+    # Prefill without matrix units.
+    matrix("matmul_f16_f32_f16acc", "f16", ["navi21"] + ADRENO, [128, 64, 64, 16, 64, 32, 2, 4, 2, 1, 64, 1]),
+    matrix("matmul_q8_0_q8_1", "q8_0", ["navi21"], [128, 64, 64, 32, 64, 32, 2, 2, 2, 1, 64, 1]),
+    matrix("matmul_q4_0_q8_1", "q4_0", ["navi21"], [128, 64, 64, 32, 64, 32, 2, 2, 2, 1, 64, 1]),
+    matrix("matmul_f16_f32_f16acc", "f16", INTEL[:2], [128, 64, 64, 16, 32, 32, 2, 4, 2, 1, 32, 1]),
+    matrix("matmul_q8_0_q8_1", "q8_0", INTEL[:2], [128, 64, 64, 32, 32, 32, 2, 2, 2, 1, 32, 1]),
+    matrix("matmul_q4_0_q8_1", "q4_0", INTEL[:2], [128, 64, 64, 32, 32, 32, 2, 2, 2, 1, 32, 1]),
+    attention("split kTile=4", RDNA + ADRENO, 256, 4, 4, 64, 2, True),
+    attention("tiled kTile=8", RDNA, 256, 4, 1, 64, 3, True),
+    attention("tiled kTile=8", ADRENO, 256, 8, 4, 64, 3, True),
+    attention("split kTile=4", INTEL, 128, 4, 4, 0, 2, False),
+    attention("tiled kTile=8", INTEL, 128, 8, 4, 0, 3, False),
+]
+
+
+def fail(message):
+    print(f"fetch_peer_kernels: error: {message}", file=sys.stderr)
+    sys.exit(1)
+
+
+def library():
+    """The shared library's bytes."""
+    with tempfile.TemporaryDirectory() as folder:
+        try:
+            done = subprocess.run(["npm", "pack", "--silent", PACKAGE], cwd=folder, capture_output=True, text=True, timeout=300)
+        except (OSError, subprocess.TimeoutExpired) as error:
+            fail(f"npm can't be run: {error}")
+        if done.returncode != 0:
+            fail(f"npm can't get {PACKAGE}: {done.stderr.strip().splitlines()[-1:]}")
+        archive = os.path.join(folder, done.stdout.strip().splitlines()[-1])
+        subprocess.run(["tar", "xf", archive, "-C", folder, LIBRARY], check=True)
+        with open(os.path.join(folder, LIBRARY), "rb") as file:
+            return file.read()
+
+
+def symbols(elf):
+    """Name -> (offset in the file, size) of the objects in an ELF64's symbol table."""
+    sections_at, = struct.unpack_from("<Q", elf, 0x28)
+    section_size, n_sections = struct.unpack_from("<HH", elf, 0x3a)
+    sections = [struct.unpack_from("<IIQQQQIIQQ", elf, sections_at + i * section_size) for i in range(n_sections)]
+    found = {}
+    for _, kind, _, _, at, size, link, _, _, entry in sections:
+        if kind not in (2, 11):  # SHT_SYMTAB, SHT_DYNSYM
+            continue
+        names_at = sections[link][4]
+        for i in range(size // entry):
+            name_at, info, _, section, value, n_bytes = struct.unpack_from("<IBBHQQ", elf, at + i * entry)
+            if info & 15 != 1 or not 0 < section < n_sections or n_bytes < 20:  # STT_OBJECT
+                continue
+            name = elf[names_at + name_at:elf.index(b"\0", names_at + name_at)].decode()
+            found[name] = (value - sections[section][3] + sections[section][4], n_bytes)
+    return found
+
+
+def main():
+    if len(sys.argv) != 2:
+        print(__doc__.split("\n\n")[1], file=sys.stderr)
+        sys.exit(2)
+    folder = sys.argv[1]
+    elf = library()
+    kernels = {}
+    for name, (at, size) in symbols(elf).items():
+        if name.endswith("_data") and struct.unpack_from("<I", elf, at)[0] == SPIRV_MAGIC:
+            kernels[name[:-5]] = elf[at:at + size]
+    os.makedirs(folder, exist_ok=True)
+    for module in MODULES:
+        module["file"] = module["name"] + ".spv"
+        if module["name"] not in kernels:
+            fail(f"{PACKAGE} has no kernel {module['name']}; those of its kind are {sorted(k for k in kernels if k.startswith(re.match('[a-z]+_[a-z]+', module['name'])[0]))[:20]}")
+        with open(os.path.join(folder, module["file"]), "wb") as file:
+            file.write(kernels[module["name"]])
+    with open(os.path.join(folder, "modules.json"), "w") as file:
+        json.dump({"name": f"llama.cpp in {PACKAGE}", "n_bindings": 12, "push_bytes": 128, "modules": MODULES}, file, indent=1)
+    print(f"{len(MODULES)} choices of {len({m['name'] for m in MODULES})} kernels in {folder}, of {len(kernels)} that there are")
+
+
+main()

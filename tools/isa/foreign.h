@@ -1,0 +1,31 @@
+// Other people's SPIR-V modules, to be compiled beside ours: a folder with modules.json.
+//
+//   {"name": "llama.cpp b1234", "n_bindings": 12, "push_bytes": 128,
+//    "modules": [{"name": "mul_mat_vec_q4_0", "file": "mul_mat_vec_q4_0.spv", "beside": "linear vector q4_0 kInputVec4=1",
+//                 "chips": ["navi21"], "constants": [64, 1], "subgroup_size": 64, "full_subgroups": true}]}
+//
+// n_bindings and push_bytes are the most of all modules. Without subgroup_size and full_subgroups the driver chooses; without
+// chips a module is for all. Specialization constants are 0, 1, 2, ... tools/fetch_peer_kernels.py makes such a folder.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include <rondo/status.h>
+
+#include "tools/isa/compiler.h"
+#include "tools/isa/kernel_pattern.h"
+
+namespace rondo::isa {
+
+struct ForeignModule {
+  std::string name;
+  KernelPattern beside;  ///< our kernels that it is put beside: the first that fits
+  std::vector<std::string> chips;
+  Module module;
+};
+
+/// Those of a folder that are for the device. Errors: kNotFound, kIo, kCorruptData, naming the file and field.
+Result<std::vector<ForeignModule>> read_foreign_modules(const std::string& folder, std::string_view device_name);
+
+}  // namespace rondo::isa
