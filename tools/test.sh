@@ -2,10 +2,11 @@
 # Builds the tests and runs them under the validation layers on lavapipe: everything that a change can break, on one driver.
 # Last line: "N passed, N failed, N skipped".
 # usage: tools/test.sh [--all | --thorough]
-#   --all       also the tests labelled `all`, and those labelled `device` on SwiftShader and on lavapipe at 4 and 16 lanes (the
-#               default is 8)
+#   --all       also the tests labelled `all`, and those labelled `device` on SwiftShader, on lavapipe at 4 and 16 lanes (the
+#               default is 8), and on a newer lavapipe under newer validation layers (tools/new_drivers.sh)
 #   --thorough  all that, the tests labelled `thorough`, and RONDO_TEST_THOROUGH=1 for those that can do more
-# RONDO_TEST_DATA=FOLDER gives the tests more models and cases. With CI=true, no SwiftShader is a failure of --all.
+# RONDO_TEST_DATA=FOLDER gives the tests more models and cases. With CI=true, no SwiftShader or
+# newer lavapipe is a failure of --all.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -69,6 +70,12 @@ if [[ $all == yes ]]; then
   else
     echo "test: no SwiftShader, so its run is left out"
     if [[ ${CI-} == true ]]; then failed_runs+=(swiftshader); fi
+  fi
+  if newer=$(tools/new_drivers.sh); then
+    RONDO_TEST_LAUNCHER="$newer/run lvp" run_tests "lavapipe-of-mesa-$(cat "$newer/mesa.txt")" "$newer/icd/lvp.json" -L '^device$'
+  else
+    echo "test: no newer drivers, so their run is left out"
+    if [[ ${CI-} == true ]]; then failed_runs+=(newer-lavapipe); fi
   fi
 fi
 
