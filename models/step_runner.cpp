@@ -226,7 +226,7 @@ Status StepRunner::wait(std::uint64_t timeout_ns) {
     if (done_ >= value) return {};
     const std::uint64_t now = now_ns();
     const std::uint64_t left = timeout_ns - std::min(now - begin, timeout_ns);
-    const std::uint64_t until_stalled = stall_.left_ns(done_, calls_[0].first, calls_[0].submitted_ns, now);
+    const std::uint64_t until_stalled = until_stalled_ns(now);
     if (until_stalled == 0) return check_stalled();
     const std::uint64_t nap = std::min({left, until_stalled, runtime::Device::kMostStillNs / 2});
     const Status waited = device_->wait(value, nap);
@@ -239,8 +239,13 @@ Status StepRunner::wait(std::uint64_t timeout_ns) {
   }
 }
 
+std::uint64_t StepRunner::until_stalled_ns(std::uint64_t now) {
+  // Work before ours that a wait has ended for is done, whatever the timeline says.
+  return stall_.left_ns(std::max(done_, std::min(device_->waited_value(), calls_[0].first - 1)), calls_[0].first, calls_[0].submitted_ns, now);
+}
+
 Status StepRunner::check_stalled() {
-  if (n_calls_ == 0 || stall_.left_ns(done_, calls_[0].first, calls_[0].submitted_ns, now_ns()) > 0) return {};
+  if (n_calls_ == 0 || until_stalled_ns(now_ns()) > 0) return {};
   return Status(StatusCode::kInternal, fmt::format("session: device {} has finished nothing for {} s; its driver hangs or does no work (SessionOptions::stall_timeout_ms)",
                                                    device_->caps().name, stall_timeout_s_));
 }

@@ -82,6 +82,7 @@ class StepRunner {
   Status stage(std::span<const Sequence> sequences, const StepRun& run, VkCommandBuffer& commands);
   Status submit_call(std::span<Sequence> sequences, const PlannedCall& call);
   void note_submitted(std::span<Sequence> sequences, const PlannedBatch& batch, std::uint64_t value);
+  std::uint64_t until_stalled_ns(std::uint64_t now);
   Status end_call(const Call& call);
   Status read_tokens(std::span<Sequence> sequences, std::uint64_t done);
   Status read_profile(const RecordedStep& step);

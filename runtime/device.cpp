@@ -4,6 +4,7 @@
 #include <array>
 #include <chrono>
 #include <cstring>
+#include <thread>
 
 #include <rondo/vulkan.h>
 
@@ -261,7 +262,27 @@ Status Device::wait_once(std::uint64_t value, std::uint64_t timeout_ns) {
     return Status(StatusCode::kTimeout, "not done yet");
   }
   if (result != VK_SUCCESS) return fail(result, fmt::format("device {}: waiting failed", caps().name));
-  tidy_up_to(value);
+  for (std::uint64_t before = waited_; before < value && !waited_.compare_exchange_weak(before, value);) {
+  }
+  const std::uint64_t done = find_completed();
+  tidy_up_to(done);
+  if (done >= value) {
+    still_since_ns_ = 0;
+    return {};
+  }
+  return doubt_wait(done, timeout_ns);
+}
+
+/// Some drivers that run nothing end every wait at once, while their timeline stands still. Whoever waits for results looks at
+/// the timeline and comes back, which must not become a busy loop, nor go on for ever.
+Status Device::doubt_wait(std::uint64_t done, std::uint64_t timeout_ns) {
+  constexpr std::uint64_t kNapNs = 5'000'000;
+  const auto now_ns = static_cast<std::uint64_t>(std::chrono::nanoseconds(std::chrono::steady_clock::now().time_since_epoch()).count());
+  if (still_since_ns_ == 0 || done != still_at_) still_at_ = done, still_since_ns_ = now_ns;
+  if (now_ns - still_since_ns_ > kMostStillNs) {
+    return Status(StatusCode::kInternal, fmt::format("device {}: its waits end, but it has finished nothing for {} s", caps().name, kMostStillNs / 1'000'000'000));
+  }
+  std::this_thread::sleep_for(std::chrono::nanoseconds(std::min(timeout_ns, kNapNs)));
   return {};
 }
 

@@ -90,6 +90,8 @@ class Device {
   Status wait(std::uint64_t value, std::uint64_t timeout_ns);
   /// Longer than drivers take that compile all kernels of a submission when they run it.
   static constexpr std::uint64_t kMostStillNs = 120'000'000'000;
+  /// The largest value that a wait has ended for: not less than the timeline's but where a driver runs nothing.
+  std::uint64_t waited_value() const { return waited_; }
   /// The value of the last submission.
   std::uint64_t last_submitted() const { return last_submitted_; }
 
@@ -118,6 +120,7 @@ class Device {
   Status measure();
   Status prepare_measurement();
   Status wait_once(std::uint64_t value, std::uint64_t timeout_ns);
+  Status doubt_wait(std::uint64_t done, std::uint64_t timeout_ns);
   VkResult submit_locked(std::span<const Batch> batches, std::uint64_t& last);
   std::uint64_t find_completed();
   void tidy_up_to(std::uint64_t done);
@@ -135,6 +138,8 @@ class Device {
   std::unique_ptr<Measurement> measurement_;       ///< until its times are known
   std::atomic<std::uint64_t> measurement_done_{0};  ///< the value that ends it; 0: not submitted, or known
   std::atomic<std::uint64_t> last_submitted_{0};
+  std::atomic<std::uint64_t> waited_{0};
+  std::atomic<std::uint64_t> still_at_{0}, still_since_ns_{0};  ///< a timeline that waits do not agree with
   std::atomic<bool> lost_{false};
   std::array<std::atomic<std::uint64_t>, kMemoryIntents> buffer_bytes_{};
   std::unique_ptr<PipelineCache> pipeline_cache_;

@@ -13,6 +13,7 @@
 #include "tests/device/allocation_counter.h"
 #include "tests/device/faults.h"
 #include "tests/device/session_harness.h"
+#include "tests/support/cpu_timer.h"
 
 namespace rondo::tests::session_calls_test {
 namespace {
@@ -269,6 +270,30 @@ TEST_F(SessionCallsTest, ADeviceThatDoesNothingIsToldOf) {
     RONDO_EXPECT_OK(patient.advance());
   }
   EXPECT_EQ(take_all(stalled), take_all(patient));  // it was only slow
+}
+
+/// As Mesa's drivers are on devices that Mesa's shims make up: every wait ends at once, and the timeline stands still.
+TEST_F(SessionCallsTest, ADriverThatRunsNothingIsToldOfWithoutABusyLoop) {
+  SessionOptions options = without_model_stops(4);
+  options.stall_timeout_ms = 500;
+  Session stalled = make_session(model(), options);
+  (void)continue_with(stalled, prompt(10), 1);
+  {
+    Gate gate(test_runtime_device());
+    const Hooks<WaitSemaphores> hooks(test_runtime_device());
+    WaitSemaphores::fail(VK_SUCCESS, 0, WaitSemaphores::kForever);
+    RONDO_ASSERT_OK(stalled.append({}, 20));
+    const testing::CpuTimer timer;
+    Status status;
+    while (status.ok() || status.code() == StatusCode::kTimeout) {
+      status = stalled.advance();
+      if (status.ok()) status = stalled.wait(10s);
+    }
+    expect_failure(status, StatusCode::kInternal, {"finished nothing for 0.5 s"});
+    EXPECT_LT(timer.seconds(), 0.25);
+    EXPECT_LT(WaitSemaphores::n_calls, 200u);
+  }
+  EXPECT_EQ(take_all(stalled).size(), 20u);  // it was only slow
 }
 
 /// Observed / predicted time of steps, after tokens for which a loop looks once a frame, or as soon as there is something.
