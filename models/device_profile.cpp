@@ -38,11 +38,24 @@ Status read_features(const nlohmann::json& document, std::string_view what, runt
   return {};
 }
 
+/// Where figures come from, for people: a text for each field, "*" for all others.
+Status check_sources(const nlohmann::json& document, std::string_view what) {
+  const auto sources = document.find("sources");
+  if (sources == document.end()) return {};
+  const auto wrong = [&](const std::string& why) { return Status(StatusCode::kCorruptData, fmt::format("{}: 'sources' {}", what, why)); };
+  if (!sources->is_object()) return wrong("must be an object of texts");
+  for (auto source = sources->begin(); source != sources->end(); ++source) {
+    if (!source->is_string()) return wrong(fmt::format("has no text for '{}'", source.key()));
+    if (source.key() != "*" && !document.contains(source.key())) return wrong(fmt::format("has a text for '{}', which the profile does not have", source.key()));
+  }
+  return {};
+}
+
 Status refuse_unknown_fields(const nlohmann::json& document, std::string_view what, std::span<const Limit> limits) {
   for (auto field = document.begin(); field != document.end(); ++field) {
     const std::string& name = field.key();
     bool known = name == "name" || name == "type" || name == "features" || name == "max_storage_range_bytes" || name == "max_allocation_bytes" ||
-                 name == "memory_budget_bytes" || name == "max_grid";
+                 name == "memory_budget_bytes" || name == "max_grid" || name == "sources";
     for (const Limit& limit : limits) known = known || name == limit.field;
     if (!known) return Status(StatusCode::kCorruptData, fmt::format("{}: there is no field '{}' in a device profile", what, name));
   }
@@ -76,6 +89,7 @@ Result<DeviceProfile> DeviceProfile::parse(std::string_view json, std::string_vi
   for (const Limit& limit : limits) RONDO_TRY(read_u32(document, limit.field, what, *limit.value));
   RONDO_TRY(read_features(document, what, *caps));
   RONDO_TRY(refuse_unknown_fields(document, what, limits));
+  RONDO_TRY(check_sources(document, what));
   const auto power_of_two = [](std::uint32_t n) { return n > 0 && (n & (n - 1)) == 0; };
   if (!power_of_two(caps->storage_offset_alignment) || caps->storage_offset_alignment < 16 || !power_of_two(caps->non_coherent_atom_bytes)) {
     return Status(StatusCode::kCorruptData, fmt::format("{}: alignments must be powers of two, that of offsets at least 16", what));

@@ -83,7 +83,7 @@ class RONDO_API Instance {
 class RONDO_API DeviceProfile {
  public:
   /// Reads a profile from a JSON document: "name", "type" (as in DeviceInfo), the limits and "features", as in
-  /// tools/rondo/profiles/baseline.json. `what` names the document in messages.
+  /// tools/rondo/profiles/baseline.json; "sources", if there are any, is for people. `what` names the document in messages.
   /// Errors: kCorruptData (no JSON, an unknown or mistyped field), kNotFound (a missing one), kUnsupported (a limit below
   /// what Rondo needs), naming the field.
   static Result<DeviceProfile> parse(std::string_view json, std::string_view what);

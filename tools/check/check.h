@@ -23,6 +23,7 @@ struct CheckOptions {
   std::string text;                  ///< this case rather than those of the table
   std::uint32_t seed = 1;            ///< of all random numbers
   bool thorough = false;
+  bool brief = false;                ///< only whole and random numbers, and each run once
   int repeats = 25;                  ///< of each run, all of which must leave the same bytes
 };
 

@@ -268,6 +268,7 @@ void add_check(CLI::App& app, GlobalFlags& flags, int& status) {
       ->type_name("TEXT");
   command->add_option("--seed", own->options.seed, "of all random numbers")->capture_default_str();
   command->add_flag("--thorough", own->options.thorough, "many more shapes; takes long on a CPU driver");
+  command->add_flag("--brief", own->options.brief, "whole and random numbers only, and each run once rather than 25 times");
   CLI::Option* list = command->add_flag("--list", own->list, "only print what would run, with the bounds; needs no Vulkan");
   command->add_flag("--json", own->json, "one JSON document")->excludes(list);
   add_device_flags(*command, flags);

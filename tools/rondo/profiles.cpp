@@ -1,5 +1,6 @@
 #include "tools/rondo/profiles.h"
 
+#include <cctype>
 #include <string_view>
 
 #include "runtime/fmt.h"
@@ -7,6 +8,12 @@
 namespace rondo::tools {
 
 namespace {
+
+std::string lower_case(std::string_view text) {
+  std::string lower(text);
+  for (char& c : lower) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  return lower;
+}
 
 struct NamedProfile {
   std::string_view name, json;
@@ -21,7 +28,7 @@ constexpr NamedProfile kProfiles[] = {
 std::string check_profile(const std::string& name) {
   std::string known;
   for (const NamedProfile& profile : kProfiles) {
-    if (profile.name == name) return "";
+    if (profile.name == lower_case(name)) return "";
     known += fmt::format("{}{}", known.empty() ? "" : ", ", profile.name);
   }
   return fmt::format("'{}' is not a device profile; there are {}", name, known);
@@ -30,7 +37,7 @@ std::string check_profile(const std::string& name) {
 Result<std::optional<DeviceProfile>> find_profile(const std::string& name) {
   if (name.empty()) return std::optional<DeviceProfile>();
   for (const NamedProfile& profile : kProfiles) {
-    if (profile.name != name) continue;
+    if (profile.name != lower_case(name)) continue;
     RONDO_ASSIGN(DeviceProfile parsed, DeviceProfile::parse(profile.json, fmt::format("profile {}", name)));
     return std::optional<DeviceProfile>(std::move(parsed));
   }

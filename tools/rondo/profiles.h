@@ -8,7 +8,7 @@
 
 namespace rondo::tools {
 
-/// CLI11's check of --as: "" if there is a profile of this name, else what profiles there are.
+/// CLI11's check of --as: "" if there is a profile of this name, in capitals or not, else what profiles there are.
 std::string check_profile(const std::string& name);
 
 /// The profile of this name; nothing if `name` is empty.

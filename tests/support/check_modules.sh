@@ -1,0 +1,26 @@
+#!/usr/bin/env bash
+# check_modules.sh FOLDER: every SPIR-V module of the folder must be valid for Vulkan 1.2, and one that MoltenVK can translate for
+# Apple's GPUs: it does so with SPIRV-Cross, in Metal 2.3 or later, where simd-groups have all that ours use.
+set -euo pipefail
+folder=$1
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+modules=("$folder"/*.spv)
+[[ -e ${modules[0]} ]] || { echo "check_modules: there is no module in $folder" >&2; exit 1; }
+
+check() { # MODULE
+  spirv-val --target-env vulkan1.2 "$1" >"$work/log" 2>&1 && spirv-cross --msl --msl-version 20300 "$1" --output "$work/kernel.metal" >"$work/log" 2>&1 &&
+    grep -q '^kernel void' "$work/kernel.metal"
+}
+# A module that ends too early is not one: what would pass for everything is no check.
+head -c 400 "${modules[0]}" >"$work/wrong.spv"
+if check "$work/wrong.spv"; then
+  echo "check_modules: a module without its end passes" >&2
+  exit 1
+fi
+failed=0
+for module in "${modules[@]}"; do
+  check "$module" || { echo "$(basename "$module"): $(head -2 "$work/log")"; failed=1; }
+done
+echo "${#modules[@]} modules checked"
+exit "$failed"

@@ -1,0 +1,38 @@
+#!/usr/bin/env bash
+# Every device profile of the command on one software driver, lavapipe unless VK_DRIVER_FILES says otherwise: `check --brief` and
+# the demo model, clamped to the profile's limits; the model must continue its text as it does unclamped.
+# usage: tools/check_profiles.sh [COMMAND=build/dev/bin/rondo [PROFILE...]]
+# Exit status 1 where a kernel fails, or the text is another.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+rondo=${1-build/dev/bin/rondo}
+shift || :
+[[ -x $rondo ]] || { echo "check_profiles: error: $rondo is not there; build it first" >&2; exit 1; }
+profiles=("$@")
+if (($# == 0)); then
+  for file in tools/rondo/profiles/*.json; do profiles+=("$(basename "$file" .json)"); done
+fi
+if [[ -z ${VK_DRIVER_FILES-} ]]; then
+  lavapipe=(/usr/share/vulkan/icd.d/lvp_icd*.json)
+  export VK_DRIVER_FILES=${lavapipe[0]} VK_ICD_FILENAMES=${lavapipe[0]}
+fi
+
+continue_text() { # FLAGS...
+  "$rondo" generate -m samples/models/kjv-q8_0.gguf -p "And Jesus answered" --temp 0 -n 32 --validate --pipeline-cache none "$@" 2>&1
+}
+# shellcheck disable=SC2317  # called by xargs
+check_profile() { # NAME
+  local report text
+  report=$("$rondo" check --brief --as "$1" --pipeline-cache none 2>&1) || { grep -E "FAILED|rondo: error" <<<"$report" | head -5; echo "$1: kernels fail"; return 1; }
+  text=$(continue_text --as "$1" | sed '/^rondo:/d') || { echo "$1: the model fails: $text"; return 1; }
+  if [[ $(head -1 <<<"$text") != "$expected" ]]; then
+    printf '%s: the model continues otherwise:\n  %s\n  %s\n' "$1" "$text" "$expected"
+    return 1
+  fi
+  echo "$1: $(tail -1 <<<"$report")"
+}
+export -f check_profile continue_text
+export rondo expected
+expected=$(continue_text | sed '/^rondo:/d' | head -1)
+[[ -n $expected ]] || { echo "check_profiles: error: the model says nothing: $(continue_text)" >&2; exit 1; }
+printf '%s\n' "${profiles[@]}" | xargs -P "$(nproc)" -I NAME bash -c 'check_profile NAME'
