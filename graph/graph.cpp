@@ -84,17 +84,11 @@ TensorId Graph::add_tensor(std::string tensor_name, StorageKind kind, Type type,
     return kNone;
   }
   Storage storage;
-  storage.name = tensor_name;
+  storage.name = std::move(tensor_name);
   storage.kind = kind;
   storage.type = type;
   storage.size_bytes = (dense_bytes(type, shape.n_elements()) + 3) / 4 * 4;
-  Tensor tensor;
-  tensor.name = std::move(tensor_name);
-  tensor.type = type;
-  tensor.shape = shape;
-  tensor.strides = contiguous_strides(shape);
-  tensor.storage = add_storage(std::move(storage));
-  return add_view(std::move(tensor));
+  return add_whole(std::move(storage), shape, contiguous_strides(shape));
 }
 
 TensorId Graph::add_cache(std::string tensor_name, StorageKind kind, Type type, const Shape& shape) {
@@ -107,17 +101,11 @@ TensorId Graph::add_cache(std::string tensor_name, StorageKind kind, Type type, 
     return kNone;
   }
   Storage storage;
-  storage.name = tensor_name;
+  storage.name = std::move(tensor_name);
   storage.kind = kind;
   storage.type = type;
   storage.size_bytes = cache_layout(type, shape.n_rows(), shape[3]).size_bytes;
-  Tensor tensor;
-  tensor.name = std::move(tensor_name);
-  tensor.type = type;
-  tensor.shape = shape;
-  tensor.strides = cache_strides(type, shape);
-  tensor.storage = add_storage(std::move(storage));
-  return add_view(std::move(tensor));
+  return add_whole(std::move(storage), shape, cache_strides(type, shape));
 }
 
 TensorId Graph::add_weight(std::string tensor_name, Type type, const Shape& matrix) {
@@ -127,16 +115,20 @@ TensorId Graph::add_weight(std::string tensor_name, Type type, const Shape& matr
     return kNone;
   }
   Storage storage;
-  storage.name = tensor_name;
+  storage.name = std::move(tensor_name);
   storage.kind = StorageKind::kWeight;
   storage.type = type;
   storage.matrix = matrix;
   storage.size_bytes = plane_layout(*format, matrix[0], matrix[1]).size_bytes;
+  return add_whole(std::move(storage), matrix, contiguous_strides(matrix));
+}
+
+TensorId Graph::add_whole(Storage storage, const Shape& shape, const Strides& strides) {
   Tensor tensor;
-  tensor.name = std::move(tensor_name);
-  tensor.type = type;
-  tensor.shape = matrix;
-  tensor.strides = contiguous_strides(matrix);
+  tensor.name = storage.name;
+  tensor.type = storage.type;
+  tensor.shape = shape;
+  tensor.strides = strides;
   tensor.storage = add_storage(std::move(storage));
   return add_view(std::move(tensor));
 }

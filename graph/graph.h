@@ -212,6 +212,9 @@ class Graph {
   std::vector<Node>& nodes() { return nodes_; }
 
  private:
+  /// A storage and the tensor that is all of it, of the same name and type.
+  TensorId add_whole(Storage storage, const Shape& shape, const Strides& strides);
+
   Status status_;
   std::vector<Tensor> tensors_;
   std::vector<Storage> storages_;

@@ -195,10 +195,10 @@ Status SessionState::run_to_end(const Look& look) {
 }
 
 Status SessionState::read_logits() {
-  const StepRunner::Results* results = runner_.results();
+  const Share* results = runner_.results();
   if (!results) return {};
   // A token that was pending before comes first in the chunk; its logits were not asked for.
-  const Share share = results->share;
+  const Share share = *results;
   const std::uint64_t n_vocab = model_->info.n_vocab;
   const std::uint32_t skipped = share.position < request_.first ? std::min(request_.first - share.position, share.count) : 0;
   const std::size_t at = request_.logits.size();

@@ -156,7 +156,7 @@ void StepRunner::note_submitted(std::span<Sequence> sequences, const PlannedBatc
   statistics_.n_dispatches += recorded_[batch.run.step]->recording.n_dispatches();
   if (role == Role::kLogits) {
     results_state_ = ResultsState::kSubmitted;
-    results_ = {batch.run.shares[0]};
+    results_ = batch.run.shares[0];
     results_value_ = value;
   }
 }
@@ -257,7 +257,7 @@ void StepRunner::forget(std::uint32_t sequence) {
     if (token.sequence != sequence) expected_[(expected_head_ + n_kept++) % expected_.size()] = token;
   }
   n_expected_ = n_kept;
-  if (results_.share.sequence == sequence) results_state_ = ResultsState::kNone;
+  if (results_.sequence == sequence) results_state_ = ResultsState::kNone;
   for (std::uint32_t i = 0; schedule_.unfinished && i < schedule_.run.n_shares; ++i) {
     if (schedule_.run.shares[i].sequence == sequence) schedule_.unfinished = false;
   }

@@ -47,11 +47,8 @@ class StepRunner {
   /// Whether a call has ended, so that another may be submitted, since the last submit or the last time this was asked.
   bool take_call_ended() { return std::exchange(call_ended_, false); }
 
-  /// The step that left logits, once it is done: until they are read no other leaves any.
-  struct Results {
-    Share share;
-  };
-  const Results* results() const { return results_state_ == ResultsState::kReady ? &results_ : nullptr; }
+  /// What left logits, once it is done: until they are read nothing else leaves any.
+  const Share* results() const { return results_state_ == ResultsState::kReady ? &results_ : nullptr; }
   void drop_results() { results_state_ = ResultsState::kNone; }
 
   const Pacing& pacing() const { return pacing_; }
@@ -112,7 +109,7 @@ class StepRunner {
   std::size_t expected_head_ = 0, n_expected_ = 0;
   std::array<std::uint64_t, kMaxSequences> busy_until_{};  ///< the last value with work of each sequence
   ResultsState results_state_ = ResultsState::kNone;
-  Results results_{};
+  Share results_{};
   std::uint64_t results_value_ = 0;
   bool call_ended_ = false;
   std::vector<ProfiledStep> profile_;

@@ -53,9 +53,7 @@ std::optional<double> CallTimer::read_ns(std::size_t slot) const {
   const VkResult result = device_->vk().vkGetQueryPoolResults(device_->handle(), queries_, static_cast<std::uint32_t>(2 * slot), 2, sizeof ticks, ticks,
                                                               sizeof ticks[0], VK_QUERY_RESULT_64_BIT);
   if (result != VK_SUCCESS) return std::nullopt;
-  const DeviceCaps& caps = device_->caps();
-  const std::uint64_t mask = caps.timestamp_bits >= 64 ? ~std::uint64_t{0} : (std::uint64_t{1} << caps.timestamp_bits) - 1;
-  return static_cast<double>((ticks[1] - ticks[0]) & mask) * caps.timestamp_period_ns;
+  return device_->caps().ticks_ns(ticks[0], ticks[1]);
 }
 
 void CallTimer::swap(CallTimer& other) noexcept {

@@ -36,6 +36,11 @@ struct DeviceCaps {
   bool storage16 = false;  ///< storageBuffer16BitAccess: what kernels for activations in f16 need
   std::uint32_t timestamp_bits = 0;  ///< of the compute queue's counter; 0: no timestamps
   double timestamp_period_ns = 1;
+  /// Nanoseconds from one timestamp to a later one; the counter may have run over once in between.
+  double ticks_ns(std::uint64_t from, std::uint64_t to) const {
+    const std::uint64_t mask = timestamp_bits >= 64 ? ~std::uint64_t{0} : (std::uint64_t{1} << timestamp_bits) - 1;
+    return static_cast<double>((to - from) & mask) * timestamp_period_ns;
+  }
   /// Iterations that all loops of one invocation may make together; 0: no limit. See quirks.cpp.
   std::uint32_t max_loop_iterations = 0;
 

@@ -33,11 +33,10 @@ Result<std::vector<double>> TimestampPool::read() const {
                                                               VK_QUERY_RESULT_64_BIT | VK_QUERY_RESULT_WAIT_BIT);
   if (result != VK_SUCCESS) return device_->fail(result, fmt::format("device {}: timestamps can't be read", device_->caps().name));
   const DeviceCaps& caps = device_->caps();
-  const std::uint64_t mask = caps.timestamp_bits >= 64 ? ~std::uint64_t{0} : (std::uint64_t{1} << caps.timestamp_bits) - 1;
   std::vector<double> times;
   // Counted from the first, so that a counter of few bits may run over in between.
-  const double base = static_cast<double>(ticks[0] & mask) * caps.timestamp_period_ns;
-  for (const std::uint64_t tick : ticks) times.push_back(base + static_cast<double>((tick - ticks[0]) & mask) * caps.timestamp_period_ns);
+  const double base = caps.ticks_ns(0, ticks[0]);
+  for (const std::uint64_t tick : ticks) times.push_back(base + caps.ticks_ns(ticks[0], tick));
   return times;
 }
 

@@ -22,9 +22,6 @@ using graph::Type;
 constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 30;
 constexpr float kNotANumber = std::numeric_limits<float>::quiet_NaN();
 
-/// Views become copies, if anything.
-const graph::Operator& table_of(std::string_view op) { return graph::operator_of(graph::find_operator(op).value_or(graph::Op::copy)); }
-
 /// Sequences are counted by the first axis of the operator's first input.
 bool counts_sequences(std::string_view op) { return table_of(op).rows != graph::StepRows::kFirstAxis; }
 

@@ -204,6 +204,8 @@ class Parser {
 
 Result<CaseText> parse_case(std::string_view text) { return Parser(text).parse(); }
 
+const graph::Operator& table_of(std::string_view op) { return graph::operator_of(graph::find_operator(op).value_or(graph::Op::copy)); }
+
 bool has_f16_activations(const CaseText& text) {
   if (text.op == "widen") return false;  // reads them only
   const auto is_f16 = [](const CaseInput& input) {

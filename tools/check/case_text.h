@@ -27,6 +27,7 @@
 #include <rondo/status.h>
 
 #include "graph/named_node.h"
+#include "graph/operator.h"
 #include "tools/check/op_case.h"
 
 namespace rondo::check {
@@ -55,6 +56,9 @@ struct CaseText {
   std::vector<std::int64_t> valid, inactive, stop_ids;
   std::map<std::string, double> state;
 };
+
+/// The table of a case's operator; views become copies, if anything.
+const graph::Operator& table_of(std::string_view op);
 
 /// An activation is f16, which takes a device with 16-bit storage.
 bool has_f16_activations(const CaseText& text);

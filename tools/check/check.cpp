@@ -33,9 +33,6 @@ const graph::AttributeValue* find_attribute(const CaseText& text, std::string_vi
   return found == text.attributes.end() ? nullptr : &found->second;
 }
 
-/// Views become copies, if anything.
-const graph::Operator& table_of(std::string_view op) { return graph::operator_of(graph::find_operator(op).value_or(graph::Op::copy)); }
-
 /// The type other than f32 of a cache that the operator writes, if there is one.
 std::optional<graph::Type> narrow_cache(const CaseText& text) {
   for (const CaseInput& input : text.inputs) {

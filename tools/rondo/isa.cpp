@@ -23,7 +23,7 @@ namespace rondo::tools {
 
 namespace {
 
-using json = nlohmann::ordered_json;
+using nlohmann::json;
 
 /// The device to compile for: as elsewhere, but one that runs nothing will do too.
 Result<std::uint32_t> find_compiling_device(const Instance& instance, const std::string& selector) {

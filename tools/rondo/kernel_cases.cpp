@@ -55,12 +55,7 @@ class Builder {
   }
   TensorId weight(std::int64_t outputs, std::int64_t columns) { return graph.add_weight("weight", type, {outputs, columns}); }
   TensorId cache(const char* name, std::int64_t n_ctx) {
-    graph::Storage storage;
-    storage.name = name;
-    storage.kind = StorageKind::kCache;
-    storage.type = type;
-    storage.size_bytes = static_cast<std::uint64_t>(model.kv_heads * n_ctx * model.head_dim) * (type == Type::kF16 ? 2 : 4);
-    return view(name, {1, model.kv_heads, n_ctx, model.head_dim}, std::move(storage));
+    return graph.add_cache(name, StorageKind::kCache, type, {1, model.kv_heads, n_ctx, model.head_dim});
   }
   TensorId row_positions() { return count_up("positions", {1, rows}, depth); }
   TensorId start() { return count_up("start", {1}, depth); }
@@ -81,16 +76,6 @@ class Builder {
   models::StorageContents contents;
   double bytes = 0, flops = 0;
 
- private:
-  TensorId view(const char* name, const Shape& shape, graph::Storage storage) {
-    graph::Tensor tensor;
-    tensor.name = name;
-    tensor.type = type;
-    tensor.shape = shape;
-    tensor.strides = graph::contiguous_strides(shape);
-    tensor.storage = graph.add_storage(std::move(storage));
-    return graph.add_view(std::move(tensor));
-  }
 };
 
 /// The tokens that a session keeps room for. step_end stops where it is full, far beyond what a measurement repeats.
