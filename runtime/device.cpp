@@ -266,11 +266,13 @@ Status Device::wait_once(std::uint64_t value, std::uint64_t timeout_ns) {
   }
   const std::uint64_t done = find_completed();
   tidy_up_to(done);
-  if (done >= value) {
-    still_since_ns_ = 0;
-    return {};
-  }
-  return doubt_wait(done, timeout_ns);
+  return done >= value ? Status() : doubt_wait(done, timeout_ns);
+}
+
+Status Device::wait_for_results(std::uint64_t value, std::uint64_t timeout_ns) {
+  RONDO_TRY(wait(value, timeout_ns));
+  if (find_completed() >= value) return {};
+  return Status(StatusCode::kInternal, fmt::format("device {}: its waits end, but it has finished nothing; its driver does no work", caps().name));
 }
 
 /// Some drivers that run nothing end every wait at once, while their timeline stands still. Whoever waits for results looks at
@@ -278,9 +280,12 @@ Status Device::wait_once(std::uint64_t value, std::uint64_t timeout_ns) {
 Status Device::doubt_wait(std::uint64_t done, std::uint64_t timeout_ns) {
   constexpr std::uint64_t kNapNs = 5'000'000;
   const auto now_ns = static_cast<std::uint64_t>(std::chrono::nanoseconds(std::chrono::steady_clock::now().time_since_epoch()).count());
-  if (still_since_ns_ == 0 || done != still_at_) still_at_ = done, still_since_ns_ = now_ns;
-  if (now_ns - still_since_ns_ > kMostStillNs) {
-    return Status(StatusCode::kInternal, fmt::format("device {}: its waits end, but it has finished nothing for {} s", caps().name, kMostStillNs / 1'000'000'000));
+  {
+    const std::lock_guard lock(still_mutex_);
+    if (still_.since_ns == 0 || done != still_.done || last_submitted_ != still_.submitted) still_ = {done, last_submitted_, now_ns};
+    if (now_ns - still_.since_ns > kMostStillNs) {
+      return Status(StatusCode::kInternal, fmt::format("device {}: its waits end, but it has finished nothing for {} s", caps().name, kMostStillNs / 1'000'000'000));
+    }
   }
   std::this_thread::sleep_for(std::chrono::nanoseconds(std::min(timeout_ns, kNapNs)));
   return {};

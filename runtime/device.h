@@ -90,6 +90,9 @@ class Device {
   Status wait(std::uint64_t value, std::uint64_t timeout_ns);
   /// Longer than drivers take that compile all kernels of a submission when they run it.
   static constexpr std::uint64_t kMostStillNs = 120'000'000'000;
+  /// The same for results: kInternal too where the wait ends and the timeline has not reached `value` all the same, as with
+  /// drivers that run nothing. `wait` naps and lets that pass, so that what needs no results goes on.
+  Status wait_for_results(std::uint64_t value, std::uint64_t timeout_ns);
   /// The largest value that a wait has ended for: not less than the timeline's but where a driver runs nothing.
   std::uint64_t waited_value() const { return waited_; }
   /// The value of the last submission.
@@ -139,7 +142,12 @@ class Device {
   std::atomic<std::uint64_t> measurement_done_{0};  ///< the value that ends it; 0: not submitted, or known
   std::atomic<std::uint64_t> last_submitted_{0};
   std::atomic<std::uint64_t> waited_{0};
-  std::atomic<std::uint64_t> still_at_{0}, still_since_ns_{0};  ///< a timeline that waits do not agree with
+  /// A timeline that waits do not agree with: where it is, what was submitted then, and since when.
+  struct Still {
+    std::uint64_t done = 0, submitted = 0, since_ns = 0;
+  };
+  std::mutex still_mutex_;
+  Still still_;
   std::atomic<bool> lost_{false};
   std::array<std::atomic<std::uint64_t>, kMemoryIntents> buffer_bytes_{};
   std::unique_ptr<PipelineCache> pipeline_cache_;

@@ -154,7 +154,7 @@ Status read_back(Device& device, const Buffer& from, std::uint64_t offset_bytes,
     RONDO_ASSIGN(const VkCommandBuffer recorded, commands.end());
     const Batch batch{{&recorded, 1}};
     RONDO_ASSIGN(const std::uint64_t value, device.submit({&batch, 1}));
-    RONDO_TRY(device.wait(value, ~0ull));
+    RONDO_TRY(device.wait_for_results(value, ~0ull));
     RONDO_TRY(staging.invalidate(0, n));
     std::memcpy(out.data() + at, staging.mapped(), n);
   }

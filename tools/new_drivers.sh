@@ -28,7 +28,7 @@ for tool in apt-get dpkg-deb sha256sum; do
   command -v "$tool" >/dev/null || skip "no $tool here"
 done
 current=$cache/$suite
-if [[ $refresh == no && -x $current/run ]]; then
+if [[ $refresh == no && -s $current/mesa.txt ]]; then
   echo "$current"
   exit 0
 fi
@@ -41,12 +41,12 @@ private_apt "$cache/apt" "$suite" || skip "the package lists of Debian $suite ca
 # What is unpacked is kept by the hashes of its packages. apt names only what its archive lacks, so it is shown an empty one.
 mkdir -p "$cache/none/partial"
 list=$( (apt_get -o Dir::Cache::archives="$cache/none" -y --no-install-recommends --print-uris install "${packages[@]}"
-  cd "$cache/none" && apt_get --print-uris download "${headers[@]}") | awk '{print $2}' | sort -u)
+  cd "$cache/none" && apt_get --print-uris download "${headers[@]}") | awk '{print $2}' | sort -u) || skip "Debian $suite does not have ${packages[*]} ${headers[*]}"
 apt_get -y --no-install-recommends --download-only install "${packages[@]}" >&2 || skip "Debian $suite can't give ${packages[*]}"
 (cd "$apt_archives" && apt_get download "${headers[@]}" >&2) || skip "Debian $suite can't give ${headers[*]}"
 hashes=$(cd "$apt_archives" && xargs sha256sum <<<"$list")
 folder=$cache/$suite-$(sha256sum <<<"$hashes" | cut -c1-16)
-if [[ ! -x $folder/run ]]; then
+if [[ ! -s $folder/mesa.txt ]]; then
   rm -rf "$folder"
   root=$folder/root libraries=$folder/root/usr/lib/x86_64-linux-gnu
   mkdir -p "$root" "$folder/icd"
@@ -71,9 +71,14 @@ unset VK_ICD_FILENAMES
 exec "$libraries/ld-linux-x86-64.so.2" --library-path "$libraries" \${SHIM:+--preload "\$SHIM"} "\$@"
 END
   chmod +x "$folder/tool" "$folder/run"
-  "$folder/run" lvp "$root/usr/bin/vulkaninfo" --summary 2>/dev/null | sed -n 's/.*driverInfo *= *Mesa \([0-9.]*\).*/\1/p' >"$folder/mesa.txt"
-  [[ -s $folder/mesa.txt ]] || skip "what was unpacked into $folder does not run"
+  # Last, because this file says that all is there.
+  mesa=$("$folder/run" lvp "$root/usr/bin/vulkaninfo" --summary 2>/dev/null | sed -n 's/.*driverInfo *= *Mesa \([0-9.]*\).*/\1/p') || :
+  [[ -n $mesa ]] || skip "what was unpacked into $folder does not run"
+  echo "$mesa" >"$folder/mesa.txt"
 fi
+for package in "$apt_archives"/*.deb; do
+  if ! grep -qF "  $(basename "$package")" "$folder/packages.txt"; then rm "$package"; fi
+done
 for old in "$cache/$suite"-*; do
   if [[ $old != "$folder" ]]; then rm -rf "$old"; fi
 done

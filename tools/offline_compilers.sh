@@ -17,7 +17,7 @@ here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 
 drivers=$("$here/new_drivers.sh" "$@") || exit 1
 cache=${XDG_CACHE_HOME:-$HOME/.cache}/rondo/drivers
-folder=$cache/compilers
+folder=$cache/compilers-$(basename "$drivers")
 source_suite=trixie
 # Built again where the patch or this script changes.
 key=$(cat "$here/shims.patch" "${BASH_SOURCE[0]}" | sha256sum | cut -c1-16)
@@ -73,12 +73,13 @@ build_shims() { # INTO
   rm -rf "$build"
 }
 
-shims=$folder/shims-$key
+shims=$cache/shims-$key
 if [[ ! -s $shims/intel.so ]]; then
-  rm -rf "$folder"/shims-*
+  rm -rf "$cache"/shims-*
   mkdir -p "$shims"
   (build_shims "$shims")
 fi
+mkdir -p "$folder"
 printf '%s\n' navi21 navi31 gfx1201 tgl dg2 bmg adreno660 adreno740 tu102 ad102 gh100 gb202 >"$folder/chips.txt"
 cat >"$folder/gpu" <<END
 #!/bin/sh
@@ -87,7 +88,8 @@ case \$c in
   adreno*) export FD_GPU_ID="\${c#adreno}" SHIM="$shims/msm.so"; d=freedreno;;
   g[mpvahb][0-9]*|tu*|ad[0-9]*) export NOUVEAU_CHIPSET="\$(echo "\$c" | tr a-z A-Z)" NVK_I_WANT_A_BROKEN_VULKAN_DRIVER=1 SHIM="$shims/nouveau.so"; d=nouveau;;
   polaris*|vega*|raven*|renoir|navi*|vangogh|phoenix|gfx*) export AMDGPU_GPU_ID="\$c" SHIM="$shims/amdgpu.so"; d=radeon;;
-  *) export INTEL_STUB_GPU_PLATFORM="\$c" INTEL_FORCE_PROBE='*' SHIM="$shims/intel.so"; d=intel;;
+  skl|kbl|icl|tgl|rkl|adl|dg2|mtl|arl|lnl|bmg|ptl) export INTEL_STUB_GPU_PLATFORM="\$c" INTEL_FORCE_PROBE='*' SHIM="$shims/intel.so"; d=intel;;
+  *) echo "gpu: there is no chip \$c; tools/offline_compilers.sh lists them" >&2; exit 2;;
 esac
 exec "$drivers/run" \$d "\$@"
 END

@@ -7,7 +7,7 @@ private_apt() {
   local folder=$1/$2 suite=$2 mirror kind
   # $(SITE) is apt-get's placeholder, not the shell's.
   # shellcheck disable=SC2016
-  mirror=$(apt-get indextargets --format '$(SITE)' 'Created-By: Packages' | grep -v security | head -1) || true
+  mirror=$(apt-get indextargets --format '$(SITE)' 'Created-By: Packages' 'Origin: Debian' 'Label: Debian' | head -1) || true
   [[ -n $mirror ]] || return 1
   mkdir -p "$folder/lists/partial" "$folder/cache/archives/partial"
   : >"$folder/status"
@@ -18,7 +18,7 @@ private_apt() {
   apt_options=(-qq -o Dir::Etc::SourceList="$folder/sources.list" -o Dir::Etc::SourceParts=/dev/null -o Dir::Etc::Preferences=/dev/null
     -o Dir::Etc::PreferencesParts=/dev/null -o Dir::State="$folder" -o Dir::State::Lists="$folder/lists" -o Dir::State::status="$folder/status"
     -o Dir::Cache="$folder/cache" -o Debug::NoLocking=1 -o APT::Sandbox::User=root -o Acquire::Languages=none -o Acquire::Retries=3
-    -o Dpkg::Use-Pty=0 -o APT::Update::Post-Invoke-Success::=)
+    -o Dpkg::Use-Pty=0 -o APT::Update::Post-Invoke-Success::= -o APT::Update::Error-Mode=any)
   apt_get update >&2
 }
 apt_get() { apt-get "${apt_options[@]}" "$@"; }

@@ -72,7 +72,7 @@ if [[ $all == yes ]]; then
     if [[ ${CI-} == true ]]; then failed_runs+=(swiftshader); fi
   fi
   if newer=$(tools/new_drivers.sh); then
-    RONDO_TEST_LAUNCHER="$newer/run lvp" run_tests "lavapipe-of-mesa-$(cat "$newer/mesa.txt")" "$newer/icd/lvp.json" -L '^device$'
+    RONDO_TEST_LAUNCHER=$newer/run RONDO_TEST_DRIVER=lvp run_tests "lavapipe-of-mesa-$(cat "$newer/mesa.txt")" "$newer/icd/lvp.json" -L '^device$'
   else
     echo "test: no newer drivers, so their run is left out"
     if [[ ${CI-} == true ]]; then failed_runs+=(newer-lavapipe); fi

@@ -81,6 +81,9 @@ TEST(IsaExecutableTest, OfTwoLoopsEachIsTheDearestAndTheyCountAlike) {
   EXPECT_EQ(costs[0].vector, 3);
   EXPECT_EQ(costs[1].vector, 6);
   EXPECT_EQ(vector_per_multiply_add(costs), 4.5);
+  const runtime::InnerLoop alike[] = {{8}, {8}};
+  executable.loops = {loop(8, 48), loop(9, 16)};
+  EXPECT_EQ(vector_per_multiply_add(cost_of_loops(executable, alike)), 4);
 }
 
 TEST(IsaExecutableTest, OthersAreMeasuredByTheirOwnCount) {

@@ -76,6 +76,8 @@ TEST_F(ForeignModulesTest, WhatIsWrongIsNamed) {
   EXPECT_NE(message(R"({"name": "a", "beside": "x", "constants": [-1]})").find("'constants'"), std::string::npos);
   EXPECT_NE(message(R"({"name": "a", "beside": "x", "constants": [4294967296]})").find("'constants'"), std::string::npos);
   EXPECT_NE(message(R"({"name": "a", "beside": "x", "constants": [], "chips": [1]})").find("'chips'"), std::string::npos);
+  EXPECT_NE(message(R"({"name": "a", "beside": "x", "constants": [], "chips": "tgl"})").find("'chips'"), std::string::npos);
+  EXPECT_NE(read(R"({"n_bindings": 4000000000, "modules": []})").status().message().find("'n_bindings' is 4000000000, at most 64"), std::string::npos);
   EXPECT_NE(message(R"({"name": "a", "beside": "x", "constants": [], "full_subgroups": 1})").find("'full_subgroups'"), std::string::npos);
   EXPECT_NE(message(R"({"name": "a", "beside": "x", "constants": [], "subgroup_size": 4294967296})").find("'subgroup_size'"), std::string::npos);
   EXPECT_NE(message(R"({"name": "a", "beside": "x", "constants": []})").find("'file'"), std::string::npos);

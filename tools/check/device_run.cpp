@@ -77,7 +77,7 @@ Status submit_all(const models::GraphRun& run, const runtime::Recording& recordi
     const std::size_t n_batches = std::min(batches.size() - first, runtime::Device::kMaxBatches);
     RONDO_ASSIGN(value, device.submit(std::span<const runtime::Batch>(batches).subspan(first, n_batches)));
   }
-  return device.wait(value, kLongestWaitNs);
+  return device.wait_for_results(value, kLongestWaitNs);
 }
 
 /// Takes the storages out of the image and looks at what lies between them.

@@ -5,15 +5,11 @@
 #include <charconv>
 
 #include "runtime/fmt.h"
+#include "tools/isa/words.h"
 
 namespace rondo::isa {
 
 namespace {
-
-std::string_view trimmed(std::string_view text) {
-  const std::size_t first = text.find_first_not_of(" \t\r");
-  return first == std::string_view::npos ? "" : text.substr(first, text.find_last_not_of(" \t\r") + 1 - first);
-}
 
 bool read_number(std::string_view word, std::optional<double>& value) {
   if (word == "-") return true;

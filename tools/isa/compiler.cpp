@@ -65,7 +65,9 @@ Result<std::unique_ptr<Compiler>> Compiler::create(const runtime::Instance& inst
   }
   instance.vk().get_features(instance.physical_device(index), &features);
   features.features.robustBufferAccess = VK_FALSE;  // Rondo does not ask for it either
+  if (!executables.pipelineExecutableInfo) return Status(StatusCode::kUnsupported, fmt::format("device {}: its driver does not tell what it compiles (no pipelineExecutableInfo)", name));
   compiler->has_subgroup_sizes_ = sizes.subgroupSizeControl;
+  compiler->has_full_subgroups_ = sizes.computeFullSubgroups;
 
   const float priority = 1.0f;
   const VkDeviceQueueCreateInfo queue{VK_STRUCTURE_TYPE_DEVICE_QUEUE_CREATE_INFO, nullptr, 0, plan.queue_family, 1, &priority};
@@ -130,11 +132,11 @@ Status Compiler::create_pipeline(const Module& module, Pipeline& pipeline) {
   info.stage.module = pipeline.shader_module;
   info.stage.pName = "main";
   info.stage.pSpecializationInfo = &specialization;
-  if (module.subgroup_size || module.full_subgroups) {
-    if (!has_subgroup_sizes_) return Status(StatusCode::kUnsupported, "the device has no control of subgroup sizes, which the module asks for");
-    if (module.subgroup_size) info.stage.pNext = &size;
-    if (module.full_subgroups) info.stage.flags = VK_PIPELINE_SHADER_STAGE_CREATE_REQUIRE_FULL_SUBGROUPS_BIT_EXT;
+  if ((module.subgroup_size && !has_subgroup_sizes_) || (module.full_subgroups && !has_full_subgroups_)) {
+    return Status(StatusCode::kUnsupported, "the device has no control of subgroup sizes, or no full subgroups, which the module asks for");
   }
+  if (module.subgroup_size) info.stage.pNext = &size;
+  if (module.full_subgroups) info.stage.flags = VK_PIPELINE_SHADER_STAGE_CREATE_REQUIRE_FULL_SUBGROUPS_BIT_EXT;
   info.layout = pipeline.layout;
   if (const VkResult result = vk_.vkCreateComputePipelines(handle_, VK_NULL_HANDLE, 1, &info, nullptr, &pipeline.handle)) return failed(result, "the pipeline");
   return {};

@@ -29,7 +29,7 @@ struct Module {
 
 class Compiler {
  public:
-  /// Errors: kUnsupported (a device without VK_KHR_pipeline_executable_properties), those of creating a device.
+  /// Errors: kUnsupported (a device without VK_KHR_pipeline_executable_properties or its feature), those of creating a device.
   static Result<std::unique_ptr<Compiler>> create(const runtime::Instance& instance, std::uint32_t index);
   ~Compiler();
   Compiler(const Compiler&) = delete;
@@ -47,7 +47,7 @@ class Compiler {
 
   VkDevice handle_ = VK_NULL_HANDLE;
   VolkDeviceTable vk_{};
-  bool has_subgroup_sizes_ = false;
+  bool has_subgroup_sizes_ = false, has_full_subgroups_ = false;
 };
 
 /// Whether pipelines of the device can be looked at.

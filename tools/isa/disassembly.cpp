@@ -6,6 +6,8 @@
 #include <optional>
 #include <string>
 
+#include "tools/isa/words.h"
+
 namespace rondo::isa {
 
 namespace {
@@ -81,20 +83,6 @@ struct Listing {
   };
   std::vector<Branch> back;
 };
-
-std::string_view trimmed(std::string_view text) {
-  const std::size_t first = text.find_first_not_of(" \t");
-  return first == std::string_view::npos ? "" : text.substr(first, text.find_last_not_of(" \t\r") + 1 - first);
-}
-
-/// Takes the text up to the next blank off `rest`.
-std::string_view take_word(std::string_view& rest) {
-  rest = trimmed(rest);
-  const std::size_t end = std::min(rest.find_first_of(" \t"), rest.size());
-  const std::string_view word = rest.substr(0, end);
-  rest = trimmed(rest.substr(end));
-  return word;
-}
 
 std::optional<std::size_t> number_at(std::string_view text) {
   std::size_t value = 0;

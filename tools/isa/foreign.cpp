@@ -14,13 +14,6 @@ namespace {
 
 constexpr std::uint32_t kSpirvMagic = 0x07230203;
 
-Result<std::string> read_text(const std::string& path) {
-  RONDO_ASSIGN(const ByteSource source, open_file(path));
-  std::string text(source.size_bytes, '\0');
-  RONDO_TRY(source.read(0, std::as_writable_bytes(std::span(text))));
-  return text;
-}
-
 Result<std::vector<std::uint32_t>> read_spirv(const std::string& path) {
   RONDO_ASSIGN(const std::string bytes, read_text(path));
   std::vector<std::uint32_t> code(bytes.size() / sizeof(std::uint32_t));
@@ -29,9 +22,9 @@ Result<std::vector<std::uint32_t>> read_spirv(const std::string& path) {
   return code;
 }
 
-Result<std::uint32_t> find_u32(const nlohmann::json& object, const char* name, std::uint32_t otherwise, const std::string& what) {
+Result<std::uint32_t> find_u32(const nlohmann::json& object, const char* name, std::uint32_t otherwise, std::uint32_t most, const std::string& what) {
   RONDO_ASSIGN(const std::uint64_t value, models::find_u64_or(object, name, otherwise, what));
-  if (value > UINT32_MAX) return Status(StatusCode::kCorruptData, fmt::format("{}: '{}' is {}, which does not fit 32 bits", what, name, value));
+  if (value > most) return Status(StatusCode::kCorruptData, fmt::format("{}: '{}' is {}, at most {} are there", what, name, value, most));
   return static_cast<std::uint32_t>(value);
 }
 
@@ -40,12 +33,13 @@ Result<ForeignModule> read_module(const nlohmann::json& one, const std::string& 
   RONDO_ASSIGN(foreign.name, models::find_string(one, "name", what));
   RONDO_ASSIGN(const std::string beside, models::find_string(one, "beside", what));
   foreign.beside = KernelPattern::parse(beside);
-  RONDO_ASSIGN(foreign.module.subgroup_size, find_u32(one, "subgroup_size", 0, what));
+  RONDO_ASSIGN(foreign.module.subgroup_size, find_u32(one, "subgroup_size", 0, 128, what));
   if (const auto full = one.find("full_subgroups"); full != one.end()) {
     if (!full->is_boolean()) return Status(StatusCode::kCorruptData, fmt::format("{}: 'full_subgroups' must be true or false", what));
     foreign.module.full_subgroups = *full == true;
   }
   if (const auto chips = one.find("chips"); chips != one.end()) {
+    if (!chips->is_array()) return Status(StatusCode::kCorruptData, fmt::format("{}: 'chips' must be an array of names", what));
     for (const nlohmann::json& chip : *chips) {
       if (!chip.is_string()) return Status(StatusCode::kCorruptData, fmt::format("{}: 'chips' must be an array of names", what));
       foreign.chips.push_back(chip.get_ref<const std::string&>());
@@ -61,13 +55,20 @@ Result<ForeignModule> read_module(const nlohmann::json& one, const std::string& 
 
 }  // namespace
 
+Result<std::string> read_text(const std::string& path) {
+  RONDO_ASSIGN(const ByteSource source, open_file(path));
+  std::string text(source.size_bytes, '\0');
+  RONDO_TRY(source.read(0, std::as_writable_bytes(std::span(text))));
+  return text;
+}
+
 Result<std::vector<ForeignModule>> read_foreign_modules(const std::string& folder, std::string_view device_name) {
   const std::string path = folder + "/modules.json";
   RONDO_ASSIGN(const std::string text, read_text(path));
   RONDO_ASSIGN(const nlohmann::json document, models::parse_json(text, path));
   RONDO_ASSIGN(const nlohmann::json* const modules, models::find_array(document, "modules", path));
-  RONDO_ASSIGN(const std::uint32_t n_bindings, find_u32(document, "n_bindings", 8, path));
-  RONDO_ASSIGN(const std::uint32_t push_bytes, find_u32(document, "push_bytes", 128, path));
+  RONDO_ASSIGN(const std::uint32_t n_bindings, find_u32(document, "n_bindings", 8, 64, path));
+  RONDO_ASSIGN(const std::uint32_t push_bytes, find_u32(document, "push_bytes", 128, 256, path));
   std::vector<ForeignModule> found;
   for (std::size_t i = 0; i < modules->size(); ++i) {
     const std::string what = fmt::format("{}: module {}", path, i);

@@ -4,7 +4,7 @@
 //    "modules": [{"name": "mul_mat_vec_q4_0", "file": "mul_mat_vec_q4_0.spv", "beside": "linear vector q4_0 kInputVec4=1",
 //                 "chips": ["navi21"], "constants": [64, 1], "subgroup_size": 64, "full_subgroups": true}]}
 //
-// n_bindings and push_bytes are the most of all modules. Without subgroup_size and full_subgroups the driver chooses; without
+// n_bindings (64 at most) and push_bytes (256 at most) are the most of all modules. Without subgroup_size and full_subgroups the driver chooses; without
 // chips a module is for all. Specialization constants are 0, 1, 2, ... tools/fetch_peer_kernels.py makes such a folder.
 #pragma once
 
@@ -24,6 +24,9 @@ struct ForeignModule {
   std::vector<std::string> chips;
   Module module;
 };
+
+/// The bytes of a file. Errors: kNotFound, kIo.
+Result<std::string> read_text(const std::string& path);
 
 /// Those of a folder that are for the device. Errors: kNotFound, kIo, kCorruptData, naming the file and field.
 Result<std::vector<ForeignModule>> read_foreign_modules(const std::string& folder, std::string_view device_name);

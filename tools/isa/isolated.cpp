@@ -1,9 +1,14 @@
 #include "tools/isa/isolated.h"
 
+#include <fcntl.h>
 #include <poll.h>
+#ifdef __linux__
+#include <sys/prctl.h>
+#endif
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <csignal>
 #include <cstdint>
@@ -18,11 +23,14 @@ namespace rondo::isa {
 
 namespace {
 
-enum class Frame : std::uint32_t { kAbout, kBegin, kDone, kError, kEnd };
+/// Of opening: drivers start, and cases are built.
+constexpr std::chrono::milliseconds kOpenLimit{60'000};
+
+enum class Frame : std::uint32_t { kAbout, kBegin, kDone, kFailed, kError, kEnd };
 
 struct Header {
   Frame frame{};
-  std::uint32_t code = 0;  ///< of an error
+  std::uint32_t code = 0;  ///< of an error; of what is done, the complaints so far
   std::uint64_t number = 0;
   std::uint64_t n_bytes = 0;
 };
@@ -52,6 +60,9 @@ void send(int to, Frame frame, std::uint64_t number, const std::string& text, st
 [[noreturn]] void work(const std::function<Result<Jobs>()>& open, std::size_t first, std::size_t most, int to) {
   // Results are the parent's; what a driver prints is no result.
   dup2(STDERR_FILENO, STDOUT_FILENO);
+#ifdef __linux__
+  prctl(PR_SET_PDEATHSIG, SIGKILL);  // else a child that hangs would outlive its parent
+#endif
   try {
     const Result<Jobs> jobs = open();
     if (!jobs.ok()) {
@@ -61,9 +72,17 @@ void send(int to, Frame frame, std::uint64_t number, const std::string& text, st
     send(to, Frame::kAbout, jobs->n, jobs->about);
     for (std::size_t i = first; i < jobs->n && i - first < most; ++i) {
       send(to, Frame::kBegin, i, jobs->name(i));
-      send(to, Frame::kDone, i, jobs->run(i));
+      std::string output;
+      Frame how = Frame::kDone;
+      try {
+        output = jobs->run(i);
+      } catch (const std::exception& error) {
+        output = error.what();
+        how = Frame::kFailed;
+      }
+      send(to, how, i, output, jobs->n_complaints ? static_cast<std::uint32_t>(jobs->n_complaints()) : 0);
     }
-    send(to, Frame::kEnd, jobs->n_complaints ? jobs->n_complaints() : 0, "");
+    send(to, Frame::kEnd, 0, "");
   } catch (const std::exception& error) {
     send(to, Frame::kError, 0, error.what(), static_cast<std::uint32_t>(StatusCode::kInternal));
   }
@@ -76,7 +95,7 @@ class Child {
  public:
   static Result<Child> start(const std::function<Result<Jobs>()>& open, std::size_t first, std::size_t most) {
     int ends[2];
-    if (pipe(ends) != 0) return Status(StatusCode::kInternal, fmt::format("a pipe can't be made: {}", std::strerror(errno)));
+    if (pipe2(ends, O_CLOEXEC) != 0) return Status(StatusCode::kInternal, fmt::format("a pipe can't be made: {}", std::strerror(errno)));
     std::fflush(nullptr);
     const pid_t pid = fork();
     if (pid < 0) {
@@ -154,28 +173,32 @@ class Child {
 
 Result<JobsDone> run_isolated(const std::function<Result<Jobs>()>& open, std::chrono::milliseconds limit, const std::function<void(const std::string&)>& on_about,
                               const std::function<bool(const JobResult&)>& on_result) {
+  const std::chrono::milliseconds open_limit = std::max(limit, kOpenLimit);
   JobsDone done;
-  std::size_t next = 0;
+  std::size_t next = 0, n_false_starts = 0;
   bool told = false, alone = false;
   while (!told || next < done.total) {
     RONDO_ASSIGN(Child child, Child::start(open, next, alone ? 1 : SIZE_MAX));
     std::optional<JobResult> current;
-    std::size_t n_done = 0;
+    std::size_t n_done = 0, n_complaints = 0;
+    const auto finish = [&](const std::string& failure) {
+      current->failure = failure;
+      if (!failure.empty()) ++done.failed;
+      ++n_done, ++next;
+      alone = false;
+      const bool goes_on = on_result(*current);
+      current.reset();
+      return goes_on;
+    };
     for (bool ended = false; !ended;) {
       std::string how_it_ended;
-      const std::optional<Message> message = child.receive(limit, how_it_ended);
-      if (!message && !current && n_done == 0) return Status(StatusCode::kInternal, fmt::format("the driver {} before its first kernel", how_it_ended));
-      if (!message && !current) break;  // between two, or at the end
-      if (!message && n_done > 0) {
-        alone = true;  // again, by itself
-        break;
-      }
+      const std::optional<Message> message = child.receive(current ? limit : open_limit, how_it_ended);
       if (!message) {
-        current->failure = how_it_ended;
-        ++done.failed, ++next;
-        alone = false;
-        if (!on_result(*current)) return done;
-        break;
+        ended = true;
+        if (!current && n_done == 0 && (!told || ++n_false_starts > 1)) return Status(StatusCode::kInternal, fmt::format("the driver {} before its first kernel", how_it_ended));
+        if (current && n_done > 0) alone = true;  // again, by itself
+        else if (current && !finish(how_it_ended)) return done;
+        continue;
       }
       switch (message->header.frame) {
         case Frame::kError: return Status(static_cast<StatusCode>(message->header.code), message->text);
@@ -186,18 +209,17 @@ Result<JobsDone> run_isolated(const std::function<Result<Jobs>()>& open, std::ch
           break;
         case Frame::kBegin: current = {message->header.number, done.total, message->text, "", ""}; break;
         case Frame::kDone:
-          current->output = message->text;
-          ++n_done, ++next;
-          alone = false;
-          if (!on_result(*current)) return done;
-          current.reset();
+        case Frame::kFailed: {
+          const bool failed = message->header.frame == Frame::kFailed;
+          n_complaints = message->header.code;
+          if (!failed) current->output = message->text;
+          if (!finish(failed ? message->text : "")) return done;
           break;
-        case Frame::kEnd:
-          done.complaints += message->header.number;
-          ended = true;
-          break;
+        }
+        case Frame::kEnd: ended = true; break;
       }
     }
+    done.complaints += n_complaints;
   }
   return done;
 }

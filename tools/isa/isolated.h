@@ -20,14 +20,14 @@ struct Jobs {
   std::string about;                                 ///< told once, before the first job
   std::function<std::string(std::size_t)> name;
   std::function<std::string(std::size_t)> run;       ///< returns the output
-  std::function<std::size_t()> n_complaints;         ///< when all are done; may be empty
+  std::function<std::size_t()> n_complaints;         ///< so far; may be empty
 };
 
 struct JobResult {
   std::size_t index = 0, total = 0;
   std::string name;
   std::string output;
-  std::string failure;  ///< "crashed (Aborted)", "took longer than 60 s", or ""
+  std::string failure;  ///< "crashed (Aborted)", "took longer than 60 s", what was thrown, or ""
 };
 
 struct JobsDone {
@@ -35,8 +35,8 @@ struct JobsDone {
 };
 
 /// Runs all jobs of `open`, which is called in each child, and passes on what they give, in order; a false from `on_result`
-/// ends it. `limit` is for one job, and for opening. Errors: those of `open`, kInternal (a child can't be made, or fell before
-/// its first job).
+/// ends it. `limit` is for one job; opening may take as long, and a minute at least. Errors: those of `open`, kInternal (a child
+/// can't be made, or fell before its first job, the first one at once and a later one twice).
 Result<JobsDone> run_isolated(const std::function<Result<Jobs>()>& open, std::chrono::milliseconds limit, const std::function<void(const std::string&)>& on_about,
                               const std::function<bool(const JobResult&)>& on_result);
 

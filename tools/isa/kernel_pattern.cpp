@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cctype>
 
+#include "tools/isa/words.h"
+
 namespace rondo::isa {
 
 namespace {
@@ -33,16 +35,6 @@ KernelPattern KernelPattern::parse(std::string_view text) {
 bool KernelPattern::fits(std::string_view kernel_label, const std::vector<std::string>& kernel_constants) const {
   if (label != "*" && kernel_label.substr(0, label.size()) != label) return false;
   return std::all_of(constants.begin(), constants.end(), [&](const std::string& wanted) { return std::find(kernel_constants.begin(), kernel_constants.end(), wanted) != kernel_constants.end(); });
-}
-
-std::string_view take_word(std::string_view& rest) {
-  const std::size_t first = rest.find_first_not_of(" \t\r");
-  if (first == std::string_view::npos) return rest = "";
-  rest.remove_prefix(first);
-  const std::size_t end = std::min(rest.find_first_of(" \t\r"), rest.size());
-  const std::string_view word = rest.substr(0, end);
-  rest.remove_prefix(end);
-  return word;
 }
 
 bool is_chip(std::string_view chip, std::string_view device_name) { return plain(device_name).find(plain(chip)) != std::string::npos; }

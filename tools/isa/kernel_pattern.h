@@ -19,9 +19,6 @@ struct KernelPattern {
   bool operator==(const KernelPattern&) const = default;
 };
 
-/// The next word of a line, taken off its front; "" at its end.
-std::string_view take_word(std::string_view& line);
-
 /// Whether this chip, in capitals or not, is in a device's name: "navi21" in "AMD Radeon RX 6800 (RADV NAVI21)", "adreno740" in
 /// "Turnip Adreno (TM) 740".
 bool is_chip(std::string_view chip, std::string_view device_name);

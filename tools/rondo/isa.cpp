@@ -95,6 +95,7 @@ struct Item {
   isa::Module module;
   std::array<runtime::InnerLoop, 2> loops{};
   bool foreign = false;
+  std::string failure;  ///< why it can't be compiled, or ""
 };
 
 /// What a child has while it works.
@@ -106,21 +107,28 @@ struct Workshop {
   const isa::Budget* budget = nullptr;  ///< null: nothing is judged
 };
 
-Item item_of(const KernelInUse& one) { return {describe(one), one.label, constants_of(one), module_of(one.kernel), one.loops}; }
+Item item_of(const KernelInUse& one) { return {describe(one), one.label, constants_of(one), module_of(one.kernel), one.loops, false, ""}; }
 
-/// Theirs for this device, each behind the kernel of ours that it is put beside.
-Result<std::vector<Item>> pair_up(const std::vector<KernelInUse>& kernels, std::vector<isa::ForeignModule> theirs) {
+/// Theirs for this device, each behind the kernel of ours that it is put beside, of those whose labels contain `filter`.
+std::vector<Item> pair_up(const std::vector<KernelInUse>& kernels, std::vector<isa::ForeignModule> theirs, const std::string& filter) {
   std::vector<Item> items;
   for (isa::ForeignModule& foreign : theirs) {
     const auto ours = std::find_if(kernels.begin(), kernels.end(), [&](const KernelInUse& one) { return foreign.beside.fits(one.label, constants_of(one)); });
-    if (ours == kernels.end()) return Status(StatusCode::kNotFound, fmt::format("module {}: no kernel of ours fits '{}' here", foreign.name, foreign.beside.label));
-    items.push_back(item_of(*ours));
     Item item;
-    item.label = foreign.name;
-    item.description = {{"label", foreign.name}, {"beside", ours->label}, {"specialization", json::object()}};
+    item.label = ours == kernels.end() ? foreign.beside.label : ours->label;
+    if (item.label.find(filter) == std::string::npos) continue;
+    if (ours == kernels.end()) {
+      item.description = {{"label", item.label}, {"specialization", json::object()}};
+      item.failure = "no kernel of ours that is in use here fits";
+      items.push_back(item);
+    } else {
+      items.push_back(item_of(*ours));
+    }
+    item.description = {{"label", foreign.name}, {"beside", item.label}, {"specialization", json::object()}};
     for (std::size_t i = 0; i < foreign.module.constants.size(); ++i) item.description["specialization"][std::to_string(i)] = foreign.module.constants[i];
     item.module = std::move(foreign.module);
     item.foreign = true;
+    item.failure = "";
     items.push_back(std::move(item));
   }
   return items;
@@ -128,6 +136,10 @@ Result<std::vector<Item>> pair_up(const std::vector<KernelInUse>& kernels, std::
 
 json compile(Workshop& shop, const Item& item) {
   json row = item.description;
+  if (!item.failure.empty()) {
+    row["failure"] = item.failure;
+    return row;
+  }
   const Result<isa::Executable> executable = shop.compiler->compile(item.module);
   if (!executable.ok()) {
     row["failure"] = executable.status().message();
@@ -154,13 +166,14 @@ Result<isa::Jobs> open_workshop(const GlobalFlags& flags, const IsaFlags& own, c
   RONDO_ASSIGN(const std::optional<DeviceProfile> profile, find_profile(flags.as));
   runtime::DeviceCaps caps = shop->instance->internal().plans()[index].caps;
   if (profile) caps = runtime::clamp_caps(caps, profile->internal());
-  RONDO_ASSIGN(std::vector<KernelInUse> kernels, kernels_in_use(caps, flags.model_options().kernels));
-  std::erase_if(kernels, [&](const KernelInUse& one) { return one.label.find(own.filter) == std::string::npos; });
+  RONDO_ASSIGN(const std::vector<KernelInUse> kernels, kernels_in_use(caps, flags.model_options().kernels));
   if (own.against.empty()) {
-    for (const KernelInUse& one : kernels) shop->items.push_back(item_of(one));
+    for (const KernelInUse& one : kernels) {
+      if (one.label.find(own.filter) != std::string::npos) shop->items.push_back(item_of(one));
+    }
   } else {
     RONDO_ASSIGN(std::vector<isa::ForeignModule> theirs, isa::read_foreign_modules(own.against, info.name));
-    RONDO_ASSIGN(shop->items, pair_up(kernels, std::move(theirs)));
+    shop->items = pair_up(kernels, std::move(theirs), own.filter);
   }
   if (budget && budget->is_for(info.driver)) shop->budget = &*budget;
 
@@ -182,9 +195,11 @@ struct Survey {
 };
 
 /// A number of a row, or "-".
-std::string cell(const json& row, const char* name, const char* unit = "") {
+std::string cell(const json& row, const char* name) {
   const auto found = row.find(name);
-  return found == row.end() || found->is_null() ? "-" : fmt::format("{:.4g}{}", found->get<double>(), unit);
+  if (found == row.end() || found->is_null()) return "-";
+  const double value = found->get<double>();
+  return value >= 1000 ? fmt::format("{:.0f}", value) : fmt::format("{:.4g}", value);
 }
 
 std::string constants_of(const json& row) {
@@ -235,9 +250,7 @@ void print_failures(const Survey& survey, const std::string& budget_file) {
 
 Result<std::optional<isa::Budget>> read_budget(const std::string& path) {
   if (path.empty()) return std::optional<isa::Budget>();
-  RONDO_ASSIGN(const ByteSource source, open_file(path));
-  std::string text(source.size_bytes, '\0');
-  RONDO_TRY(source.read(0, std::as_writable_bytes(std::span(text))));
+  RONDO_ASSIGN(const std::string text, isa::read_text(path));
   RONDO_ASSIGN(isa::Budget budget, isa::Budget::parse(text, path));
   return std::optional<isa::Budget>(std::move(budget));
 }

@@ -281,7 +281,7 @@ void add_isa(CLI::App& app, GlobalFlags& flags, int& status) {
   command->add_option("filter", own->filter, "only kernels whose name contains this, as in \"linear vector q4\"");
   command->add_option("--budget", own->budget, "file of most registers, spills and so on; what exceeds it is a failure")->check(some_text("--budget takes a file"))->type_name("FILE");
   command->add_option("--against", own->against, "folder of other SPIR-V modules with modules.json, put beside ours")->check(some_text("--against takes a folder"))->type_name("DIR");
-  command->add_option("--limit", own->limit_s, "seconds that a kernel may take to compile")->check(number_check(0, 1e6, true))->capture_default_str();
+  command->add_option("--limit", own->limit_s, "seconds that a kernel may take to compile")->check(number_check(0.001, 1e6))->capture_default_str();
   command->add_flag("--device-list", own->device_list, "which devices tell what they compile");
   command->add_flag("--json", own->json, "print one JSON document");
   add_global_flags(*command, flags);

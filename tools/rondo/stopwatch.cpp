@@ -70,7 +70,7 @@ Result<double> Stopwatch::time_s(std::span<const VkCommandBuffer> commands, std:
   const runtime::Batch batch{all};
   const double start = now_s();
   RONDO_ASSIGN(const std::uint64_t value, device_->submit({&batch, 1}));
-  RONDO_TRY(device_->wait(value, ~0ull));
+  RONDO_TRY(device_->wait_for_results(value, ~0ull));
   const double host_s = now_s() - start;
   if (!on_device) return host_s;
   RONDO_ASSIGN(const std::vector<double> times_ns, timestamps_.read());
