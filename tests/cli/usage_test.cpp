@@ -188,7 +188,7 @@ INSTANTIATE_TEST_SUITE_P(
                       Refused{"EmptyKvType", generate({"--kv-type", ""}), {"--kv-type"}},
                       Refused{"KernelWithoutName", generate({"--kernel", "linear"}), {"--kernel", "OP=NAME"}},
                       Refused{"Profile", generate({"--as", "x"}), {"--as", "'x'", "baseline", "baseline-small"}},
-                      Refused{"ProfileOfBench", bench({"--as=Baseline"}), {"--as", "'Baseline'", "baseline-small"}},
+                      Refused{"ProfileOfBench", bench({"--as=Baselines"}), {"--as", "'Baselines'", "baseline-small"}},
                       Refused{"EmptyProfile", generate({"--as", ""}), {"--as", "baseline-small"}},
                       Refused{"Step", {"graph", "-m", kModel, "--step", "x"}, {"--step", "prefill", "decode"}},
                       Refused{"GraphForm", {"graph", "-m", kModel, "--format", "svg"}, {"--format", "dot"}},
