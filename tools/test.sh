@@ -71,7 +71,7 @@ if [[ $all == yes ]]; then
     echo "test: no SwiftShader, so its run is left out"
     if [[ ${CI-} == true ]]; then failed_runs+=(swiftshader); fi
   fi
-  if newer=$(tools/new_drivers.sh); then
+  if newer=$(tools/new_drivers.sh || tools/new_drivers.sh sid); then
     RONDO_TEST_LAUNCHER=$newer/run RONDO_TEST_DRIVER=lvp run_tests "lavapipe-of-mesa-$(cat "$newer/mesa.txt")" "$newer/icd/lvp.json" -L '^device$'
   else
     echo "test: no newer drivers, so their run is left out"

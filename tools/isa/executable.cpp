@@ -67,7 +67,7 @@ std::vector<LoopCost> cost_of_loops(const Executable& executable, std::span<cons
     for (std::size_t i = 0; i < registered.size(); ++i) {
       for (const double candidate : {static_cast<double>(registered[i].multiply_adds), static_cast<double>(registered[i].unrolled)}) {
         // Of two that are alike each gets one.
-        const bool other = candidate == multiply_adds && costs[of].multiply_adds > 0 && costs[i].multiply_adds == 0;
+        const bool other = of < i && candidate == multiply_adds && costs[of].multiply_adds > 0 && costs[i].multiply_adds == 0;
         if (holds(loop, candidate) && (candidate > multiply_adds || other)) of = i, multiply_adds = candidate;
       }
     }
