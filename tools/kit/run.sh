@@ -132,7 +132,10 @@ commit=$(cat commit.txt) version=$(./rondo --version | sed 's/^rondo //')
   echo
   echo "## The device at best"
   echo
-  echo "Copies $(field kernels.json copy_gbps) GB/s, multiply-adds $(field kernels.json fma_gflops) GFLOP/s in f32, a dependent dispatch $(field kernels.json dispatch_latency_us) us."
+  if [[ -s $parts/kernels.json ]]; then
+    LC_ALL=C printf 'Copies %.1f GB/s, multiply-adds %.1f GFLOP/s in f32, a dependent dispatch %.2f us.\n' \
+      "$(field kernels.json copy_gbps)" "$(field kernels.json fma_gflops)" "$(field kernels.json dispatch_latency_us)"
+  fi
   if ((${#failures[@]})); then
     printf '\n## What could not be done\n\n'
     printf -- '- %s\n' "${failures[@]}"
