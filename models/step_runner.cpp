@@ -231,8 +231,6 @@ Status StepRunner::wait(std::uint64_t timeout_ns) {
     const std::uint64_t nap = std::min({left, until_stalled, runtime::Device::kMostStillNs / 2});
     const Status waited = device_->wait(value, nap);
     if (waited.ok()) {
-      RONDO_ASSIGN(done_, device_->completed_value());
-      if (done_ < value) return {};  // a driver that runs nothing
       blocked_for_ = value;
       blocked_until_ns_ = now_ns();
       return {};

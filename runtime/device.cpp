@@ -52,8 +52,6 @@ Result<std::unique_ptr<Device>> Device::create(std::shared_ptr<Instance> owner, 
   parts.log = instance.log();
   parts.owned = true;
 
-  const float priority = 1.0f;
-  VkDeviceQueueCreateInfo queue{VK_STRUCTURE_TYPE_DEVICE_QUEUE_CREATE_INFO, nullptr, 0, parts.plan.queue_family, 1, &priority};
   VkPhysicalDeviceVulkan12Features features12{};
   features12.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_FEATURES;
   features12.timelineSemaphore = VK_TRUE;
@@ -63,21 +61,9 @@ Result<std::unique_ptr<Device>> Device::create(std::shared_ptr<Instance> owner, 
   features12.pNext = &features11;
   std::vector<const char*> extensions;
   for (const std::string& name : parts.plan.extensions) extensions.push_back(name.c_str());
-  VkDeviceCreateInfo info{};
-  info.sType = VK_STRUCTURE_TYPE_DEVICE_CREATE_INFO;
-  info.pNext = &features12;
-  info.queueCreateInfoCount = 1;
-  info.pQueueCreateInfos = &queue;
-  info.enabledExtensionCount = static_cast<std::uint32_t>(extensions.size());
-  info.ppEnabledExtensionNames = extensions.data();
-  const VkResult result = instance.vk().create_device(instance.physical_device(index), &info, nullptr, &parts.handle);
-  if (result != VK_SUCCESS) return Status::from_vulkan(result, fmt::format("device {}: it can't be created", parts.info.name));
-  const Result<VolkDeviceTable> table = load_device_table(instance.vk(), parts.handle);
-  if (!table.ok()) {
-    instance.vk().destroy_device(parts.handle, nullptr);
-    return table.status().with_prefix(fmt::format("device {}", parts.info.name));
-  }
-  parts.vk = *table;
+  RONDO_ASSIGN(const Instance::LogicalDevice logical, instance.create_logical_device(index, &features12, extensions));
+  parts.handle = logical.handle;
+  parts.vk = logical.vk;
   parts.vk.vkGetDeviceQueue(parts.handle, parts.plan.queue_family, 0, &parts.queue);
   RONDO_ASSIGN(std::unique_ptr<Device> device, adopt(std::move(parts)));
   if (profile) device->pretend(*profile);
@@ -255,18 +241,16 @@ Status Device::wait(std::uint64_t value, std::uint64_t timeout_ns) {
 
 Status Device::wait_once(std::uint64_t value, std::uint64_t timeout_ns) {
   RONDO_TRY(check_lost());
+  const bool again = value <= waited_;
   VkSemaphoreWaitInfo info{VK_STRUCTURE_TYPE_SEMAPHORE_WAIT_INFO, nullptr, 0, 1, &timeline_, &value};
   const VkResult result = vk().vkWaitSemaphores(handle(), &info, timeout_ns);
-  if (result == VK_TIMEOUT) {
-    tidy();
-    return Status(StatusCode::kTimeout, "not done yet");
-  }
-  if (result != VK_SUCCESS) return fail(result, fmt::format("device {}: waiting failed", caps().name));
+  if (result != VK_SUCCESS && result != VK_TIMEOUT) return fail(result, fmt::format("device {}: waiting failed", caps().name));
+  tidy();
+  if (result == VK_TIMEOUT) return Status(StatusCode::kTimeout, "not done yet");
+  if (again) return doubt_wait(value, timeout_ns);
   for (std::uint64_t before = waited_; before < value && !waited_.compare_exchange_weak(before, value);) {
   }
-  const std::uint64_t done = find_completed();
-  tidy_up_to(done);
-  return done >= value ? Status() : doubt_wait(done, timeout_ns);
+  return {};
 }
 
 Status Device::wait_for_results(std::uint64_t value, std::uint64_t timeout_ns) {
@@ -276,8 +260,11 @@ Status Device::wait_for_results(std::uint64_t value, std::uint64_t timeout_ns) {
 }
 
 /// Some drivers that run nothing end every wait at once, while their timeline stands still. Whoever waits for results looks at
-/// the timeline and comes back, which must not become a busy loop, nor go on for ever.
-Status Device::doubt_wait(std::uint64_t done, std::uint64_t timeout_ns) {
+/// the timeline and waits again, which must not become a busy loop, nor go on for ever. The first wait for a value is believed:
+/// it costs no look at the timeline.
+Status Device::doubt_wait(std::uint64_t value, std::uint64_t timeout_ns) {
+  const std::uint64_t done = find_completed();
+  if (done >= value) return {};
   constexpr std::uint64_t kNapNs = 5'000'000;
   const auto now_ns = static_cast<std::uint64_t>(std::chrono::nanoseconds(std::chrono::steady_clock::now().time_since_epoch()).count());
   {

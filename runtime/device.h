@@ -123,7 +123,7 @@ class Device {
   Status measure();
   Status prepare_measurement();
   Status wait_once(std::uint64_t value, std::uint64_t timeout_ns);
-  Status doubt_wait(std::uint64_t done, std::uint64_t timeout_ns);
+  Status doubt_wait(std::uint64_t value, std::uint64_t timeout_ns);
   VkResult submit_locked(std::span<const Batch> batches, std::uint64_t& last);
   std::uint64_t find_completed();
   void tidy_up_to(std::uint64_t done);

@@ -252,6 +252,28 @@ Status Instance::list_devices() {
   return {};
 }
 
+Result<Instance::LogicalDevice> Instance::create_logical_device(std::uint32_t index, const void* features, const std::vector<const char*>& extensions) const {
+  const float priority = 1.0f;
+  const VkDeviceQueueCreateInfo queue{VK_STRUCTURE_TYPE_DEVICE_QUEUE_CREATE_INFO, nullptr, 0, plans_[index].queue_family, 1, &priority};
+  VkDeviceCreateInfo info{};
+  info.sType = VK_STRUCTURE_TYPE_DEVICE_CREATE_INFO;
+  info.pNext = features;
+  info.queueCreateInfoCount = 1;
+  info.pQueueCreateInfos = &queue;
+  info.enabledExtensionCount = static_cast<std::uint32_t>(extensions.size());
+  info.ppEnabledExtensionNames = extensions.data();
+  LogicalDevice device;
+  const VkResult result = vk_.create_device(physical_devices_[index], &info, nullptr, &device.handle);
+  if (result != VK_SUCCESS) return Status::from_vulkan(result, fmt::format("device {}: it can't be created", infos_[index].name));
+  const Result<VolkDeviceTable> table = load_device_table(vk_, device.handle);
+  if (!table.ok()) {
+    vk_.destroy_device(device.handle, nullptr);
+    return table.status().with_prefix(fmt::format("device {}", infos_[index].name));
+  }
+  device.vk = *table;
+  return device;
+}
+
 Instance::~Instance() {
   if (messenger_ && vk_.destroy_messenger) vk_.destroy_messenger(handle_, messenger_, nullptr);
   if (handle_ && vk_.destroy_instance) vk_.destroy_instance(handle_, nullptr);

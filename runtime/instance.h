@@ -35,6 +35,13 @@ class Instance {
   const std::vector<DevicePlan>& plans() const { return plans_; }
   const DeviceSnapshot& snapshot(std::uint32_t index) const { return snapshots_[index]; }
   VkPhysicalDevice physical_device(std::uint32_t index) const { return physical_devices_[index]; }
+  struct LogicalDevice {
+    VkDevice handle = VK_NULL_HANDLE;
+    VolkDeviceTable vk{};
+  };
+  /// A device with one queue, of the plan's family, with these extensions and features (a chain of Vulkan structs). Errors: the
+  /// driver's, kUnsupported (an entry point is missing).
+  Result<LogicalDevice> create_logical_device(std::uint32_t index, const void* features, const std::vector<const char*>& extensions) const;
   const LogCallback& log() const { return log_; }
   std::uint64_t n_validation_messages() const { return n_validation_messages_; }
 

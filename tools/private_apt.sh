@@ -7,7 +7,7 @@ private_apt() {
   local folder=$1/$2 suite=$2 mirror kind
   # $(SITE) is apt-get's placeholder, not the shell's.
   # shellcheck disable=SC2016
-  mirror=$(apt-get indextargets --format '$(SITE)' 'Created-By: Packages' 'Origin: Debian' 'Label: Debian' | head -1) || true
+  mirror=$(apt-get indextargets --format '$(SITE)' 'Created-By: Packages' 'Origin: Debian' 'Label: Debian' | sed -n 1p) || return 1
   [[ -n $mirror ]] || return 1
   mkdir -p "$folder/lists/partial" "$folder/cache/archives/partial"
   : >"$folder/status"

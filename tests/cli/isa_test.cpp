@@ -1,10 +1,10 @@
 // rondo isa: on RADV's null device, which compiles for a Navi 21 without one, and on drivers that tell nothing.
-#include <filesystem>
 #include <string>
 
 #include <gtest/gtest.h>
 
 #include "tests/support/command_runner.h"
+#include "tests/support/test_data.h"
 
 namespace rondo::isa_test {
 namespace {
@@ -15,26 +15,18 @@ using testing::CommandInput;
 using testing::CommandResult;
 using testing::expect_error;
 
-std::string radv_manifest() {
-  std::error_code error;
-  for (const auto& entry : std::filesystem::directory_iterator("/usr/share/vulkan/icd.d", error)) {
-    if (entry.path().filename().string().starts_with("radeon_icd")) return entry.path();
-  }
-  return "";
-}
-
 CommandResult isa(const Arguments& more) {
   CommandInput input;
   input.arguments = {"isa"};
   input.arguments.insert(input.arguments.end(), more.begin(), more.end());
-  input.environment = {{"VK_DRIVER_FILES", radv_manifest()}, {"VK_ICD_FILENAMES", radv_manifest()}, {"RADV_FORCE_FAMILY", "NAVI21"}, {"MESA_SHADER_CACHE_DISABLE", "true"}};
+  input.environment = {{"VK_DRIVER_FILES", testing::radv_manifest()}, {"VK_ICD_FILENAMES", testing::radv_manifest()}, {"RADV_FORCE_FAMILY", "NAVI21"}, {"MESA_SHADER_CACHE_DISABLE", "true"}};
   return testing::run_command(input);
 }
 
 class IsaTest : public ::testing::Test {
  protected:
   void SetUp() override {
-    if (radv_manifest().empty()) GTEST_SKIP() << "RADV's ICD manifest (radeon_icd*.json) is not installed";
+    if (testing::radv_manifest().empty()) GTEST_SKIP() << "RADV's ICD manifest (radeon_icd*.json) is not installed";
     if (isa({"--device-list"}).out.find("NAVI21") == std::string::npos) GTEST_SKIP() << "this RADV has no null device";
   }
 };

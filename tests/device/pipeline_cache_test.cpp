@@ -48,14 +48,6 @@ class Environment {
   bool had_ = false;
 };
 
-std::string radv_manifest() {
-  std::error_code error;
-  for (const auto& entry : std::filesystem::directory_iterator("/usr/share/vulkan/icd.d", error)) {
-    if (entry.path().filename().string().starts_with("radeon_icd")) return entry.path();
-  }
-  return "";
-}
-
 /// The kernels of every step of the demo model, as RADV's device would run them.
 std::vector<runtime::Kernel> kernels_of_demo(const runtime::DeviceCaps& caps) {
   std::vector<runtime::Kernel> kernels;
@@ -80,7 +72,7 @@ std::vector<runtime::Kernel> kernels_of_demo(const runtime::DeviceCaps& caps) {
 class RadvTest : public ::testing::Test {
  protected:
   void SetUp() override {
-    if (radv_manifest().empty()) GTEST_SKIP() << "RADV's ICD manifest (radeon_icd*.json) is not installed";
+    if (testing::radv_manifest().empty()) GTEST_SKIP() << "RADV's ICD manifest (radeon_icd*.json) is not installed";
     InstanceOptions options;
     options.log = [this](LogLevel level, std::string_view message) {
       if (level <= LogLevel::kWarn) log_ += std::string(message) + "\n";
@@ -96,7 +88,7 @@ class RadvTest : public ::testing::Test {
     return Device(std::move(device).value());
   }
 
-  Environment family_{"RADV_FORCE_FAMILY", "NAVI21"}, manifest_{"VK_ICD_FILENAMES", radv_manifest()}, drivers_{"VK_DRIVER_FILES", radv_manifest()},
+  Environment family_{"RADV_FORCE_FAMILY", "NAVI21"}, manifest_{"VK_ICD_FILENAMES", testing::radv_manifest()}, drivers_{"VK_DRIVER_FILES", testing::radv_manifest()},
       no_disk_cache_{"MESA_SHADER_CACHE_DISABLE", "true"};
   std::string log_;
   std::optional<Instance> instance_;

@@ -3,10 +3,12 @@
 
 #include <cstddef>
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -25,6 +27,15 @@ inline std::string test_data_path(const std::string& relative) { return test_dat
 /// The path of `relative` within tests/data.
 inline std::string tests_data_path(const std::string& relative) {
   return std::string(RONDO_TESTS_DATA_DIR) + "/" + relative;
+}
+
+/// RADV's ICD manifest, whose null device compiles for AMD GPUs without one; "" if it is not installed.
+inline std::string radv_manifest() {
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator("/usr/share/vulkan/icd.d", error)) {
+    if (entry.path().filename().string().starts_with("radeon_icd")) return entry.path();
+  }
+  return "";
 }
 
 /// All bytes of the file, which must exist.

@@ -69,23 +69,14 @@ Result<std::unique_ptr<Compiler>> Compiler::create(const runtime::Instance& inst
   compiler->has_subgroup_sizes_ = sizes.subgroupSizeControl;
   compiler->has_full_subgroups_ = sizes.computeFullSubgroups;
 
-  const float priority = 1.0f;
-  const VkDeviceQueueCreateInfo queue{VK_STRUCTURE_TYPE_DEVICE_QUEUE_CREATE_INFO, nullptr, 0, plan.queue_family, 1, &priority};
-  VkDeviceCreateInfo info{};
-  info.sType = VK_STRUCTURE_TYPE_DEVICE_CREATE_INFO;
-  info.pNext = &features;
-  info.queueCreateInfoCount = 1;
-  info.pQueueCreateInfos = &queue;
-  info.enabledExtensionCount = static_cast<std::uint32_t>(extensions.size());
-  info.ppEnabledExtensionNames = extensions.data();
-  const VkResult result = instance.vk().create_device(instance.physical_device(index), &info, nullptr, &compiler->handle_);
-  if (result != VK_SUCCESS) return Status::from_vulkan(result, fmt::format("device {}: it can't be created", name));
-  RONDO_ASSIGN(compiler->vk_, runtime::load_device_table(instance.vk(), compiler->handle_));
+  RONDO_ASSIGN(const runtime::Instance::LogicalDevice logical, instance.create_logical_device(index, &features, extensions));
+  compiler->handle_ = logical.handle;
+  compiler->vk_ = logical.vk;
   return compiler;
 }
 
 Compiler::~Compiler() {
-  if (handle_ && vk_.vkDestroyDevice) vk_.vkDestroyDevice(handle_, nullptr);
+  if (handle_) vk_.vkDestroyDevice(handle_, nullptr);
 }
 
 /// A pipeline with what it is made of, until it has been looked at.

@@ -117,7 +117,6 @@ class Child {
     if (pid_ < 0) return;
     kill(pid_, SIGKILL);
     wait();
-    close(from_);
   }
 
   /// The next message; nothing where there is none, and then `how_it_ended` says why.
@@ -156,6 +155,7 @@ class Child {
     }
     return true;
   }
+  /// Takes the process's end, and closes the pipe.
   int wait() {
     int status = 0;
     while (waitpid(pid_, &status, 0) < 0 && errno == EINTR) {
