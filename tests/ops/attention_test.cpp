@@ -261,7 +261,7 @@ TEST_P(AttentionTest, RoundedKeysAndValues) {
         std::memcpy(values.data(), bytes.data(), bytes.size());
         return values;
       };
-      const double error = normalised_error(floats(run->after.back()), floats(exact->back()));
+      const double error = graph::normalised_error(floats(run->after.back()), floats(exact->back()));
       EXPECT_LE(error, 2e-4) << width;
       EXPECT_GE(error, 1e-6) << width << ": that was not rounded";
     }

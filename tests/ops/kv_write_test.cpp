@@ -150,7 +150,7 @@ TEST(KvWriteRoundingTest, WhatIsNotFiniteStaysSoInItsGroup) {
     EXPECT_TRUE(agrees(c, kExact)) << poison;
     const Result<DeviceRun> run = run_on_device(c, {});
     ASSERT_TRUE(run.ok());
-    const std::vector<std::byte> found = decoded_cache(run->after[static_cast<std::size_t>(c.graph.tensor(c.graph.nodes()[0].inputs[0]).storage)], 3, 80);
+    const std::vector<std::byte> found = graph::decoded_cache(run->after[static_cast<std::size_t>(c.graph.tensor(c.graph.nodes()[0].inputs[0]).storage)], 3, 80);
     for (std::size_t i = 0; i < 3 * 96; ++i) {
       float value = 0;
       std::memcpy(&value, found.data() + 4 * i, 4);

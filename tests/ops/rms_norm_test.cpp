@@ -50,7 +50,7 @@ TEST_F(RmsNormTest, SmallVarianceNeedsTheRightEpsilon) {
   ASSERT_TRUE(expected.ok() && other.ok());
   const std::size_t output = right.graph.n_storages() - 1;
   const std::vector<std::byte> before = right.before(static_cast<graph::StorageId>(output));
-  EXPECT_NE(find_difference({graph::Type::kF32, before, (*other)[output], (*expected)[output]}, {10 * kBound.nmse}), "");
+  EXPECT_NE(graph::find_difference({graph::Type::kF32, before, (*other)[output], (*expected)[output]}, {10 * kBound.nmse}), "");
 }
 
 TEST_F(RmsNormTest, RowsOfZerosAndConstants) {

@@ -110,8 +110,8 @@ TEST(RopeTest, TheBoundRejectsSinglePrecisionAngles) {
     wrong[i] = values[i] * std::cos(angle) - values[i + 32] * std::sin(angle);
     wrong[i + 32] = values[i] * std::sin(angle) + values[i + 32] * std::cos(angle);
   }
-  const std::vector<std::byte> before = poison_bytes(256);
-  EXPECT_NE(find_difference({graph::Type::kF32, before, std::as_bytes(std::span(wrong)), reference->back()}, {10 * kBound.nmse}), "");
+  const std::vector<std::byte> before = graph::poison_bytes(256);
+  EXPECT_NE(graph::find_difference({graph::Type::kF32, before, std::as_bytes(std::span(wrong)), reference->back()}, {10 * kBound.nmse}), "");
 }
 
 }  // namespace

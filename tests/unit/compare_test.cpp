@@ -4,17 +4,16 @@
 
 #include <gtest/gtest.h>
 
+#include "graph/compare.h"
 #include "graph/float16.h"
-#include "tools/check/compare.h"
 
 namespace rondo::tests::compare_test {
 namespace {
 
-using graph::Type;
-using namespace check;
+using namespace graph;
 
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN(), kInfinity = std::numeric_limits<float>::infinity();
-constexpr Tolerance kBound{1e-11};
+constexpr Tolerance kExact{0}, kBound{1e-11};
 
 template <typename T>
 std::vector<std::byte> bytes_of(const std::vector<T>& values) {

@@ -3,9 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include "graph/compare.h"
 #include "graph/lowering.h"
 #include "graph/operator.h"
-#include "tools/check/compare.h"
 #include "tests/support/made_up_llama.h"
 #include "tools/check/op_case.h"
 
@@ -59,9 +59,9 @@ void expect_same_results(const MadeUpOptions& options, std::int64_t rows) {
     // A fused residual saves a rounding, which may carry a cached half or quant over the middle between two.
     const double bound = options.kv_type == Type::kF32 ? 1e-11 : options.kv_type == Type::kF16 ? 1e-6 : 1e-5;
     const std::vector<std::byte> before((*expected)[i].size(), std::byte{0xa5});
-    const check::Judged judged{storage.type, before, (*found)[i], (*expected)[i]};
+    const Judged judged{storage.type, before, (*found)[i], (*expected)[i]};
     std::vector<std::byte> values[3];
-    EXPECT_EQ(check::find_difference(check::decoded(simple, static_cast<StorageId>(i), judged, values), {bound}), "") << storage.name;
+    EXPECT_EQ(find_difference(decoded(simple, static_cast<StorageId>(i), judged, values), {bound}), "") << storage.name;
   }
 }
 

@@ -16,6 +16,8 @@
 
 namespace rondo::check {
 
+using graph::float_element, graph::is_poison;
+
 namespace {
 
 constexpr double kSums = 1e-11, kFunctions = 1e-10;

@@ -12,6 +12,8 @@
 
 namespace rondo::check {
 
+using graph::find_touched, graph::kPoison, graph::poison_bytes;
+
 namespace {
 
 constexpr std::uint64_t kGuardBytes = 256;
@@ -164,9 +166,9 @@ std::string judge(const OpCase& op, const DeviceRun& run, const std::vector<std:
     const bool words = storage.kind == graph::StorageKind::kWeight;
     double error = 0;
     const Tolerance tolerance = tolerance_of(storage);
-    const Judged judged{words ? graph::Type::kI32 : storage.type, before, run.after[i], expected[i]};
+    const graph::Judged judged{words ? graph::Type::kI32 : storage.type, before, run.after[i], expected[i]};
     std::vector<std::byte> values[3];
-    const std::string difference = find_difference(tolerance.nmse == 0 ? judged : decoded(op.graph, id, judged, values), tolerance, &error);
+    const std::string difference = graph::find_difference(tolerance.nmse == 0 ? judged : graph::decoded(op.graph, id, judged, values), tolerance, &error);
     if (nmse) *nmse = std::max(*nmse, error);
     if (!difference.empty()) complaints += fmt::format("{}: {}\n", storage.name, difference);
   }

@@ -10,12 +10,15 @@
 #include <string>
 #include <vector>
 
+#include "graph/compare.h"
 #include "graph/lowering.h"
 #include "runtime/device.h"
-#include "tools/check/compare.h"
 #include "tools/check/op_case.h"
 
 namespace rondo::check {
+
+using graph::Tolerance;
+constexpr Tolerance kExact{0};
 
 struct RunOptions {
   bool fusion = false;

@@ -6,13 +6,14 @@
 #include <random>
 
 #include "graph/block_format.h"
+#include "graph/compare.h"
 #include "graph/float16.h"
 #include "graph/interpreter.h"
 #include "lib/step_state.h"
-#include "tools/check/compare.h"
 
 namespace rondo::check {
 
+using graph::kPoison, graph::poison_bytes;
 using graph::StorageId;
 using graph::StorageKind;
 using graph::TensorId;

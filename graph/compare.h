@@ -9,16 +9,16 @@
 
 #include "graph/graph.h"
 
-namespace rondo::check {
+namespace rondo::graph {
 
 /// Fills memory that a kernel has yet to write or must leave alone: a NaN, and an id outside every vocabulary.
 constexpr std::uint32_t kPoison = 0xffc0deadu;
 
 /// Element `index` of f32 or f16.
-float float_element(graph::Type type, std::span<const std::byte> bytes, std::size_t index);
+float float_element(Type type, std::span<const std::byte> bytes, std::size_t index);
 
 /// It is poison, all of it if it is f32 and one half if it is f16.
-bool is_poison(graph::Type type, std::span<const std::byte> bytes, std::size_t index);
+bool is_poison(Type type, std::span<const std::byte> bytes, std::size_t index);
 
 /// `size_bytes` (a multiple of 4) of poison.
 std::vector<std::byte> poison_bytes(std::size_t size_bytes);
@@ -27,11 +27,10 @@ std::vector<std::byte> poison_bytes(std::size_t size_bytes);
 struct Tolerance {
   double nmse = 0;
 };
-constexpr Tolerance kExact{0};
 
 /// A storage before and after. All spans have the size of the storage.
 struct Judged {
-  graph::Type type = graph::Type::kF32;  ///< f32, f16, or words that must be equal
+  Type type = Type::kF32;  ///< f32, f16, or words that must be equal
   std::span<const std::byte> before;
   std::span<const std::byte> found;
   std::span<const std::byte> expected;  ///< elements equal to `before` must be left untouched, bit for bit
@@ -46,7 +45,7 @@ std::string find_difference(const Judged& judged, Tolerance tolerance, double* n
 std::vector<std::byte> decoded_cache(std::span<const std::byte> bytes, std::int64_t n_rows, std::int64_t width);
 
 /// The same for a storage of `graph`, as Judged takes it with a tolerance; other storages' bytes as they are.
-Judged decoded(const graph::Graph& graph, graph::StorageId id, const Judged& judged, std::vector<std::byte> (&kept)[3]);
+Judged decoded(const Graph& graph, StorageId id, const Judged& judged, std::vector<std::byte> (&kept)[3]);
 
 /// sum((found - expected)^2) / sum(expected^2); 0 / 0 is 0.
 double normalised_error(std::span<const float> found, std::span<const float> expected);
@@ -54,4 +53,4 @@ double normalised_error(std::span<const float> found, std::span<const float> exp
 /// The first word of `guard` that is not poison, in words, or "".
 std::string find_touched(std::span<const std::byte> guard);
 
-}  // namespace rondo::check
+}  // namespace rondo::graph

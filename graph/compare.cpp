@@ -1,4 +1,4 @@
-#include "tools/check/compare.h"
+#include "graph/compare.h"
 
 #include <cmath>
 #include <cstring>
@@ -8,7 +8,7 @@
 #include "graph/float16.h"
 #include "runtime/fmt.h"
 
-namespace rondo::check {
+namespace rondo::graph {
 
 namespace {
 
@@ -51,12 +51,12 @@ std::string find_float_difference(const Judged& judged, std::size_t element_byte
 
 }  // namespace
 
-float float_element(graph::Type type, std::span<const std::byte> bytes, std::size_t index) {
-  return type == graph::Type::kF16 ? graph::half_to_float(element<std::uint16_t>(bytes, index)) : element<float>(bytes, index);
+float float_element(Type type, std::span<const std::byte> bytes, std::size_t index) {
+  return type == Type::kF16 ? half_to_float(element<std::uint16_t>(bytes, index)) : element<float>(bytes, index);
 }
 
-bool is_poison(graph::Type type, std::span<const std::byte> bytes, std::size_t index) {
-  if (type != graph::Type::kF16) return element<std::uint32_t>(bytes, index) == kPoison;
+bool is_poison(Type type, std::span<const std::byte> bytes, std::size_t index) {
+  if (type != Type::kF16) return element<std::uint32_t>(bytes, index) == kPoison;
   return element<std::uint16_t>(bytes, index) == static_cast<std::uint16_t>(kPoison >> 16 * (index % 2));
 }
 
@@ -77,25 +77,25 @@ double normalised_error(std::span<const float> found, std::span<const float> exp
 }
 
 std::vector<std::byte> decoded_cache(std::span<const std::byte> bytes, std::int64_t n_rows, std::int64_t width) {
-  const graph::CacheLayout layout = graph::cache_layout(graph::Type::kQ8_0, n_rows, width);
+  const CacheLayout layout = cache_layout(Type::kQ8_0, n_rows, width);
   std::vector<std::byte> values(static_cast<std::size_t>(n_rows * layout.row_elements) * 4);
   for (std::size_t i = 0; i < values.size() / 4; ++i) {
     const std::size_t row = i / static_cast<std::size_t>(layout.row_elements), column = i % static_cast<std::size_t>(layout.row_elements);
-    const std::size_t scale = 2 * (layout.scales_offset_words + row * layout.scale_row_words) + column / graph::kCacheGroup;
-    const float value = static_cast<float>(element<std::int8_t>(bytes, i)) * graph::half_to_float(element<std::uint16_t>(bytes, scale));
+    const std::size_t scale = 2 * (layout.scales_offset_words + row * layout.scale_row_words) + column / kCacheGroup;
+    const float value = static_cast<float>(element<std::int8_t>(bytes, i)) * half_to_float(element<std::uint16_t>(bytes, scale));
     std::memcpy(values.data() + 4 * i, &value, 4);
   }
   return values;
 }
 
-Judged decoded(const graph::Graph& graph, graph::StorageId id, const Judged& judged, std::vector<std::byte> (&kept)[3]) {
-  if (judged.type != graph::Type::kQ8_0) return judged;
+Judged decoded(const Graph& graph, StorageId id, const Judged& judged, std::vector<std::byte> (&kept)[3]) {
+  if (judged.type != Type::kQ8_0) return judged;
   for (std::size_t i = 0; i < graph.n_tensors(); ++i) {
-    const graph::Tensor& tensor = graph.tensor(static_cast<graph::TensorId>(i));
+    const Tensor& tensor = graph.tensor(static_cast<TensorId>(i));
     if (tensor.storage != id) continue;
     const std::span<const std::byte> planes[] = {judged.before, judged.found, judged.expected};
     for (std::size_t k = 0; k < 3; ++k) kept[k] = decoded_cache(planes[k], tensor.shape.n_rows(), tensor.shape.last());
-    return {graph::Type::kF32, kept[0], kept[1], kept[2]};
+    return {Type::kF32, kept[0], kept[1], kept[2]};
   }
   return judged;
 }
@@ -107,8 +107,8 @@ std::string find_difference(const Judged& judged, Tolerance tolerance, double* n
   if (judged.before.size() != judged.found.size() || judged.expected.size() != judged.found.size()) {
     return fmt::format("sizes differ: {} before, {} found, {} expected", judged.before.size(), judged.found.size(), judged.expected.size());
   }
-  if (judged.type == graph::Type::kF32) return find_float_difference(judged, 4, tolerance, error);
-  if (judged.type == graph::Type::kF16) return find_float_difference(judged, 2, tolerance, error);
+  if (judged.type == Type::kF32) return find_float_difference(judged, 4, tolerance, error);
+  if (judged.type == Type::kF16) return find_float_difference(judged, 2, tolerance, error);
   for (std::size_t i = 0; i < judged.found.size() / 4; ++i) {
     const auto f = element<std::int32_t>(judged.found, i), e = element<std::int32_t>(judged.expected, i);
     if (f != e) return fmt::format("element {} is {} but must be {}", i, f, e);
@@ -125,4 +125,4 @@ std::string find_touched(std::span<const std::byte> guard) {
   return "";
 }
 
-}  // namespace rondo::check
+}  // namespace rondo::graph
