@@ -18,6 +18,17 @@ std::string_view Lowering::forced_kernel(std::string_view op) const {
   return found == options_.forced_kernels.end() ? std::string_view() : std::string_view(found->second);
 }
 
+bool Lowering::is_quarantined(std::string_view label) const {
+  return std::find(options_.quarantine.begin(), options_.quarantine.end(), label) != options_.quarantine.end();
+}
+
+std::string Lowering::find_quarantined(std::size_t first) const {
+  for (std::size_t i = first; i < program_.dispatches.size(); ++i) {
+    if (is_quarantined(program_.dispatches[i].label)) return program_.dispatches[i].label;
+  }
+  return "";
+}
+
 std::uint32_t Lowering::rows_per_sequence(std::int64_t n_rows) const {
   return static_cast<std::uint32_t>((n_rows + graph_.n_sequences - 1) / graph_.n_sequences);
 }
@@ -156,6 +167,11 @@ std::string f16_input(const Graph& graph, const Node& node) {
   return "";
 }
 
+bool has_kernel(Op op, std::string_view name) {
+  const auto kernels = operator_of(op).kernels;
+  return std::any_of(kernels.begin(), kernels.end(), [&](const char* kernel) { return name == kernel; });
+}
+
 /// Every forced kernel exists.
 Status check_forced_kernels(const LoweringOptions& options) {
   for (const auto& forced : options.forced_kernels) {
@@ -163,24 +179,61 @@ Status check_forced_kernels(const LoweringOptions& options) {
     const std::string& kernel_name = forced.second;
     const std::optional<Op> op = find_operator(op_name);
     if (!op) return Status(StatusCode::kInvalidArgument, fmt::format("kernel {}={}: there is no operator {}", op_name, kernel_name, op_name));
-    const auto kernels = operator_of(*op).kernels;
-    if (std::any_of(kernels.begin(), kernels.end(), [&](const char* name) { return kernel_name == name; })) continue;
+    if (has_kernel(*op, kernel_name)) continue;
     return Status(StatusCode::kInvalidArgument,
-                  fmt::format("kernel {}={}: {} has the kernels {}", op_name, kernel_name, op_name, fmt::join(kernels, ", ")));
+                  fmt::format("kernel {}={}: {} has the kernels {}", op_name, kernel_name, op_name, fmt::join(operator_of(*op).kernels, ", ")));
+  }
+  return {};
+}
+
+/// Every label in quarantine begins with an operator and, where it has several kernels, with one of them.
+Status check_quarantine(const LoweringOptions& options) {
+  for (const std::string& label : options.quarantine) {
+    const std::size_t end = label.find(' ');
+    const std::string op_name = label.substr(0, end);
+    const std::optional<Op> op = find_operator(op_name);
+    if (!op) return Status(StatusCode::kInvalidArgument, fmt::format("quarantine: '{}': there is no operator '{}'", label, op_name));
+    if (operator_of(*op).kernels.size() < 2) continue;
+    const std::string rest = end == std::string::npos ? "" : label.substr(end + 1);
+    if (has_kernel(*op, rest.substr(0, rest.find(' ')))) continue;
+    return Status(StatusCode::kInvalidArgument, fmt::format("quarantine: '{}': {} has the kernels {}", label, op_name, fmt::join(operator_of(*op).kernels, ", ")));
   }
   return {};
 }
 
 }  // namespace
 
+Status replace_quarantined(Graph& graph, const runtime::DeviceCaps& caps, const LoweringOptions& options) {
+  if (options.quarantine.empty()) return {};
+  std::vector<Node> nodes;
+  for (const Node& node : std::vector<Node>(graph.nodes())) {
+    const Operator& table = operator_of(node.op);
+    bool replaced = false;
+    if (table.decompose) {
+      Lowering trial(graph, caps, options);
+      replaced = table.lower(node, trial).ok() && !trial.find_quarantined(0).empty();
+    }
+    if (!replaced) nodes.push_back(node);
+    else for (Node& simple : table.decompose(graph, node)) nodes.push_back(std::move(simple));
+  }
+  graph.nodes() = std::move(nodes);
+  return graph.status();
+}
+
 Result<Lowered> lower(Graph& graph, const runtime::DeviceCaps& caps, const LoweringOptions& options) {
   RONDO_TRY(validate(graph));
   if (options.fusion) RONDO_TRY(fuse(graph));
   RONDO_TRY(check_forced_kernels(options));
+  RONDO_TRY(check_quarantine(options));
+  RONDO_TRY(replace_quarantined(graph, caps, options));
   Lowering lowering(graph, caps, options);
   for (const Node& node : graph.nodes()) {
     const Operator& table = operator_of(node.op);
+    const std::size_t first = lowering.program_.dispatches.size();
     if (Status status = table.lower(node, lowering); !status.ok()) return status.with_prefix(fmt::format("[{}]", table.name));
+    if (const std::string label = lowering.find_quarantined(first); !label.empty()) {
+      return Status(StatusCode::kUnsupported, fmt::format("[{}] kernel '{}' is in quarantine on device {}, and no other can take its place", table.name, label, caps.name));
+    }
     if (!lowering.excess_.empty()) return Status(StatusCode::kInternal, fmt::format("[{}] {}", table.name, lowering.excess_));
     if (lowering.missing_.empty()) continue;
     return Status(StatusCode::kUnsupported, fmt::format("[{}] activations in f16{} need {}", table.name, f16_input(graph, node), lowering.missing_));

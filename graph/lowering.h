@@ -22,6 +22,9 @@ struct LoweringOptions {
   bool fusion = true;
   /// Operator name -> kernel name: that kernel or an error.
   std::map<std::string, std::string, std::less<>> forced_kernels;
+  /// Kernels that give wrong results on this device, by the label of their dispatches ("linear tiled q4_0"). The next one that
+  /// can do the same takes their place; where there is none, a fused operator is lowered as the simple ones that it means.
+  std::vector<std::string> quarantine;
   /// Buffer index that activations and scratch are placed in.
   std::uint32_t activation_buffer = 0;
 };
@@ -57,9 +60,13 @@ double predict_ns(const runtime::Cost& cost, const runtime::DeviceCaps& caps);
 /// k with the cache writes, gate and up with GLU, a residual into the linear before it.
 Status fuse(Graph& graph);
 
-/// The passes in order: validate, fuse, choose kernels and emit, plan memory, place barriers.
-/// Errors: the graph's own, kUnsupported (a tensor beyond the device's storage range, a forced kernel that can't run,
-/// activations in f16 on a device without 16-bit storage).
+/// Replaces fused operators of which every kernel is in quarantine by the simple ones that they mean. Errors: kInternal.
+Status replace_quarantined(Graph& graph, const runtime::DeviceCaps& caps, const LoweringOptions& options);
+
+/// The passes in order: validate, fuse, replace what is in quarantine, choose kernels and emit, plan memory, place barriers.
+/// Errors: the graph's own, kUnsupported (a tensor beyond the device's storage range, a forced kernel that can't run or is in
+/// quarantine, an operator of which all kernels are, activations in f16 on a device without 16-bit storage),
+/// kInvalidArgument (a kernel, forced or in quarantine, that there is not).
 Result<Lowered> lower(Graph& graph, const runtime::DeviceCaps& caps, const LoweringOptions& options);
 
 /// What an operator's `lower` writes into.
@@ -73,6 +80,8 @@ class Lowering {
 
   /// The kernel the user forced for `op`, or "" for free choice.
   std::string_view forced_kernel(std::string_view op) const;
+  /// Whether dispatches of this label are in quarantine: an operator with a choice makes another one.
+  bool is_quarantined(std::string_view label) const;
 
   /// Rows per sequence of a tensor with `n_rows` rows, rounded up where they can't be shared out: kernels skip row r when r % that >= the step's count.
   std::uint32_t rows_per_sequence(std::int64_t n_rows) const;
@@ -118,9 +127,12 @@ class Lowering {
 
  private:
   friend Result<Lowered> lower(Graph& graph, const runtime::DeviceCaps& caps, const LoweringOptions& options);
+  friend Status replace_quarantined(Graph& graph, const runtime::DeviceCaps& caps, const LoweringOptions& options);
 
   /// The bytes that an argument binds.
   const runtime::BufferRange& place_of(const Argument& argument) const;
+  /// The first label in quarantine among the dispatches from `first` on, or "".
+  std::string find_quarantined(std::size_t first) const;
   Status check_grids_and_ranges() const;
 
   Graph& graph_;

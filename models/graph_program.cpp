@@ -34,6 +34,7 @@ Result<std::unique_ptr<GraphProgram>> GraphProgram::compile(std::shared_ptr<runt
   GraphRunOptions lowering;
   lowering.lowering.fusion = options.fusion;
   lowering.lowering.forced_kernels = options.kernels;
+  lowering.lowering.quarantine = options.quarantine;
   RONDO_ASSIGN(GraphRun run, GraphRun::create(*device, std::move(file.graph), lowering));
   std::unique_ptr<GraphProgram> program(new GraphProgram(std::move(device), std::move(run)));
   program->describe(file);

@@ -32,6 +32,10 @@ struct LoadedModel {
   const Network& network() const { return checkpoint->network; }
 };
 
+/// The plan of a session with the default context or, where the device can't hold its cache, with the largest half, quarter,
+/// ... that it can: sessions ask for what fits.
+Result<std::shared_ptr<const SessionPlan>> plan_default_session(const LoadedModel& model);
+
 /// Reads the checkpoint's header, checks it, plans and allocates. Errors: those of Model::create.
 Result<std::shared_ptr<const LoadedModel>> plan_model(std::shared_ptr<runtime::Device> device, ByteSource source, const ModelOptions& options);
 

@@ -55,17 +55,14 @@ graph::Type kv_type_of(const ModelOptions& options) {
   return graph::Type::kF16;
 }
 
-namespace {
-
 graph::LoweringOptions lowering_options(const ModelOptions& options, std::uint32_t activation_slot) {
   graph::LoweringOptions lowering;
   lowering.fusion = options.fusion;
   lowering.forced_kernels = options.kernels;
+  lowering.quarantine = options.quarantine;
   lowering.activation_buffer = activation_slot;
   return lowering;
 }
-
-}  // namespace
 
 Result<WeightPlan> plan_weights(const Checkpoint& checkpoint, const runtime::DeviceCaps& caps) {
   WeightPlan plan;

@@ -37,6 +37,9 @@ StepKind output_step_kind(const Network& network, Role role, const runtime::Devi
 /// Type of the cache's elements.
 graph::Type kv_type_of(const ModelOptions& options);
 
+/// What the options say of lowering.
+graph::LoweringOptions lowering_options(const ModelOptions& options, std::uint32_t activation_slot);
+
 /// The context of a session that asks for none.
 std::uint32_t default_context(const Network& network);
 

@@ -4,15 +4,12 @@
 
 #include "models/loaded_model.h"
 #include "models/model_loader.h"
+#include "models/self_test.h"
 #include "models/tokenizers/tokenizer_model.h"
 #include "runtime/fmt.h"
 
 namespace rondo::models {
 
-namespace {
-
-/// The plan of a session with the default context or, where the device can't hold its cache, with the largest half, quarter,
-/// ... that it can: sessions ask for what fits.
 Result<std::shared_ptr<const SessionPlan>> plan_default_session(const LoadedModel& model) {
   const Network& network = model.network();
   const runtime::DeviceCaps& caps = model.device.caps();
@@ -24,8 +21,6 @@ Result<std::shared_ptr<const SessionPlan>> plan_default_session(const LoadedMode
     if (!too_large || n_ctx <= kSmallest) return plan.status();
   }
 }
-
-}  // namespace
 
 Result<std::shared_ptr<const LoadedModel>> plan_model(std::shared_ptr<runtime::Device> on, ByteSource source, const ModelOptions& options) {
   auto model = std::make_shared<LoadedModel>(std::move(on));
@@ -43,6 +38,7 @@ Result<std::shared_ptr<const LoadedModel>> plan_model(std::shared_ptr<runtime::D
   RONDO_ASSIGN(model->weights, plan_weights(checkpoint, device.caps()));
   model->info = {facts.architecture, facts.name, facts.n_layers, facts.width, facts.n_heads, facts.n_kv_heads, facts.n_vocab, facts.context, checkpoint.n_parameters, model->weights.size_bytes};
   RONDO_ASSIGN(model->plan, plan_default_session(*model));
+  if (options.self_test) RONDO_TRY(run_self_test(*model));
   for (const std::uint64_t bytes : model->weights.buffer_bytes) {
     RONDO_ASSIGN(runtime::Buffer buffer, runtime::Buffer::create(device, bytes, runtime::MemoryIntent::kDevice, "weights"));
     model->weight_buffers.push_back(std::move(buffer));

@@ -108,6 +108,7 @@ std::uint32_t choose_splits(const runtime::DeviceCaps& caps) {
 
 enum class AttentionKernel { kTiled, kSplit, kWide, kWideSplit };
 constexpr const char* kKernels[] = {"tiled", "split", "wide", "wide_split"};
+std::string label_of(AttentionKernel kernel) { return fmt::format("attention {}", kKernels[static_cast<std::size_t>(kernel)]); }
 
 /// What the wide kernels need that is missing here, or "".
 std::string refuses_wide(const runtime::DeviceCaps& caps, std::uint32_t features, const Tensor& query, const Tensor& key, const Tensor& value) {
@@ -129,8 +130,15 @@ Result<AttentionKernel> choose(const Lowering& lowering, std::uint32_t features,
     if (forced == kKernels[i]) return static_cast<AttentionKernel>(i);
   }
   const bool wide = lowering.caps().type == runtime::DeviceType::kCpu && missing.empty();
-  if (query.shape[2] <= 2) return wide ? AttentionKernel::kWideSplit : AttentionKernel::kSplit;
-  return wide ? AttentionKernel::kWide : AttentionKernel::kTiled;
+  std::vector<AttentionKernel> candidates = {AttentionKernel::kSplit, AttentionKernel::kTiled};  // best first
+  if (wide) candidates.insert(candidates.begin(), {AttentionKernel::kWideSplit, AttentionKernel::kWide});
+  if (query.shape[2] > 2) {
+    for (std::size_t i = 0; i < candidates.size(); i += 2) std::swap(candidates[i], candidates[i + 1]);
+  }
+  for (const AttentionKernel candidate : candidates) {
+    if (!lowering.is_quarantined(label_of(candidate))) return candidate;
+  }
+  return candidates.front();
 }
 
 /// Refuses what a driver with a limit on loops would end early.
@@ -203,7 +211,7 @@ Status lower(const Node& node, Lowering& lowering) {
   // Eight buffers at most: with tables, these take the place of the offsets, and the mask that of the lengths.
   const StorageId offsets = tables ? gather_attention_tables(node, lowering) : lowering.read_only(node.inputs[kOffset]);
   const StorageId lengths = lowering.read_only(node.inputs[tables ? kMask : kLengths]);
-  const std::string label = fmt::format("attention {}", kKernels[static_cast<std::size_t>(kernel)]);
+  const std::string label = label_of(kernel);
   RONDO_ASSIGN(const std::vector<StoragePiece> pieces, lowering.cache_pieces(node.inputs[kKey]));
   RONDO_ASSIGN(const std::vector<StoragePiece> value_pieces, lowering.cache_pieces(node.inputs[kValue]));
   if (!pieces_agree(pieces, value_pieces)) return Status(StatusCode::kUnsupported, "key and value are in different pieces");

@@ -18,7 +18,9 @@ constexpr std::uint32_t kVectorRows = 4;
 /// Rows that an invocation of the wide kernel makes where there are as many.
 constexpr std::uint32_t kWideRows = 8;
 
-Result<LinearKernel> choose(const Lowering& lowering, std::string_view op, std::uint32_t rows, Type activations) {
+std::string label_of(std::string_view op, LinearKernel kernel, Type weight) { return fmt::format("{} {} {}", op, kLinearKernels[static_cast<std::size_t>(kernel)], type_name(weight)); }
+
+Result<LinearKernel> choose(const Lowering& lowering, std::string_view op, std::uint32_t rows, Type activations, Type weight) {
   std::string_view forced = lowering.forced_kernel(op);
   if (forced.empty()) forced = lowering.forced_kernel("linear");
   const char* missing = wide_kernel_needs(lowering.caps(), activations);
@@ -28,8 +30,13 @@ Result<LinearKernel> choose(const Lowering& lowering, std::string_view op, std::
   if (forced == "vector") return LinearKernel::kVector;
   if (forced == "wide") return LinearKernel::kWide;
   if (forced == "tiled") return LinearKernel::kTiled;
-  if (lowering.caps().type == runtime::DeviceType::kCpu && !missing) return LinearKernel::kWide;
-  return rows <= kVectorRows ? LinearKernel::kVector : LinearKernel::kTiled;
+  std::vector<LinearKernel> candidates = {LinearKernel::kVector, LinearKernel::kTiled};  // best first
+  if (rows > kVectorRows) std::swap(candidates[0], candidates[1]);
+  if (lowering.caps().type == runtime::DeviceType::kCpu && !missing) candidates.insert(candidates.begin(), LinearKernel::kWide);
+  for (const LinearKernel candidate : candidates) {
+    if (!lowering.is_quarantined(label_of(op, candidate, weight))) return candidate;
+  }
+  return candidates.front();
 }
 
 /// What the dispatches of one linear have in common.
@@ -112,8 +119,8 @@ Status lower_linear(Lowering& lowering, const Operator& op, TensorId input_id, T
   push.has_residual = after.residual != kNone;
   if (push.has_residual) push.residual_stride = u32(row_stride(lowering.tensor(after.residual)));
 
-  RONDO_ASSIGN(variant.kernel, choose(lowering, op.name, push.rows, input.type));
-  variant.label = fmt::format("{} {} {}", op.name, kLinearKernels[static_cast<std::size_t>(variant.kernel)], type_name(weight.type));
+  RONDO_ASSIGN(variant.kernel, choose(lowering, op.name, push.rows, input.type, weight.type));
+  variant.label = label_of(op.name, variant.kernel, weight.type);
 
   const std::vector<WeightPlanes> pieces = planes_of(lowering.graph(), weight);
   if (after.glu && pieces.size() > 1) {

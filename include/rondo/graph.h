@@ -275,6 +275,7 @@ struct ProgramOptions {
   bool fusion = true;  ///< false: one dispatch per operator, for tests and hunting bugs
   /// Operator name -> kernel name, to force a kernel where several could run ("linear" -> "tiled").
   std::map<std::string, std::string, std::less<>> kernels;
+  std::vector<std::string> quarantine;  ///< kernels that are wrong on this device: see ModelOptions
   double max_segment_us = 100'000;  ///< predicted time above which a run is cut into several submissions
   bool profile = false;             ///< timestamps around every dispatch, slower: see take_profile
   /// Creates pipelines on the caller's threads; empty: one at a time on the calling thread.

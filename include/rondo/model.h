@@ -7,9 +7,11 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include <rondo/byte_source.h>
 #include <rondo/device.h>
@@ -34,7 +36,18 @@ struct ModelOptions {
   bool fusion = true;  ///< false: one dispatch per operator, for tests and hunting bugs
   /// Operator name -> kernel name, to force a kernel where several could run ("linear" -> "tiled").
   std::map<std::string, std::string, std::less<>> kernels;
-  /// Creates pipelines on the caller's threads while load_some runs; empty: one at a time on the calling thread.
+  /// Kernels that are wrong on this device and driver, as on_quarantine named them: others do their work. Keep them for as
+  /// long as Device::pipeline_cache_key stays the same.
+  std::vector<std::string> quarantine;
+  /// Model::create runs each kernel that the model will use on a small input with the model's own weights, compares it with the
+  /// reference on the CPU, and puts what is wrong into quarantine. It blocks meanwhile: for as long as making the pipelines takes
+  /// and a second or two.
+  bool self_test = false;
+  /// Told each kernel that the self-test puts into quarantine ("linear tiled q4_0"), at once: keep it even where create fails
+  /// afterwards, since a wrong kernel may cost the device.
+  std::function<void(const std::string& kernel)> on_quarantine;
+  /// Creates pipelines on the caller's threads while load_some, or the self-test, runs; empty: one at a time on the calling
+  /// thread.
   Executor executor;
 };
 
@@ -60,8 +73,9 @@ class RONDO_API Model {
  public:
   /// Reads the header of a GGUF file, checks it, plans and allocates its memory, and returns; weights come with load_some.
   /// Errors, each naming file and field: kCorruptData, kUnsupported (architecture, tokenizer or weight type that isn't there
-  /// yet, a tensor beyond the device's limits), kOutOfMemory (with what is needed), kIo; kInvalidArgument (an option out of its
-  /// range), kFailedPrecondition (an empty Device).
+  /// yet, a tensor beyond the device's limits, an operator of which all kernels are in quarantine), kOutOfMemory (with what is
+  /// needed), kIo; kInvalidArgument (an option out of its range), kFailedPrecondition (an empty Device); with a self-test also
+  /// kDeviceLost and kInternal (a kernel that costs the device).
   static Result<Model> create(Device& device, ByteSource source, const ModelOptions& options = {});
   Model(Model&&) noexcept;
   Model& operator=(Model&&) noexcept;

@@ -1,71 +1,18 @@
 // The checker is checked: kernels that are wrong on purpose (tests/sabotage) must be reported, by name.
 #include <algorithm>
-#include <cstring>
-#include <fstream>
-#include <iterator>
 #include <set>
 
 #include <gtest/gtest.h>
 
 #include "graph/hazards.h"
 #include "graph/lowering.h"
-#include "runtime/kernel.h"
-#include "shader_list.h"
 #include "tests/device/faults.h"
+#include "tests/device/sabotages.h"
 #include "tests/support/device_environment.h"
 #include "tools/check/check.h"
 
 namespace rondo::tests::sabotage_test {
 namespace {
-
-struct Sabotage {
-  const char* name;
-  runtime::Shader shader;
-  const char* path;  ///< SPIR-V that takes the shader's place
-  const char* op;
-  std::vector<const char*> kernels;  ///< that must fail
-};
-
-void PrintTo(const Sabotage& sabotage, std::ostream* stream) { *stream << sabotage.name; }
-
-const std::vector<Sabotage>& sabotages() {
-  static const std::vector<Sabotage> kSabotages = {
-#include "sabotage/sabotages.inc"
-  };
-  return kSabotages;
-}
-
-/// While it lives, a device gets other code for one shader.
-class ReplacedShader {
- public:
-  ReplacedShader(runtime::Device& device, runtime::Shader shader, const char* path) : table_(device.table_for_tests()) {
-    std::ifstream file(path, std::ios::binary);
-    const std::string bytes((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
-    EXPECT_FALSE(bytes.empty()) << path;
-    replacement_.resize(bytes.size() / 4);
-    std::memcpy(replacement_.data(), bytes.data(), replacement_.size() * 4);
-    original_ = runtime::shader_code(shader);
-    real_ = table_.vkCreateShaderModule;
-    table_.vkCreateShaderModule = create;
-  }
-  ~ReplacedShader() { table_.vkCreateShaderModule = real_; }
-  ReplacedShader(const ReplacedShader&) = delete;
-  ReplacedShader& operator=(const ReplacedShader&) = delete;
-
- private:
-  static VkResult VKAPI_PTR create(VkDevice device, const VkShaderModuleCreateInfo* info, const VkAllocationCallbacks* allocator, VkShaderModule* made) {
-    VkShaderModuleCreateInfo other = *info;
-    if (info->codeSize == original_.size() * 4 && std::memcmp(info->pCode, original_.data(), info->codeSize) == 0) {
-      other.codeSize = replacement_.size() * 4;
-      other.pCode = replacement_.data();
-    }
-    return real_(device, &other, allocator, made);
-  }
-
-  VolkDeviceTable& table_;
-  static inline PFN_vkCreateShaderModule real_ = nullptr;
-  static inline std::vector<std::uint32_t> original_, replacement_;
-};
 
 /// "op/kernel" of runs that failed, in the table's order until all of `expected` have.
 std::set<std::string> failed_kernels(runtime::Device& device, const Sabotage& sabotage, const std::set<std::string>& expected) {

@@ -99,6 +99,26 @@ TEST(LoweringTest, KernelsFollowRowsAndDevice) {
   EXPECT_EQ(label(64, runtime::DeviceType::kIntegrated), "linear tiled f32");
 }
 
+TEST(LoweringTest, TheNextBestTakesThePlaceOfWhatIsInQuarantine) {
+  const auto label = [](std::int64_t rows, runtime::DeviceType type, const std::vector<std::string>& quarantine) {
+    OpCase c = linear_case(rows);
+    LoweringOptions options;
+    options.quarantine = quarantine;
+    DeviceCaps caps = caps_of(type);
+    caps.name = "made up";
+    const Result<Lowered> lowered = lower(c.graph, caps, options);
+    return lowered.ok() ? lowered->program.dispatches.at(0).label : lowered.status().message();
+  };
+  using runtime::DeviceType;
+  EXPECT_EQ(label(1, DeviceType::kCpu, {"linear wide f32"}), "linear vector f32");
+  EXPECT_EQ(label(64, DeviceType::kCpu, {"linear wide f32"}), "linear tiled f32");
+  EXPECT_EQ(label(64, DeviceType::kCpu, {"linear tiled f32", "linear wide f32"}), "linear vector f32");
+  EXPECT_EQ(label(1, DeviceType::kDiscrete, {"linear vector f32"}), "linear tiled f32");
+  EXPECT_EQ(label(64, DeviceType::kDiscrete, {"linear tiled q8_0", "linear_glu tiled f32"}), "linear tiled f32") << "of other types and operators";
+  EXPECT_EQ(label(64, DeviceType::kDiscrete, {"linear tiled f32", "linear vector f32"}),
+            "[linear] kernel 'linear tiled f32' is in quarantine on device made up, and no other can take its place");
+}
+
 TEST(LoweringTest, StoragesBeyondTheRangeAreRefused) {
   DeviceCaps caps;
   caps.name = "small";

@@ -15,6 +15,7 @@
 #include "runtime/fmt.h"
 #include "tools/rondo/compile_notice.h"
 #include "tools/rondo/profiles.h"
+#include "tools/rondo/quarantine_file.h"
 
 namespace rondo::tools {
 
@@ -116,12 +117,12 @@ Result<Device> open_device(const GlobalFlags& flags, const Instance& instance) {
   return Device::create(instance, flags.device, options);
 }
 
-Result<std::unique_ptr<Workbench>> Workbench::open(const GlobalFlags& flags, const std::string& model_path) {
+Result<std::unique_ptr<Workbench>> Workbench::open(const GlobalFlags& flags, const std::string& model_path, bool self_test) {
   RONDO_ASSIGN(ByteSource source, open_file(model_path));
-  return open(flags, std::move(source));
+  return open(flags, std::move(source), false, self_test);
 }
 
-Result<std::unique_ptr<Workbench>> Workbench::open(const GlobalFlags& flags, ByteSource source, bool random_weights) {
+Result<std::unique_ptr<Workbench>> Workbench::open(const GlobalFlags& flags, ByteSource source, bool random_weights, bool self_test) {
   std::unique_ptr<Workbench> bench(new Workbench());
   RONDO_ASSIGN(Instance instance, open_instance(flags));
   bench->instance_.emplace(std::move(instance));
@@ -132,6 +133,10 @@ Result<std::unique_ptr<Workbench>> Workbench::open(const GlobalFlags& flags, Byt
   bench->cache_file_->load();
   ModelOptions options = flags.model_options();
   options.executor = thread_pool();
+  const QuarantineFile quarantine(*bench->device_, flags.quarantine, flags.pipeline_cache);
+  RONDO_ASSIGN(options.quarantine, quarantine.load(self_test));
+  options.self_test = self_test;
+  options.on_quarantine = [&](const std::string& kernel) { quarantine.add(kernel); };
   RONDO_ASSIGN(Model model, Model::create(*bench->device_, std::move(source), options));
   bench->model_.emplace(std::move(model));
   if (random_weights) bench->model_->internal()->use_random_weights();

@@ -30,8 +30,10 @@ struct GlobalFlags {
   double segment_us = 0;
   std::string log_level = "warn";
   std::string pipeline_cache;  ///< a file, "none", or "": one in the user's cache directory
+  std::string quarantine;      ///< a file, "none", or "": one beside the pipeline cache
   double started_s = 0;  ///< monotonic time at the entry of main
 
+  /// Without the quarantine, which is the device's.
   ModelOptions model_options() const;
   SessionOptions session_options() const;
 };
@@ -48,9 +50,9 @@ double thread_cpu_s();
 class Workbench {
  public:
   /// Opens the device, then the model, showing progress on a terminal.
-  static Result<std::unique_ptr<Workbench>> open(const GlobalFlags& flags, const std::string& model_path);
+  static Result<std::unique_ptr<Workbench>> open(const GlobalFlags& flags, const std::string& model_path, bool self_test = false);
   /// The same for a source; with `random_weights` only its header is read, and the device makes the weights.
-  static Result<std::unique_ptr<Workbench>> open(const GlobalFlags& flags, ByteSource source, bool random_weights = false);
+  static Result<std::unique_ptr<Workbench>> open(const GlobalFlags& flags, ByteSource source, bool random_weights = false, bool self_test = false);
   ~Workbench();
 
   Device& device() { return *device_; }

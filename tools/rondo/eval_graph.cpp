@@ -10,6 +10,7 @@
 #include "runtime/device.h"
 #include "runtime/fmt.h"
 #include "tools/rondo/compile_notice.h"
+#include "tools/rondo/quarantine_file.h"
 
 namespace rondo::tools {
 
@@ -33,6 +34,7 @@ Result<std::vector<OutputValues>> run_on(const Device& device, const GlobalFlags
   ProgramOptions options;
   options.fusion = !flags.no_fusion;
   options.kernels = flags.model_options().kernels;
+  RONDO_ASSIGN(options.quarantine, QuarantineFile(device, flags.quarantine, flags.pipeline_cache).load(false));
   options.max_segment_us = flags.session_options().max_segment_us;
   options.profile = profile.wanted();
   // Some drivers compile when pipelines are made, others at their first dispatch.

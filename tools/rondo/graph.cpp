@@ -16,6 +16,7 @@
 #include "runtime/kernel.h"
 #include "tools/rondo/eval_graph.h"
 #include "tools/rondo/profiles.h"
+#include "tools/rondo/quarantine_file.h"
 #include "tools/rondo/subcommands.h"
 
 namespace rondo::tools {
@@ -70,10 +71,22 @@ const char* access_name(runtime::Access access) {
   }
 }
 
-/// The profile's caps, which need no device, or those of the device that the flags choose.
-Result<runtime::DeviceCaps> find_caps(const GlobalFlags& flags) {
+/// What a step is lowered for.
+struct Target {
+  runtime::DeviceCaps caps;
+  ModelOptions options;
+};
+
+/// The profile's caps, which need no device, or those of the device that the flags choose, and its quarantine.
+Result<Target> find_target(const GlobalFlags& flags) {
   RONDO_ASSIGN(const std::optional<DeviceProfile> profile, find_profile(flags.as));
-  if (profile) return profile->internal();
+  Target target;
+  target.options = flags.model_options();
+  if (profile) {
+    if (!flags.quarantine.empty() && flags.quarantine != "none") return Status(StatusCode::kInvalidArgument, "--quarantine is about a device, and graph --as uses none");
+    target.caps = profile->internal();
+    return target;
+  }
   const auto with_advice = [](const Status& status) {
     return Status(status.code(), fmt::format("{}; --as baseline needs no device", status.message()));
   };
@@ -81,7 +94,9 @@ Result<runtime::DeviceCaps> find_caps(const GlobalFlags& flags) {
   if (!instance.ok()) return with_advice(instance.status());
   const Result<Device> device = open_device(flags, *instance);
   if (!device.ok()) return with_advice(device.status());
-  return device->internal().caps();
+  target.caps = device->internal().caps();
+  RONDO_ASSIGN(target.options.quarantine, QuarantineFile(*device, flags.quarantine, flags.pipeline_cache).load(false));
+  return target;
 }
 
 Result<StepReport> lower_step(const GlobalFlags& flags, const GraphFlags& own) {
@@ -92,8 +107,9 @@ Result<StepReport> lower_step(const GlobalFlags& flags, const GraphFlags& own) {
     return Status(StatusCode::kInvalidArgument, fmt::format("--ctx is {} but {} was made for {}", own.ctx, own.model, network.facts.context));
   }
   StepReport report;
-  RONDO_ASSIGN(report.caps, find_caps(flags));
-  const ModelOptions options = flags.model_options();
+  RONDO_ASSIGN(const Target target, find_target(flags));
+  report.caps = target.caps;
+  const ModelOptions& options = target.options;
   report.step = own.step;
   report.n_ctx = own.ctx ? own.ctx : models::default_context(network);
   report.kv_type = models::kv_type_of(options);
@@ -136,11 +152,11 @@ Result<StepReport> lower_file(const GlobalFlags& flags, const GraphFlags& own) {
   RONDO_ASSIGN(const std::vector<ByteSource> inputs, open_inputs(own.inputs));
   RONDO_ASSIGN(models::GraphFile file, models::open_graph_file(description, inputs));
   StepReport report;
-  RONDO_ASSIGN(report.caps, find_caps(flags));
+  RONDO_ASSIGN(const Target target, find_target(flags));
+  report.caps = target.caps;
   report.step = "graph";
   models::GraphRunOptions options;
-  options.lowering.fusion = !flags.no_fusion;
-  options.lowering.forced_kernels = flags.model_options().kernels;
+  options.lowering = models::lowering_options(target.options, 0);
   RONDO_ASSIGN(models::GraphPlan plan, models::plan_graph(file.graph, report.caps, options));
   for (const std::uint64_t size_bytes : plan.buffer_bytes) {
     const std::size_t n = report.memory.slots.size();

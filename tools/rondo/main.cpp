@@ -90,7 +90,6 @@ void add_device_flags(CLI::App& command, GlobalFlags& flags) {
       ->check(some_text("--pipeline-cache takes a file or none"))
       ->type_name("PATH|none")
       ->group(kGlobal);
-  command.add_option("--quarantine")->group("")->each([](const std::string&) { throw WrongUsage("--quarantine is not there yet"); });
 }
 
 void add_global_flags(CLI::App& command, GlobalFlags& flags) {
@@ -99,6 +98,10 @@ void add_global_flags(CLI::App& command, GlobalFlags& flags) {
   command.add_option("--kernel", flags.kernels, "force a kernel: OP=NAME, may be repeated")
       ->check([](const std::string& text) { return text.find('=') == std::string::npos ? "--kernel takes OP=NAME" : ""; })
       ->type_name("OP=NAME")
+      ->group(kGlobal);
+  command.add_option("--quarantine", flags.quarantine, "file of kernels that are wrong on a device (default: quarantine.json beside the pipeline cache)")
+      ->check(some_text("--quarantine takes a file or none"))
+      ->type_name("FILE|none")
       ->group(kGlobal);
   command.add_flag("--no-fusion", flags.no_fusion, "one dispatch per operator")->group(kGlobal);
   command.add_option("--segment-us", flags.segment_us, "cut steps at this much predicted time, in microseconds")
@@ -149,6 +152,7 @@ void add_generate(CLI::App& app, GlobalFlags& flags, int& status) {
   command->add_flag("--ignore-eos", own->ignore_eos, "go on after an end-of-text token");
   add_burst(*command, own->burst);
   command->add_flag("--parse-special", own->parse_special, "special tokens in the text become their ids");
+  command->add_flag("--self-test", own->self_test, "run each kernel once beside the reference first; what is wrong goes into quarantine");
   command->add_flag("--json", own->json, "print one JSON document");
   add_profile_flags(*command, own->profile);
   add_global_flags(*command, flags);

@@ -1,14 +1,8 @@
 #include "tools/rondo/pipeline_cache_file.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <atomic>
-#include <cerrno>
-#include <cstdio>
-#include <cstdlib>
 #include <filesystem>
-#include <fstream>
 #include <string_view>
 #include <system_error>
 #include <thread>
@@ -17,6 +11,7 @@
 #include <rondo/byte_source.h>
 
 #include "runtime/fmt.h"
+#include "tools/rondo/cache_files.h"
 
 namespace rondo::tools {
 
@@ -24,35 +19,14 @@ namespace {
 
 constexpr std::uint64_t kMostBytes = 256u << 20;
 
-void warn(const std::string& message) { fmt::print(stderr, "rondo: warn: {}\n", message); }
-
 std::string file_in_cache_directory(const Device& device) {
-  const char* cache = std::getenv("XDG_CACHE_HOME");
-  const char* home = std::getenv("HOME");
-  std::string directory;
-  if (cache && *cache == '/') directory = cache;
-  else if (home && *home) directory = std::string(home) + "/.cache";
-  if (directory.empty()) return "";
-  return fmt::format("{}/rondo/pipelines-{}.bin", directory, device.pipeline_cache_key());
+  const std::string directory = cache_directory();
+  return directory.empty() ? "" : fmt::format("{}/pipelines-{}.bin", directory, device.pipeline_cache_key());
 }
 
 bool is_cache_of_any_format(std::span<const std::byte> bytes) {
   constexpr std::string_view kStart = "RONDOPC";
   return bytes.size() >= kStart.size() && std::equal(kStart.begin(), kStart.end(), bytes.begin(), [](char c, std::byte b) { return static_cast<std::byte>(c) == b; });
-}
-
-/// Puts `bytes` into a new file beside `path`, which then takes the name. Returns why that failed.
-std::error_code replace_file(const std::string& path, std::span<const std::byte> bytes) {
-  const std::string temporary = fmt::format("{}.{}", path, getpid());
-  std::error_code error, ignored;
-  errno = 0;
-  std::ofstream file(temporary, std::ios::binary);
-  file.write(reinterpret_cast<const char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
-  file.close();
-  if (file.good()) std::filesystem::rename(temporary, path, error);
-  else error.assign(errno ? errno : EIO, std::generic_category());
-  if (error) std::filesystem::remove(temporary, ignored);
-  return error;
 }
 
 }  // namespace
@@ -81,10 +55,7 @@ void PipelineCacheFile::save() {
   if (path_.empty()) return;
   const Result<std::vector<std::byte>> blob = device_.pipeline_cache();
   if (!blob.ok() || blob->size() <= loaded_bytes_) return;
-  std::error_code error;
-  const std::filesystem::path directory = std::filesystem::path(path_).parent_path();
-  if (!directory.empty()) std::filesystem::create_directories(directory, error);
-  error = replace_file(path_, *blob);
+  const std::error_code error = replace_file(path_, *blob);
   if (error) warn(fmt::format("pipeline cache: {} can't be written: {}", path_, error.message()));
   else loaded_bytes_ = blob->size();
 }

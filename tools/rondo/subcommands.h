@@ -25,7 +25,7 @@ struct GenerateFlags {
   std::vector<std::string> stop_texts;
   SamplingOptions sampling{0.8f, 40, 0.95f, 0.05f, 1, 64};
   std::uint64_t seed = 0;
-  bool ignore_eos = false, parse_special = false, json = false;
+  bool ignore_eos = false, parse_special = false, json = false, self_test = false;
   ProfileFlags profile;
 };
 

@@ -1,0 +1,129 @@
+// --self-test and --quarantine: kernels that a file puts away are not used, on this device and driver only.
+#include <filesystem>
+#include <string>
+
+#include <gtest/gtest.h>
+
+#include "tests/support/command_runner.h"
+#include "tests/support/device_environment.h"
+#include "tests/support/test_data.h"
+#include "tools/rondo/quarantine_file.h"
+
+namespace rondo::tests::quarantine_file_test {
+namespace {
+
+using nlohmann::json;
+using testing::Arguments;
+using testing::CommandInput;
+using testing::CommandResult;
+
+const std::string kModel = RONDO_DEMO_MODEL;
+
+class QuarantineFileTest : public ::testing::Test {
+ protected:
+  std::string key() const { return test_device().pipeline_cache_key(); }
+
+  std::string file_with(const std::string& device_key, const json& kernels) const {
+    return folder_.write("quarantine.json", json{{"rondo_quarantine", 1}, {"devices", {{device_key, {{"device", "x"}, {"driver", "y"}, {"kernels", kernels}}}}}}.dump());
+  }
+
+  CommandResult run(const Arguments& arguments) const {
+    CommandInput input;
+    input.arguments = arguments;
+    input.environment = {{"XDG_CACHE_HOME", folder_.path("cache")}};
+    return testing::run_command(input);
+  }
+  CommandResult generate(const Arguments& more) const {
+    Arguments all = {"generate", "-m", kModel, "-p", "And", "-n", "4", "--temp", "0", "--json"};
+    all.insert(all.end(), more.begin(), more.end());
+    return run(all);
+  }
+  CommandResult graph(const Arguments& more) const {
+    Arguments all = {"graph", "-m", kModel, "--ctx", "64"};
+    all.insert(all.end(), more.begin(), more.end());
+    return run(all);
+  }
+
+  testing::TemporaryFolder folder_;
+};
+
+TEST_F(QuarantineFileTest, KernelsInItAreNotUsed) {
+  const std::string file = file_with(key(), {"rope_kv_write"});
+  const CommandResult without = graph({}), with = graph({"--quarantine", file});
+  testing::expect_done(without);
+  testing::expect_done(with);
+  EXPECT_NE(without.out.find("rope_kv_write"), std::string::npos);
+  EXPECT_EQ(with.out.find("rope_kv_write"), std::string::npos) << with.out;
+  EXPECT_NE(with.out.find("kv_write"), std::string::npos);
+  const CommandResult plain = generate({}), apart = generate({"--quarantine", file});
+  testing::expect_done(plain);
+  testing::expect_done(apart);
+  EXPECT_EQ(json::parse(plain.out)["tokens"], json::parse(apart.out)["tokens"]);
+  // The file of the same name in the cache directory counts unless it is told not to.
+  const std::string beside = [&] {
+    std::filesystem::create_directories(folder_.path("cache/rondo"));
+    return folder_.write("cache/rondo/quarantine.json", testing::read_whole_file(file));
+  }();
+  EXPECT_FALSE(beside.empty());
+  EXPECT_EQ(graph({}).out, with.out);
+  EXPECT_EQ(graph({"--quarantine", "none"}).out, without.out);
+}
+
+TEST_F(QuarantineFileTest, OfAnotherDeviceOrDriverMeansNothingHere) {
+  const CommandResult without = graph({}), with = graph({"--quarantine", file_with("0123456789abcdef", {"rope_kv_write"})});
+  testing::expect_done(with);
+  EXPECT_EQ(with.out, without.out);
+}
+
+TEST_F(QuarantineFileTest, IsMadeWhereAKernelIsWrong) {
+  const tools::QuarantineFile file(test_device(), folder_.path("new/q.json"), "");
+  EXPECT_FALSE(file.load(false).ok());
+  EXPECT_TRUE(file.load(true).ok());
+  for (const char* kernel : {"rope_kv_write", "linear wide q8_0", "rope_kv_write"}) file.add(kernel);
+  const Result<std::vector<std::string>> kernels = file.load(false);
+  ASSERT_TRUE(kernels.ok()) << kernels.status().message();
+  EXPECT_EQ(*kernels, (std::vector<std::string>{"rope_kv_write", "linear wide q8_0"}));
+  const json document = json::parse(testing::read_whole_file(folder_.path("new/q.json")));
+  EXPECT_EQ(document["devices"][key()]["device"], test_device().info().name);
+  EXPECT_EQ(document["devices"][key()]["driver"], test_device().info().driver);
+  testing::expect_done(generate({"--quarantine", folder_.path("new/q.json")}));
+}
+
+TEST_F(QuarantineFileTest, StandsBesideTheCacheThatWasNamed) {
+  const tools::QuarantineFile file(test_device(), "", folder_.path("mine/pipelines.bin"));
+  file.add("rope_kv_write");
+  EXPECT_NE(testing::read_whole_file(folder_.path("mine/quarantine.json")).find("rope_kv_write"), std::string::npos);
+}
+
+TEST_F(QuarantineFileTest, ASoundDeviceNeedsNone) {
+  const CommandResult tested = generate({"--self-test", "--quarantine", folder_.path("q.json"), "--log-level", "info"});
+  testing::expect_done(tested);
+  EXPECT_NE(tested.err.find("self-test: "), std::string::npos) << tested.err;
+  EXPECT_NE(tested.err.find("kernels are right"), std::string::npos) << tested.err;
+  EXPECT_NE(tested.err.find(" 0 in quarantine"), std::string::npos) << tested.err;
+  EXPECT_FALSE(std::filesystem::exists(folder_.path("q.json")));
+  EXPECT_EQ(json::parse(tested.out)["tokens"], json::parse(generate({}).out)["tokens"]);
+}
+
+TEST_F(QuarantineFileTest, WhatCantBeReadIsAnError) {
+  const auto expect = [&](const std::string& text, std::initializer_list<std::string> parts) {
+    const std::string file = folder_.write("bad.json", text);
+    std::vector<std::string> all = {"bad.json"};
+    all.insert(all.end(), parts.begin(), parts.end());
+    testing::expect_error(generate({"--quarantine", file}), 1, all);
+  };
+  expect("", {});
+  expect("[1]", {"is array, expected an object"});
+  expect("{}", {"rondo_quarantine"});
+  expect(R"({"rondo_quarantine": 2, "devices": {}})", {"'rondo_quarantine' is 2"});
+  expect(R"({"rondo_quarantine": 1})", {"devices"});
+  expect(R"({"rondo_quarantine": 1, "devices": {")" + key() + R"(": 3}})", {key()});
+  expect(R"({"rondo_quarantine": 1, "devices": {")" + key() + R"(": {}}})", {key(), "kernels"});
+  expect(R"({"rondo_quarantine": 1, "devices": {")" + key() + R"(": {"kernels": [1]}}})", {key(), "kernels"});
+  testing::expect_error(generate({"--quarantine", file_with(key(), {"lineal tiled"})}), 1, {"quarantine", "lineal tiled"});
+  testing::expect_error(generate({"--quarantine", folder_.path("none.json")}), 1, {"--quarantine", "none.json", "--self-test"});
+  testing::expect_error(generate({"--quarantine", ""}), 2, {"--quarantine"});
+}
+
+}  // namespace
+}  // namespace rondo::tests::quarantine_file_test

@@ -1,0 +1,256 @@
+// The self-test of a model's kernels: what is wrong on purpose is found, put away and replaced, and the model's tokens stay right.
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "models/model_loader.h"
+#include "tests/device/faults.h"
+#include "tests/device/greedy_reference.h"
+#include "tests/device/sabotages.h"
+#include "tests/device/session_harness.h"
+
+namespace rondo::tests::self_test_test {
+namespace {
+
+const Sabotage& sabotage_named(std::string_view name) {
+  const auto found = std::find_if(sabotages().begin(), sabotages().end(), [&](const Sabotage& each) { return each.name == name; });
+  EXPECT_NE(found, sabotages().end()) << name;
+  return *found;
+}
+
+std::string contents_of(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+}
+
+class SelfTest : public ::testing::Test {
+ protected:
+  SelfTest() : device_(make_second_device(test_runtime_device(), [this](runtime::Device::Parts& parts) {
+                 parts.log = [this](LogLevel level, std::string_view message) {
+                   if (level <= LogLevel::kWarn) log_.emplace_back(message);
+                 };
+               })) {}
+
+  runtime::Device& runtime() { return device_.internal(); }
+
+  Result<Model> create(ModelOptions options = {}, const std::string& path = tiny_path()) {
+    options.self_test = true;
+    options.on_quarantine = [this](const std::string& kernel) { quarantine_.push_back(kernel); };
+    RONDO_ASSIGN(ByteSource source, open_file(path));
+    return Model::create(device_, std::move(source), options);
+  }
+
+  static std::vector<std::string> labels_of(const Model& model) {
+    std::vector<std::string> labels;
+    for (const models::PlannedStep& step : model.internal()->model().plan->steps) {
+      for (const runtime::Dispatch& dispatch : step.lowered.program.dispatches) labels.push_back(dispatch.label);
+    }
+    return labels;
+  }
+  static bool has_label(const Model& model, std::string_view label) {
+    const std::vector<std::string> labels = labels_of(model);
+    return std::find(labels.begin(), labels.end(), label) != labels.end();
+  }
+  bool is_quarantined(std::string_view label) const { return std::find(quarantine_.begin(), quarantine_.end(), label) != quarantine_.end(); }
+
+  /// The model loads, and its tokens are those of the reference.
+  void expect_right_tokens(Model& model, graph::Type kv_type = graph::Type::kF16) {
+    RONDO_ASSERT_OK(model.wait_loaded());
+    Session session = make_session(model, without_model_stops());
+    const Tokens input = made_up_tokens(30, model.info().n_vocab);
+    const Tokens made = continue_with(session, input, 6);
+    ASSERT_EQ(made.size(), 6u);
+    expect_interpreters_choice(*model.internal()->model().checkpoint, kv_type, input, made);
+  }
+
+  std::vector<std::string> log_, quarantine_;
+  Device device_;
+};
+
+TEST_F(SelfTest, FindsNothingWhereNothingIsWrong) {
+  for (const KvType kv_type : {KvType::kF16, KvType::kF32, KvType::kQ8_0}) {
+    for (const bool fusion : {true, false}) {
+      ModelOptions options;
+      options.kv_type = kv_type;
+      options.fusion = fusion;
+      const Result<Model> model = create(options, fusion ? demo_path() : tiny_path());
+      RONDO_ASSERT_OK(model.status());
+    }
+  }
+  EXPECT_EQ(quarantine_, std::vector<std::string>());
+  EXPECT_EQ(log_, std::vector<std::string>());
+}
+
+TEST_F(SelfTest, AnotherKernelTakesThePlaceOfAWrongOne) {
+  if (runtime().caps().type != runtime::DeviceType::kCpu || !runtime().caps().subgroup_shuffle) GTEST_SKIP() << "this device does not choose wide kernels";
+  const Sabotage& sabotage = sabotage_named("scale_the_last_column");
+  const ReplacedShader replaced(runtime(), sabotage.shader, sabotage.path);
+  Result<Model> model = create();
+  RONDO_ASSERT_OK(model.status());
+  EXPECT_TRUE(is_quarantined("linear wide q4_0"));
+  EXPECT_TRUE(is_quarantined("linear_glu wide q4_0"));
+  EXPECT_FALSE(has_label(*model, "linear wide q4_0"));
+  EXPECT_TRUE(has_label(*model, "linear tiled q4_0"));
+  EXPECT_TRUE(has_label(*model, "linear vector q4_0")) << "decode has one row";
+  ASSERT_EQ(log_.size(), quarantine_.size()) << "a line for each";
+  for (std::size_t i = 0; i < log_.size(); ++i) {
+    EXPECT_NE(log_[i].find("kernel '" + quarantine_[i] + "' fails on device"), std::string::npos) << log_[i];
+    EXPECT_NE(log_[i].find("takes its place"), std::string::npos) << log_[i];
+    EXPECT_EQ(log_[i].find('\n'), std::string::npos) << log_[i];
+  }
+  expect_right_tokens(*model);
+
+  // What was found holds without another test.
+  ModelOptions known;
+  known.quarantine = quarantine_;
+  Model again = load_model(tiny_path(), known, device_);
+  EXPECT_EQ(labels_of(again), labels_of(*model));
+  expect_right_tokens(again);
+}
+
+TEST_F(SelfTest, WithoutItTheWrongKernelIsUsed) {
+  if (runtime().caps().type != runtime::DeviceType::kCpu || !runtime().caps().subgroup_shuffle) GTEST_SKIP() << "this device does not choose wide kernels";
+  const Sabotage& sabotage = sabotage_named("scale_the_last_column");
+  const ReplacedShader replaced(runtime(), sabotage.shader, sabotage.path);
+  const Model model = load_model(tiny_path(), {}, device_);
+  EXPECT_TRUE(has_label(model, "linear wide q4_0"));
+  EXPECT_EQ(log_, std::vector<std::string>());
+}
+
+TEST_F(SelfTest, EveryCandidateOfAForcedChoiceIsLookedAt) {
+  const Sabotage& sabotage = sabotage_named("accumulate_in_f16");
+  const ReplacedShader replaced(runtime(), sabotage.shader, sabotage.path);
+  ModelOptions options;
+  options.kernels["linear"] = "tiled";
+  const Result<Model> model = create(options);
+  expect_failure(model.status(), StatusCode::kUnsupported, {"self-test", "[linear] kernel 'linear tiled", "quarantine", "no other can take its place"});
+  EXPECT_TRUE(is_quarantined("linear tiled q4_0"));
+  EXPECT_NE(log_.front().find("error "), std::string::npos) << log_.front();
+}
+
+TEST_F(SelfTest, AFusedOperatorComesApart) {
+  const Sabotage& sabotage = sabotage_named("write_one_row_too_far");
+  const ReplacedShader replaced(runtime(), sabotage.shader, sabotage.path);
+  for (const KvType kv_type : {KvType::kF32, KvType::kQ8_0}) {
+    ModelOptions options;
+    options.kv_type = kv_type;
+    quarantine_.clear();
+    Result<Model> model = create(options);
+    RONDO_ASSERT_OK(model.status());
+    EXPECT_EQ(quarantine_, std::vector<std::string>{"rope_kv_write"});
+    EXPECT_FALSE(has_label(*model, "rope_kv_write"));
+    EXPECT_TRUE(has_label(*model, "rope"));
+    EXPECT_TRUE(has_label(*model, "kv_write"));
+    expect_right_tokens(*model, kv_type == KvType::kF32 ? graph::Type::kF32 : graph::Type::kQ8_0);
+  }
+}
+
+TEST_F(SelfTest, WhatHasNoReplacementIsRefused) {
+  const Sabotage& sabotage = sabotage_named("epsilon_of_rms_norm");
+  const ReplacedShader replaced(runtime(), sabotage.shader, sabotage.path);
+  SmallLlama small;
+  small.epsilon = 0.5f;
+  const std::string file = small.build();
+  const Result<Model> model = [&] {
+    ModelOptions options;
+    options.self_test = true;
+    options.on_quarantine = [this](const std::string& kernel) { quarantine_.push_back(kernel); };
+    return Model::create(device_, memory_source(std::as_bytes(std::span(file)), "small.gguf"), options);
+  }();
+  expect_failure(model.status(), StatusCode::kUnsupported, {"self-test", "[rms_norm] kernel 'rms_norm' is in quarantine", "no other can take its place"});
+  EXPECT_EQ(quarantine_, std::vector<std::string>{"rms_norm"});
+  ASSERT_EQ(log_.size(), 1u);
+  EXPECT_NE(log_[0].find("nothing can take its place"), std::string::npos) << log_[0];
+}
+
+/// A driver whose compiler refuses one kernel.
+class RefusedShader {
+ public:
+  RefusedShader(runtime::Device& device, runtime::Shader shader) : table_(device.table_for_tests()) {
+    code_ = runtime::shader_code(shader);
+    real_ = table_.vkCreateShaderModule;
+    table_.vkCreateShaderModule = create;
+  }
+  ~RefusedShader() { table_.vkCreateShaderModule = real_; }
+  RefusedShader(const RefusedShader&) = delete;
+  RefusedShader& operator=(const RefusedShader&) = delete;
+
+ private:
+  static VkResult VKAPI_PTR create(VkDevice device, const VkShaderModuleCreateInfo* info, const VkAllocationCallbacks* allocator, VkShaderModule* made) {
+    if (info->codeSize == code_.size() * 4 && std::memcmp(info->pCode, code_.data(), info->codeSize) == 0) return VK_ERROR_INITIALIZATION_FAILED;
+    return real_(device, info, allocator, made);
+  }
+
+  VolkDeviceTable& table_;
+  static inline PFN_vkCreateShaderModule real_ = nullptr;
+  static inline std::vector<std::uint32_t> code_;
+};
+
+TEST_F(SelfTest, AKernelThatCantBeMadeIsReplacedToo) {
+  const RefusedShader refused(runtime(), runtime::Shader::rope_kv_write);
+  for (const bool with_executor : {false, true}) {
+    ModelOptions options;
+    if (with_executor) {
+      options.executor = [](std::size_t n, const std::function<void(std::size_t)>& job) {
+        for (std::size_t i = 0; i < n; ++i) job(i);
+      };
+    }
+    quarantine_.clear();
+    Result<Model> model = create(options);
+    RONDO_ASSERT_OK(model.status());
+    EXPECT_EQ(quarantine_, std::vector<std::string>{"rope_kv_write"});
+    expect_right_tokens(*model);
+  }
+}
+
+TEST_F(SelfTest, AKernelThatCostsTheDeviceIsNamedFirst) {
+  // The first submission that runs a kernel: uploads submit as well, so one after the other is made to fail until a kernel is blamed.
+  for (std::uint64_t n = 0; n < 40 && quarantine_.empty(); ++n) {
+    Device device(make_second_device(test_runtime_device(), [](runtime::Device::Parts&) {}));
+    const Hooks<QueueSubmit> hooks(device.internal());
+    QueueSubmit::fail(VK_ERROR_DEVICE_LOST, n);
+    ModelOptions options;
+    options.self_test = true;
+    options.on_quarantine = [this](const std::string& kernel) { quarantine_.push_back(kernel); };
+    Result<ByteSource> source = open_file(tiny_path());
+    RONDO_ASSERT_OK(source.status());
+    const Result<Model> model = Model::create(device, *source, options);
+    ASSERT_FALSE(model.ok()) << "no kernel was blamed in " << n << " submissions";
+    EXPECT_EQ(model.status().code(), StatusCode::kDeviceLost);
+    if (!quarantine_.empty()) expect_failure(model.status(), StatusCode::kDeviceLost, {"self-test of kernel '" + quarantine_.front() + "'"});
+    (void)device.internal().vk().vkDeviceWaitIdle(device.internal().handle());
+  }
+  EXPECT_EQ(quarantine_.size(), 1u);
+}
+
+TEST_F(SelfTest, AFileThatEndsEarlyIsTheFilesFault) {
+  const std::string whole = contents_of(tiny_path());
+  ByteSource source = memory_source(std::as_bytes(std::span(whole)), "tiny.gguf");
+  const auto read = source.read;
+  source.read = [read](std::uint64_t offset, std::span<std::byte> out) {
+    return offset > 30'000 && out.size() > 64 ? Status(StatusCode::kIo, "the disk is gone") : read(offset, out);
+  };
+  ModelOptions options;
+  options.self_test = true;
+  options.on_quarantine = [this](const std::string& kernel) { quarantine_.push_back(kernel); };
+  const Result<Model> model = Model::create(device_, std::move(source), options);
+  expect_failure(model.status(), StatusCode::kIo, {"tensor '", "the disk is gone"});
+  EXPECT_EQ(quarantine_, std::vector<std::string>());
+}
+
+TEST(QuarantineTest, AKernelThatThereIsNotIsRefused) {
+  ModelOptions options;
+  const auto refusal = [&](const char* kernel) {
+    options.quarantine = {kernel};
+    return Model::create(test_device(), open_file(tiny_path()).value(), options).status();
+  };
+  expect_failure(refusal("lineal tiled q4_0"), StatusCode::kInvalidArgument, {"quarantine", "'lineal tiled q4_0'", "no operator 'lineal'"});
+  expect_failure(refusal("linear tilde q4_0"), StatusCode::kInvalidArgument, {"quarantine", "'linear tilde q4_0'", "vector, wide, tiled"});
+  expect_failure(refusal("linear"), StatusCode::kInvalidArgument, {"quarantine", "vector, wide, tiled"});
+  expect_failure(refusal(""), StatusCode::kInvalidArgument, {"quarantine", "no operator ''"});
+}
+
+}  // namespace
+}  // namespace rondo::tests::self_test_test

@@ -1,0 +1,137 @@
+// The cases of a self-test: small, and each kernel of a model's steps in one of them, whatever the device.
+#include <filesystem>
+#include <map>
+#include <set>
+
+#include <gtest/gtest.h>
+
+#include "models/self_test_cases.h"
+#include "tests/device/small_llama.h"
+#include "tests/support/test_data.h"
+
+namespace rondo::models::self_test_cases_test {
+namespace {
+
+/// The caps of every profile that the command has, by file name.
+const std::map<std::string, runtime::DeviceCaps>& profiles() {
+  static const std::map<std::string, runtime::DeviceCaps> kAll = [] {
+    std::map<std::string, runtime::DeviceCaps> all;
+    for (const auto& entry : std::filesystem::directory_iterator(testing::tests_data_path("../../tools/rondo/profiles"))) {
+      const Result<DeviceProfile> profile = DeviceProfile::parse(testing::read_whole_file(entry.path().string()), entry.path().filename().string());
+      EXPECT_TRUE(profile.ok()) << profile.status().message();
+      if (profile.ok()) all[entry.path().stem().string()] = profile->internal();
+    }
+    runtime::DeviceCaps cpu;
+    cpu.name = "a CPU driver";
+    cpu.type = runtime::DeviceType::kCpu;
+    cpu.min_subgroup_size = cpu.max_subgroup_size = 8;
+    cpu.subgroup_shuffle = true;
+    all["cpu"] = cpu;
+    return all;
+  }();
+  return kAll;
+}
+
+struct Planned {
+  std::unique_ptr<const Checkpoint> checkpoint;
+  SessionPlan plan;
+  std::vector<StepKind> kinds;
+};
+
+Planned plan_for(ByteSource source, const runtime::DeviceCaps& caps, const ModelOptions& options) {
+  Planned planned;
+  Result<std::unique_ptr<const Checkpoint>> opened = open_checkpoint(std::move(source));
+  EXPECT_TRUE(opened.ok()) << opened.status().message();
+  planned.checkpoint = std::move(opened).value();
+  const Network& network = planned.checkpoint->network;
+  const std::uint32_t n_ctx = default_context(network);
+  planned.kinds = step_kinds(network, caps, n_ctx);
+  const Result<WeightPlan> weights = plan_weights(*planned.checkpoint, caps);
+  EXPECT_TRUE(weights.ok()) << weights.status().message();
+  Result<SessionPlan> plan = plan_session(network, *weights, caps, options, n_ctx, planned.kinds);
+  EXPECT_TRUE(plan.ok()) << plan.status().message();
+  planned.plan = std::move(plan).value();
+  return planned;
+}
+
+ByteSource open(const std::string& path) { return open_file(path).value(); }
+
+TEST(SelfTestCasesTest, EveryKernelIsInACase) {
+  for (const auto& [name, caps] : profiles()) {
+    for (const KvType kv_type : {KvType::kF16, KvType::kF32, KvType::kQ8_0}) {
+      ModelOptions options;
+      options.kv_type = kv_type;
+      options.fusion = kv_type != KvType::kF32;
+      const Planned planned = plan_for(open(RONDO_DEMO_MODEL), caps, options);
+      const Result<std::vector<SelfTestCase>> cases = self_test_cases(planned.checkpoint->network, caps, planned.plan, planned.kinds, options);
+      ASSERT_TRUE(cases.ok()) << name << ": " << cases.status().message();
+      std::set<std::string> keys;
+      std::size_t n_missing = 0;
+      for (const runtime::Kernel& kernel : planned.plan.kernels()) {
+        const auto has = [&](const SelfTestCase& test) { return std::find(test.kernels.begin(), test.kernels.end(), kernel) != test.kernels.end(); };
+        n_missing += std::none_of(cases->begin(), cases->end(), has);
+      }
+      EXPECT_EQ(n_missing, 0u) << name;
+      for (const SelfTestCase& test : *cases) {
+        EXPECT_TRUE(keys.insert(test.key).second) << name << ": " << test.label << " twice";
+        EXPECT_EQ(test.graph.nodes().size(), 1u);
+      }
+      EXPECT_LT(cases->size(), 80u) << name;
+    }
+  }
+}
+
+/// Layers that are alike are tested once.
+TEST(SelfTestCasesTest, DoNotGrowWithTheModel) {
+  std::vector<std::size_t> n_cases;
+  for (const std::uint32_t n_layers : {1u, 2u}) {
+    tests::SmallLlama small;
+    small.n_layers = n_layers;
+    const std::string file = small.build();
+    const runtime::DeviceCaps caps = profiles().at("navi31");
+    const Planned planned = plan_for(memory_source(std::as_bytes(std::span(file)), "small.gguf"), caps, {});
+    const Result<std::vector<SelfTestCase>> cases = self_test_cases(planned.checkpoint->network, caps, planned.plan, planned.kinds, {});
+    ASSERT_TRUE(cases.ok()) << cases.status().message();
+    n_cases.push_back(cases->size());
+  }
+  EXPECT_EQ(n_cases[0], n_cases[1]);
+}
+
+/// Rows of weights and of tokens are cut; columns are not.
+TEST(SelfTestCasesTest, AreSmall) {
+  tests::SmallLlama small;
+  small.n_vocab = small.n_tokens = 50'000;
+  small.ffn = 2048;
+  const std::string file = small.build();
+  const runtime::DeviceCaps caps = profiles().at("navi31");
+  const Planned planned = plan_for(memory_source(std::as_bytes(std::span(file)), "small.gguf"), caps, {});
+  const Result<std::vector<SelfTestCase>> cases = self_test_cases(planned.checkpoint->network, caps, planned.plan, planned.kinds, {});
+  ASSERT_TRUE(cases.ok()) << cases.status().message();
+  std::set<std::int64_t> columns;
+  for (const SelfTestCase& test : *cases) {
+    for (const SelfTestCase::WeightRows& rows : test.weights) {
+      const graph::Shape& matrix = test.graph.storage(rows.storage).matrix;
+      columns.insert(matrix[1]);
+      EXPECT_LE(matrix[0], 144) << test.label;
+      EXPECT_EQ(matrix[0], rows.runs[0].count + rows.runs[1].count) << test.label;
+    }
+  }
+  EXPECT_EQ(columns, (std::set<std::int64_t>{32, 2048}));
+}
+
+/// What is in quarantine is in no case; what takes its place is.
+TEST(SelfTestCasesTest, FollowTheQuarantine) {
+  const runtime::DeviceCaps& caps = profiles().at("cpu");
+  ModelOptions options;
+  options.quarantine = {"linear wide q8_0", "linear_glu wide q8_0", "linear_glu tiled q8_0", "linear_glu vector q8_0", "rope_kv_write", "attention wide", "attention wide_split", "attention split"};
+  const Planned planned = plan_for(open(RONDO_DEMO_MODEL), caps, options);
+  const Result<std::vector<SelfTestCase>> cases = self_test_cases(planned.checkpoint->network, caps, planned.plan, planned.kinds, options);
+  ASSERT_TRUE(cases.ok()) << cases.status().message();
+  std::set<std::string> labels;
+  for (const SelfTestCase& test : *cases) labels.insert(test.label);
+  for (const std::string& label : options.quarantine) EXPECT_FALSE(labels.contains(label)) << label;
+  for (const char* label : {"linear tiled q8_0", "linear vector q8_0", "glu", "rope", "kv_write", "attention tiled"}) EXPECT_TRUE(labels.contains(label)) << label;
+}
+
+}  // namespace
+}  // namespace rondo::models::self_test_cases_test
