@@ -51,6 +51,30 @@ std::string find_float_difference(const Judged& judged, std::size_t element_byte
 
 }  // namespace
 
+double bound_in_f32(ErrorClass error, Activation activation) {
+  if (error == ErrorClass::kExact) return 0;
+  const bool plain = activation == Activation::kIdentity || activation == Activation::kRelu;
+  return error == ErrorClass::kFunctions || !plain ? 1e-10 : 1e-11;
+}
+
+double bound_of_rounding(Type cache) { return cache == Type::kF16 ? 1e-6 : cache == Type::kQ8_0 ? 2e-4 : 0; }
+
+void keep_invalid(const Tensor& tensor, const std::function<bool(const std::array<std::int64_t, kMaxRank>&)>& is_valid, std::span<const std::byte> before,
+                  std::span<std::byte> bytes) {
+  const auto bytes_each = static_cast<std::size_t>(element_bytes(tensor.type));
+  for (std::int64_t flat = 0; flat < tensor.shape.n_elements(); ++flat) {
+    std::array<std::int64_t, kMaxRank> index{};
+    std::int64_t rest = flat, element = tensor.offset_elements;
+    for (int axis = tensor.shape.rank - 1; axis >= 0; --axis) {
+      index[static_cast<std::size_t>(axis)] = rest % tensor.shape[axis];
+      rest /= tensor.shape[axis];
+      element += index[static_cast<std::size_t>(axis)] * tensor.strides[static_cast<std::size_t>(axis)];
+    }
+    const std::size_t at = static_cast<std::size_t>(element) * bytes_each;
+    if (!is_valid(index)) std::memcpy(bytes.data() + at, before.data() + at, bytes_each);
+  }
+}
+
 float float_element(Type type, std::span<const std::byte> bytes, std::size_t index) {
   return type == Type::kF16 ? half_to_float(element<std::uint16_t>(bytes, index)) : element<float>(bytes, index);
 }

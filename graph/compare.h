@@ -1,13 +1,16 @@
 // How the bytes that a run left behind are judged. Pure: no device.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "graph/graph.h"
+#include "graph/operator.h"
 
 namespace rondo::graph {
 
@@ -27,6 +30,16 @@ std::vector<std::byte> poison_bytes(std::size_t size_bytes);
 struct Tolerance {
   double nmse = 0;
 };
+
+/// Bound of an operator's results in f32 from inputs in f32 (docs/correctness.md says why); 0: equal.
+double bound_in_f32(ErrorClass error, Activation activation);
+/// Bound of what is computed and then rounded to a cache's type: it may lie so near to the middle of two of its values that it
+/// becomes the other one. 0 for f32.
+double bound_of_rounding(Type cache);
+
+/// Elements of `tensor` that are not valid, by their indices, hold in `bytes` what they hold in `before`, both of its whole storage.
+void keep_invalid(const Tensor& tensor, const std::function<bool(const std::array<std::int64_t, kMaxRank>& index)>& is_valid, std::span<const std::byte> before,
+                  std::span<std::byte> bytes);
 
 /// A storage before and after. All spans have the size of the storage.
 struct Judged {

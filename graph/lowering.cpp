@@ -186,17 +186,30 @@ Status check_forced_kernels(const LoweringOptions& options) {
   return {};
 }
 
-/// Every label in quarantine begins with an operator and, where it has several kernels, with one of them.
+/// A text from outside on one line, cut.
+std::string shown(std::string text) {
+  std::replace_if(text.begin(), text.end(), [](char c) { return c < ' ' || c > '~'; }, '?');
+  return text.size() > 60 ? text.substr(0, 60) + "..." : text;
+}
+
+bool is_type(std::string_view name) {
+  const auto is_named = [&](Type type) { return name == type_name(type); };
+  return std::any_of(std::begin(kWeightTypes), std::end(kWeightTypes), is_named);
+}
+
+/// Every label in quarantine is one that a dispatch may have: an operator, one of its kernels where it has several, a type.
 Status check_quarantine(const LoweringOptions& options) {
   for (const std::string& label : options.quarantine) {
-    const std::size_t end = label.find(' ');
-    const std::string op_name = label.substr(0, end);
-    const std::optional<Op> op = find_operator(op_name);
-    if (!op) return Status(StatusCode::kInvalidArgument, fmt::format("quarantine: '{}': there is no operator '{}'", label, op_name));
-    if (operator_of(*op).kernels.size() < 2) continue;
-    const std::string rest = end == std::string::npos ? "" : label.substr(end + 1);
-    if (has_kernel(*op, rest.substr(0, rest.find(' ')))) continue;
-    return Status(StatusCode::kInvalidArgument, fmt::format("quarantine: '{}': {} has the kernels {}", label, op_name, fmt::join(operator_of(*op).kernels, ", ")));
+    std::vector<std::string> words;
+    for (std::size_t at = 0; at <= label.size(); at = std::min(label.find(' ', at), label.size()) + 1) words.push_back(label.substr(at, label.find(' ', at) - at));
+    const auto refuse = [&](const std::string& why) { return Status(StatusCode::kInvalidArgument, fmt::format("quarantine: '{}': {}", shown(label), why)); };
+    const std::optional<Op> op = find_operator(words[0]);
+    if (!op) return refuse(fmt::format("there is no operator '{}'", shown(words[0])));
+    const auto kernels = operator_of(*op).kernels;
+    std::size_t next = 1;
+    if (kernels.size() > 1 && (words.size() < 2 || !has_kernel(*op, words[next++]))) return refuse(fmt::format("{} has the kernels {}", words[0], fmt::join(kernels, ", ")));
+    const bool typed = kernels.size() > 1 || *op == Op::kv_write || *op == Op::rope_kv_write;
+    if (words.size() != next + typed || (typed && !is_type(words[next]))) return refuse(typed ? "after the kernel comes one type, as in 'linear tiled q4_0'" : "that is not all that a kernel is called");
   }
   return {};
 }

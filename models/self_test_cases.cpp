@@ -3,11 +3,10 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
-#include <map>
-#include <random>
+#include <iterator>
+#include <set>
 
-#include "graph/block_format.h"
-#include "graph/cache_layout.h"
+#include "graph/compare.h"
 #include "graph/host_tensors.h"
 #include "graph/operator.h"
 #include "runtime/fmt.h"
@@ -24,62 +23,105 @@ using graph::Tensor;
 using graph::TensorId;
 using graph::Type;
 
-/// Positions of the context: two blocks of 64, of which rope tables and split keys are made.
-constexpr std::int64_t kContext = 128;
-/// Tokens of a step: more than a tile of any kernel has.
-constexpr std::int64_t kRows = 40;
-/// Rows kept of a weight, or of either half where gates come before ups: more than a workgroup of any kernel makes.
-constexpr std::int64_t kOutputs = 72;
-/// Rows kept of a table of embeddings.
-constexpr std::int64_t kEmbeddings = 61;
-/// A hundred times what `check` allows, since a good kernel in quarantine is slow for ever; sums in f16 are off by 1e-6.
-constexpr double kSums = 1e-9, kFunctions = 1e-8;
-/// Of values rounded to the other neighbour in the type of a cache, as in `check`.
-constexpr double kF16Cache = 1e-6, kQ8Cache = 2e-4;
+/// Tokens of a step: more than a tile of any kernel has. Of them so many are not valid.
+constexpr std::int64_t kRows = 40, kInvalidRows = 3;
+/// Keys of a step of one row: more than one block of 64 for each split of the kernels that have most. Of other steps.
+constexpr std::int64_t kKeysOfOneRow = 2 * 64 * 16 + 37, kKeys = 3 * 64 + 11;
+/// Rows kept of a weight, or of either half where gates come before ups: more than a workgroup of any kernel makes; in front
+/// of them as many as leave an offset.
+constexpr std::int64_t kOutputs = 72, kRowsBefore = 3;
+/// Rows kept of a table that ids choose from.
+constexpr std::int64_t kEmbeddings = 251;
+/// Bounds are so many times those of `check`, since a good kernel in quarantine is slow for ever; sums in f16 are off by 1e-6.
+constexpr double kSlack = 100;
 
-/// What the step state says.
-struct StepNumbers {
-  std::int32_t n_ctx = 0, rows = 0, position = 0;
-  bool draws = false;  ///< tokens are drawn at random instead of the best
+/// What a case of an operator puts in, besides the step's own shapes.
+struct Variant {
+  const char* name = "";
+  float scale = 1;                  ///< of floats
+  float temperature = 0, top_p = 1, min_p = 0, repeat_penalty = 1;
+  std::uint32_t top_k = 0;
+  std::uint64_t seed = 0;
+  bool stops = false, full = false;  ///< at an id that ends the text; at the end of the context
 };
 
-std::vector<std::int32_t> state_words(std::size_t n, const StepNumbers& numbers) {
+/// Norms where epsilon counts; every way to sample, several times; every way to end a step.
+std::span<const Variant> variants_of(Op op) {
+  static constexpr Variant kPlain[] = {{}};
+  static constexpr Variant kNorms[] = {{}, {.name = "small", .scale = 0.003f}};
+  static constexpr Variant kSamples[] = {
+      {.name = "greedy"},
+      {.name = "greedy, repeated", .repeat_penalty = 1.5f},
+      {.name = "temperature 1", .temperature = 0.7f, .seed = 1},
+      {.name = "temperature 2", .temperature = 1.6f, .seed = 0x200000003},
+      {.name = "top-k 1", .temperature = 1.3f, .top_k = 3, .seed = 0x500000002},
+      {.name = "top-k 2", .temperature = 1.3f, .top_k = 40, .seed = 7},
+      {.name = "top-p 1", .temperature = 1.5f, .top_p = 0.3f, .seed = 11},
+      {.name = "top-p 2", .temperature = 1.5f, .top_p = 0.6f, .seed = 0x300000004},
+      {.name = "min-p 1", .temperature = 1.7f, .min_p = 0.4f, .seed = 5},
+      {.name = "min-p 2", .temperature = 2.5f, .min_p = 0.8f, .seed = 0x600000006},
+      {.name = "all", .temperature = 0.9f, .top_p = 0.9f, .min_p = 0.02f, .repeat_penalty = 1.2f, .top_k = 20, .seed = 0x900000001},
+  };
+  static constexpr Variant kEnds[] = {{}, {.name = "stops", .stops = true}, {.name = "full", .full = true}};
+  if (op == Op::rms_norm || op == Op::layer_norm) return kNorms;
+  if (op == Op::sample) return kSamples;
+  return op == Op::step_end ? std::span<const Variant>(kEnds) : kPlain;
+}
+
+/// A step's numbers: the last of `count` valid rows is at position `end` - 1.
+struct StepNumbers {
+  std::int64_t n_ctx = 0, rows = 0, count = 0, end = 0, n_vocab = 0;
+
+  std::int32_t position(const Variant& variant) const { return static_cast<std::int32_t>(variant.full ? n_ctx - 1 - count : end - count); }
+};
+
+/// A token of the array of them.
+std::int32_t token_at(std::int64_t index, const StepNumbers& numbers) { return static_cast<std::int32_t>((index * 7919 + 3) % numbers.n_vocab); }
+
+std::vector<std::int32_t> state_words(std::size_t n, const StepNumbers& numbers, const Variant& variant) {
   std::vector<std::int32_t> words(n, 0);
   words[RONDO_STATE_ACTIVE] = 1;
-  words[RONDO_STATE_POSITION] = numbers.position;
-  words[RONDO_STATE_COUNT] = numbers.rows;
-  words[RONDO_STATE_SEED_LOW] = 1;
-  words[RONDO_STATE_TEMPERATURE] = std::bit_cast<std::int32_t>(numbers.draws ? 0.8f : 0.0f);
-  words[RONDO_STATE_TOP_K] = 40;
-  words[RONDO_STATE_TOP_P] = std::bit_cast<std::int32_t>(0.95f);
-  words[RONDO_STATE_REPEAT_PENALTY] = std::bit_cast<std::int32_t>(1.1f);
+  words[RONDO_STATE_POSITION] = numbers.position(variant);
+  words[RONDO_STATE_COUNT] = static_cast<std::int32_t>(numbers.count);
+  words[RONDO_STATE_SEED_LOW] = static_cast<std::int32_t>(variant.seed & 0xffffffffu);
+  words[RONDO_STATE_SEED_HIGH] = static_cast<std::int32_t>(variant.seed >> 32);
+  words[RONDO_STATE_TEMPERATURE] = std::bit_cast<std::int32_t>(variant.temperature);
+  words[RONDO_STATE_TOP_K] = static_cast<std::int32_t>(variant.top_k);
+  words[RONDO_STATE_TOP_P] = std::bit_cast<std::int32_t>(variant.top_p);
+  words[RONDO_STATE_MIN_P] = std::bit_cast<std::int32_t>(variant.min_p);
+  words[RONDO_STATE_REPEAT_PENALTY] = std::bit_cast<std::int32_t>(variant.repeat_penalty);
   words[RONDO_STATE_REPEAT_LAST_N] = 16;
+  words[RONDO_STATE_N_STOP] = 2;
+  words[RONDO_STATE_STOP_IDS] = -1;
+  words[RONDO_STATE_STOP_IDS + 1] = variant.stops ? 5 : -1;
   return words;
 }
 
-/// Word `index` of output `output` of step_begin, or of whole numbers that another operator makes.
-std::int32_t step_word(std::size_t output, std::int32_t index, const StepNumbers& numbers) {
-  switch (output) {
-    case 0: return index % static_cast<std::int32_t>(kEmbeddings);  // ids
-    case 1: return numbers.position + index;                         // positions
-    case 2: return numbers.position;                                 // start
-    case 3: return numbers.rows;                                     // count
-    case 4: return numbers.position + numbers.rows;                  // lengths
-    case 5: return numbers.rows - 1;                                 // last
-    default: return index % 2;
-  }
-}
+/// Reproducible floats in [-scale, scale).
+class Floats {
+ public:
+  Floats(std::uint32_t seed, float scale) : bits_(seed * 0x9e3779b9u + 1), scale_(scale) {}
 
-/// Random floats for a storage of which `tensor` is a view.
-std::vector<std::byte> random_bytes(const graph::Storage& storage, const Tensor& tensor, std::uint32_t seed) {
-  std::mt19937 bits(seed);
-  const auto next = [&] { return static_cast<float>(bits() >> 8) * 0x1p-23f - 1.0f; };
+  float next() {
+    bits_ ^= bits_ << 13;
+    bits_ ^= bits_ >> 17;
+    bits_ ^= bits_ << 5;
+    return (static_cast<float>(bits_ >> 8) * 0x1p-23f - 1.0f) * scale_;
+  }
+
+ private:
+  std::uint32_t bits_;
+  float scale_;
+};
+
+/// Floats for all of a storage of which `tensor` is a view.
+std::vector<std::byte> float_bytes(const graph::Storage& storage, const Tensor& tensor, Floats floats) {
   std::vector<std::byte> bytes(storage.size_bytes);
-  graph::HostView view(tensor, storage.type, bytes.data());
   if (storage.kind == StorageKind::kCache) {
+    graph::HostView view(tensor, storage.type, bytes.data());
     std::vector<float> row(static_cast<std::size_t>(tensor.shape.last()));
     for (std::int64_t i = 0; i < tensor.shape.n_rows(); ++i) {
-      for (float& value : row) value = next();
+      for (float& value : row) value = floats.next();
       const auto index = view.row_index(i);
       view.set_row(row, index[0], index[1], index[2]);
     }
@@ -87,7 +129,7 @@ std::vector<std::byte> random_bytes(const graph::Storage& storage, const Tensor&
   }
   const auto element_bytes = static_cast<std::size_t>(graph::element_bytes(storage.type));
   for (std::size_t at = 0; at + element_bytes <= bytes.size(); at += element_bytes) {
-    const float value = next();
+    const float value = floats.next();
     const std::uint16_t half = graph::float_to_half(value);
     if (storage.type == Type::kF16) std::memcpy(bytes.data() + at, &half, 2);
     else std::memcpy(bytes.data() + at, &value, 4);
@@ -95,58 +137,70 @@ std::vector<std::byte> random_bytes(const graph::Storage& storage, const Tensor&
   return bytes;
 }
 
-/// Copies one node out of a step. Tensors keep their strides and offsets, so that kernels see what they see in the step.
+/// Copies one node out of a step. Tensors keep their strides and, but for matrices, their offsets: kernels see what they see in
+/// the step. Used for one node, then filled as often as there are variants of it.
 class Cutter {
  public:
   Cutter(const Network& network, const graph::Graph& step, const StepNumbers& numbers) : network_(network), step_(step), numbers_(numbers) {
     test_.graph.n_sequences = step.n_sequences;
-    const auto state = std::find_if(step_.nodes().begin(), step_.nodes().end(), [](const graph::Node& node) { return node.op == Op::step_begin; });
-    begin_ = state == step_.nodes().end() ? nullptr : &*state;
+    test_.count = static_cast<std::int32_t>(numbers.count);
+    const auto found = std::find_if(step_.nodes().begin(), step_.nodes().end(), [](const graph::Node& node) { return node.op == Op::step_begin; });
+    begin_ = found == step_.nodes().end() ? nullptr : &*found;
     if (begin_) test_.graph.state = test_.graph.tensor(copy(begin_->inputs[1], false)).storage;
   }
 
-  SelfTestCase cut(const graph::Node& node) {
+  /// Errors: kInternal (a weight that is no block of the network).
+  Result<SelfTestCase> cut(const graph::Node& node) {
     graph::Node made{node.op, {}, {}, node.attributes};
     for (std::size_t i = 0; i < node.inputs.size(); ++i) {
       const bool is_matrix = i == 1 && is_weight(node.inputs[i]) && (node.op == Op::linear || node.op == Op::linear_glu || node.op == Op::embedding);
       made.inputs.push_back(is_matrix ? cut_matrix(node) : copy(node.inputs[i], false));
     }
     for (const TensorId id : node.outputs) made.outputs.push_back(copy(id, true));
+    if (!missing_.empty()) return Status(StatusCode::kInternal, fmt::format("self-test: weight {} is no block of the network", missing_));
     if (node.op == Op::linear || node.op == Op::linear_glu) cut_columns(made);
+    set_bounds(made);
     test_.graph.name = fmt::format("self-test of {}", graph::operator_of(node.op).name);
-    test_.bound = bound(node);
     test_.graph.nodes().push_back(std::move(made));
-    return std::move(test_);
+    return test_;
+  }
+
+  /// What the storages hold before.
+  void fill(SelfTestCase& test, const Variant& variant) const {
+    for (const auto& [from, made] : storages_) {
+      const graph::Storage& storage = test.graph.storage(made);
+      if (storage.kind == StorageKind::kWeight || storage.kind == StorageKind::kConstant || storage.kind == StorageKind::kOutput) continue;
+      const Tensor& tensor = step_.tensor(views_.at(from));
+      const Floats floats(static_cast<std::uint32_t>(made + 1), variant.scale);
+      test.contents[made] = storage.type == Type::kI32 ? words_of(tensor, storage, variant) : float_bytes(storage, tensor, floats);
+    }
+    if (test.graph.nodes().front().op == Op::sample) spread_logits(test, variant);
   }
 
  private:
-  static double bound(const graph::Node& node) {
-    const graph::ErrorClass error = graph::operator_of(node.op).accuracy.error;
-    if (error == graph::ErrorClass::kExact) return 0;
-    const auto* linear = std::get_if<graph::LinearAttributes>(&node.attributes);
-    const bool plain = !linear || linear->activation == graph::Activation::kIdentity || linear->activation == graph::Activation::kRelu;
-    return error == graph::ErrorClass::kFunctions || !plain ? kFunctions : kSums;
-  }
-
   bool is_weight(TensorId id) const { return id != graph::kNone && step_.storage_of(id).kind == StorageKind::kWeight; }
 
-  std::size_t block_of(TensorId id) const {
+  std::size_t block_of(TensorId id) {
     const std::string& name = step_.storage_of(id).name;
     const auto found = std::find_if(network_.blocks.begin(), network_.blocks.end(), [&](const WeightBlock& block) { return block.name == name; });
-    return static_cast<std::size_t>(found - network_.blocks.begin());
+    if (found != network_.blocks.end()) return static_cast<std::size_t>(found - network_.blocks.begin());
+    missing_ = name;
+    return 0;
   }
 
-  /// The first rows of the node's weight, as a weight of its own.
+  /// Some rows of the node's weight, as a weight of its own.
   TensorId cut_matrix(const graph::Node& node) {
     const Tensor& weight = step_.tensor(node.inputs[1]);
     const std::size_t block = block_of(node.inputs[1]);
     const bool halves = node.op == Op::linear_glu;
     const std::int64_t n = halves ? weight.shape[0] / 2 : weight.shape[0], first = weight.offset_elements / weight.shape[1];
-    const std::int64_t kept = std::min(n, node.op == Op::embedding ? kEmbeddings : kOutputs);
-    const TensorId made = test_.graph.add_weight(network_.blocks[block].name, weight.type, {halves ? 2 * kept : kept, weight.shape[1]});
+    // Positions choose from a table as far as they go.
+    const bool by_position = begin_ && node.op == Op::embedding && step_.tensor(node.inputs[0]).storage == step_.tensor(begin_->outputs[1]).storage;
+    const std::int64_t kept = std::min(n, node.op != Op::embedding ? kOutputs : by_position ? numbers_.end : kEmbeddings), before = std::min(first, kRowsBefore);
+    const TensorId whole = test_.graph.add_weight(step_.storage_of(node.inputs[1]).name, weight.type, {before + (halves ? 2 * kept : kept), weight.shape[1]});
     const auto index = static_cast<std::int32_t>(block);
-    test_.weights.push_back({test_.graph.tensor(made).storage, block, {WeightSlice{index, first, kept}, halves ? WeightSlice{index, first + n, kept} : WeightSlice{}}});
-    return made;
+    test_.weights.push_back({test_.graph.tensor(whole).storage, block, {WeightSlice{index, first - before, before + kept}, halves ? WeightSlice{index, first + n, kept} : WeightSlice{}}});
+    return test_.graph.slice(whole, 0, before, before + (halves ? 2 * kept : kept));
   }
 
   /// Makes outputs, residual and bias of a linear as wide as what is left of its weight.
@@ -165,6 +219,21 @@ class Cutter {
     }
   }
 
+  /// As `check` has them, with slack where rounding differs between devices.
+  void set_bounds(const graph::Node& node) {
+    const graph::Operator& table = graph::operator_of(node.op);
+    const auto* linear = std::get_if<graph::LinearAttributes>(&node.attributes);
+    const double bound = kSlack * graph::bound_in_f32(table.accuracy.error, linear ? linear->activation : graph::Activation::kIdentity);
+    for (const TensorId id : node.outputs) {
+      if (test_.graph.tensor(id).type != Type::kI32) test_.bounds[test_.graph.tensor(id).storage] = bound;
+    }
+    if (node.op != Op::rope_kv_write) return;
+    for (std::size_t i = 0; i < table.inputs.size(); ++i) {
+      const Tensor* cache = std::string_view(table.inputs[i].name) == "key_cache" ? &test_.graph.tensor(node.inputs[i]) : nullptr;
+      if (cache) test_.bounds[cache->storage] = std::max(bound, graph::bound_of_rounding(cache->type));
+    }
+  }
+
   TensorId copy(TensorId id, bool is_output) {
     if (id == graph::kNone) return id;
     if (const auto found = tensors_.find(id); found != tensors_.end()) return found->second;
@@ -174,37 +243,55 @@ class Cutter {
   }
 
   StorageId copy_storage(TensorId id, bool is_output) {
-    const Tensor& tensor = step_.tensor(id);
-    if (const auto found = storages_.find(tensor.storage); found != storages_.end()) return found->second;
-    graph::Storage storage = step_.storage(tensor.storage);
+    const StorageId from = step_.tensor(id).storage;
+    if (const auto found = storages_.find(from); found != storages_.end()) return found->second;
+    graph::Storage storage = step_.storage(from);
     storage.place = {};
     storage.pieces.clear();
     if (storage.kind == StorageKind::kActivation || storage.kind == StorageKind::kOutput) storage.kind = is_output ? StorageKind::kOutput : StorageKind::kInput;
-    const StorageKind kind = storage.kind;
-    const StorageId made = storages_[tensor.storage] = test_.graph.add_storage(storage);
-    if (kind == StorageKind::kWeight) {
-      const auto block = static_cast<std::int32_t>(block_of(id));
-      test_.weights.push_back({made, block_of(id), {WeightSlice{block, 0, storage.matrix[0]}, {}}});
-    } else if (kind != StorageKind::kOutput && kind != StorageKind::kConstant) {
-      test_.contents[made] = storage.type == Type::kI32 ? words_of(tensor, storage) : random_bytes(storage, tensor, static_cast<std::uint32_t>(made + 1));
-    }
+    const bool is_vector = storage.kind == StorageKind::kWeight;
+    const std::int64_t rows = storage.matrix[0];
+    const StorageId made = storages_[from] = test_.graph.add_storage(std::move(storage));
+    views_[from] = id;
+    if (!is_vector) return made;
+    const std::size_t block = block_of(id);
+    test_.weights.push_back({made, block, {WeightSlice{static_cast<std::int32_t>(block), 0, rows}, {}}});
     return made;
   }
 
   /// Whole numbers: the step state, tokens, or what step_begin makes of them.
-  std::vector<std::byte> words_of(const Tensor& tensor, const graph::Storage& storage) const {
+  std::vector<std::byte> words_of(const Tensor& tensor, const graph::Storage& storage, const Variant& variant) const {
     std::vector<std::int32_t> words(storage.size_bytes / 4);
-    std::size_t output = kNoOutput;
-    for (std::size_t i = 0; begin_ && i < begin_->outputs.size(); ++i) {
-      if (step_.tensor(begin_->outputs[i]).storage == tensor.storage) output = i;
+    const auto made_by_begin = [&](std::size_t output) { return begin_ && step_.tensor(begin_->outputs[output]).storage == tensor.storage; };
+    enum { kIds, kPositions, kStart, kCount, kLengths, kLast };
+    for (std::size_t i = 0; i < words.size(); ++i) {
+      const auto index = static_cast<std::int64_t>(i);
+      std::int64_t word = storage.kind == StorageKind::kStep ? token_at(index, numbers_) : 5;
+      if (made_by_begin(kIds)) word = (index * 29 + 7) % std::min(kEmbeddings, numbers_.n_vocab);
+      else if (made_by_begin(kPositions)) word = std::min(numbers_.position(variant) + index, numbers_.end - 1);
+      else if (made_by_begin(kStart)) word = numbers_.position(variant);
+      else if (made_by_begin(kCount)) word = numbers_.count;
+      else if (made_by_begin(kLengths)) word = numbers_.end;
+      else if (made_by_begin(kLast)) word = numbers_.count - 1;
+      words[i] = static_cast<std::int32_t>(word);
     }
-    for (std::size_t i = 0; i < words.size(); ++i) words[i] = step_word(output, static_cast<std::int32_t>(i), numbers_);
-    if (begin_ && step_.tensor(begin_->inputs[1]).storage == tensor.storage) words = state_words(words.size(), numbers_);
+    if (begin_ && step_.tensor(begin_->inputs[1]).storage == tensor.storage) words = state_words(words.size(), numbers_, variant);
     const auto bytes = std::as_bytes(std::span(words));
     return {bytes.begin(), bytes.end()};
   }
 
-  static constexpr std::size_t kNoOutput = 99;
+  /// Logits of which a few matter, among them those of tokens that were there before: every way to sample shows, and no rounding
+  /// decides which token is drawn.
+  void spread_logits(SelfTestCase& test, const Variant& variant) const {
+    constexpr std::int64_t kCandidates = 24;
+    const Tensor& logits = test.graph.tensor(test.graph.nodes().front().inputs[0]);
+    graph::HostView view(logits, Type::kF32, test.contents[logits.storage].data());
+    const std::int64_t n = logits.shape.last();
+    for (std::int64_t i = 0; i < n; ++i) view.set(view.at(0, i) - 60, 0, i);
+    for (std::int64_t i = 0; i < kCandidates; ++i) view.set(6 - 0.23f * static_cast<float>(i), 0, (i * n / kCandidates + 5 * i) % n);
+    const std::int64_t end = numbers_.position(variant) + numbers_.count;
+    for (std::int64_t i = std::max<std::int64_t>(end - 4, 0); i < end; ++i) view.set(6.1f + 0.2f * static_cast<float>(end - i), 0, token_at(i, numbers_));
+  }
 
   const Network& network_;
   const graph::Graph& step_;
@@ -213,33 +300,42 @@ class Cutter {
   SelfTestCase test_;
   std::map<TensorId, TensorId> tensors_;
   std::map<StorageId, StorageId> storages_;
+  std::map<StorageId, TensorId> views_;  ///< the first of each storage
+  std::string missing_;
 };
+
+/// The label of all dispatches of an operator: its name, where they have several, or that of the first.
+std::string label_of(const graph::Node& node, const runtime::Program& program) {
+  const char* name = graph::operator_of(node.op).name;
+  const bool named = std::any_of(program.dispatches.begin(), program.dispatches.end(), [&](const runtime::Dispatch& dispatch) { return dispatch.label == name; });
+  return named ? name : program.dispatches.front().label;
+}
+
+bool is_in(const std::vector<runtime::Kernel>& kernels, const runtime::Kernel& kernel) { return std::find(kernels.begin(), kernels.end(), kernel) != kernels.end(); }
 
 /// Lowers cases and keeps those that are new.
 class Collector {
  public:
-  Collector(const Network& network, const runtime::DeviceCaps& caps, const SessionPlan& plan, const ModelOptions& options) : network_(network), caps_(caps), plan_(plan), options_(lowering_options(options, 0)) {}
+  Collector(const Network& network, const runtime::DeviceCaps& caps, const SessionPlan& plan, const ModelOptions& options) : network_(network), caps_(caps), plan_(plan), options_(case_options(options)) { fusion_ = options.fusion; }
 
   /// Cases of a step of `rows` tokens. With `wanted`, only those that have one of these kernels.
   Status add_step(Role role, std::int64_t rows, const std::vector<runtime::Kernel>* wanted) {
+    StepNumbers numbers;
+    numbers.rows = rows;
+    numbers.count = std::max<std::int64_t>(rows - kInvalidRows, 1);
+    numbers.end = std::clamp<std::int64_t>(rows == 1 ? kKeysOfOneRow : rows + kKeys, rows, std::max<std::int64_t>(network_.facts.context, rows));
+    numbers.n_ctx = numbers.end + kInvalidRows + 2;
+    numbers.n_vocab = std::max<std::int64_t>(network_.facts.n_vocab, 1);
     StepPlaces places;
-    places.n_ctx = std::min<std::int64_t>(plan_.places.n_ctx, std::max(kContext, 2 * rows));
+    places.n_ctx = numbers.n_ctx;
     places.kv_type = plan_.places.kv_type;
     places.weights = plan_.places.weights;
     for (const CacheSpec& spec : network_.caches) places.caches.push_back({cache_positions(spec, places.n_ctx, places.n_ctx), {}, {}});
-    rows = std::clamp<std::int64_t>(rows, 1, std::max<std::int64_t>(places.n_ctx / 2, 1));
     graph::Graph step = network_.build(role, rows, places);
     RONDO_TRY(Status(step.status()));
-    if (options_.fusion) RONDO_TRY(graph::fuse(step));
-    RONDO_TRY(graph::replace_quarantined(step, caps_, options_));
-    StepNumbers numbers{static_cast<std::int32_t>(places.n_ctx), static_cast<std::int32_t>(rows), static_cast<std::int32_t>(std::max<std::int64_t>(places.n_ctx * 3 / 4 - rows, 0)), false};
-    for (const graph::Node& node : step.nodes()) {
-      numbers.draws = false;
-      RONDO_TRY(add(Cutter(network_, step, numbers).cut(node), wanted, "best"));
-      if (node.op != Op::sample) continue;
-      numbers.draws = true;
-      RONDO_TRY(add(Cutter(network_, step, numbers).cut(node), wanted, "drawn"));
-    }
+    if (fusion_) RONDO_TRY(graph::fuse(step));
+    RONDO_TRY(graph::replace_quarantined(step, caps_, options_.lowering));
+    for (const graph::Node& node : step.nodes()) RONDO_TRY(add(node, Cutter(network_, step, numbers), wanted));
     return {};
   }
 
@@ -253,39 +349,50 @@ class Collector {
   std::vector<SelfTestCase> take() { return std::move(cases_); }
 
  private:
-  static bool is_in(const std::vector<runtime::Kernel>& kernels, const runtime::Kernel& kernel) { return std::find(kernels.begin(), kernels.end(), kernel) != kernels.end(); }
-
-  Status add(SelfTestCase test, const std::vector<runtime::Kernel>* wanted, std::string_view input) {
-    GraphRunOptions run;
-    run.lowering = options_;
-    run.lowering.fusion = false;
+  Status add(const graph::Node& node, Cutter cutter, const std::vector<runtime::Kernel>* wanted) {
+    RONDO_ASSIGN(SelfTestCase test, cutter.cut(node));
     graph::Graph lowered = test.graph;
-    RONDO_ASSIGN(const GraphPlan plan, plan_graph(lowered, caps_, run));
+    RONDO_ASSIGN(const GraphPlan plan, plan_graph(lowered, caps_, options_));
     const runtime::Program& program = plan.lowered.program;
+    if (program.dispatches.empty()) return {};
     if (wanted && std::none_of(program.kernels.begin(), program.kernels.end(), [&](const runtime::Kernel& kernel) { return is_in(*wanted, kernel); })) return {};
-    test.label = program.dispatches.front().label;
+    test.label = label_of(node, program);
     test.kernels = program.kernels;
-    test.key = input;
     for (const runtime::Dispatch& dispatch : program.dispatches) {
       const runtime::Kernel& kernel = program.kernels[dispatch.kernel];
-      test.key += fmt::format(" {} {}", runtime::shader_name(kernel.shader), fmt::join(std::span(kernel.constants).first(kernel.n_constants), ","));
+      test.key += fmt::format("{} {} ", runtime::shader_name(kernel.shader), fmt::join(std::span(kernel.constants).first(kernel.n_constants), ","));
       test.key.append(reinterpret_cast<const char*>(dispatch.push.data()), dispatch.push.size());
     }
-    if (std::any_of(cases_.begin(), cases_.end(), [&](const SelfTestCase& known) { return known.key == test.key; })) return {};
+    if (!keys_.insert(test.key).second) return {};
     covered_.insert(covered_.end(), test.kernels.begin(), test.kernels.end());
-    cases_.push_back(std::move(test));
+    for (const Variant& variant : variants_of(node.op)) {
+      SelfTestCase one = test;
+      one.key += variant.name;
+      cutter.fill(one, variant);
+      cases_.push_back(std::move(one));
+    }
     return {};
   }
 
   const Network& network_;
   const runtime::DeviceCaps& caps_;
   const SessionPlan& plan_;
-  graph::LoweringOptions options_;
+  const GraphRunOptions options_;
+  bool fusion_ = true;
   std::vector<SelfTestCase> cases_;
+  std::set<std::string> keys_;
   std::vector<runtime::Kernel> covered_;
 };
 
 }  // namespace
+
+GraphRunOptions case_options(const ModelOptions& options) {
+  GraphRunOptions run;
+  run.lowering = lowering_options(options, 0);
+  run.lowering.fusion = false;  // what fusion makes is in the case
+  run.guard_bytes = 256;
+  return run;
+}
 
 Result<std::vector<SelfTestCase>> self_test_cases(const Network& network, const runtime::DeviceCaps& caps, const SessionPlan& plan, std::span<const StepKind> kinds,
                                                   const ModelOptions& options) {
@@ -299,12 +406,6 @@ Result<std::vector<SelfTestCase>> self_test_cases(const Network& network, const 
     return Status(StatusCode::kInternal, fmt::format("self-test: no case has kernel {}", runtime::shader_name(missing.front().shader)));
   }
   return collector.take();
-}
-
-double bound_of(const SelfTestCase& test, const graph::Storage& storage) {
-  if (storage.type == Type::kI32) return 0;
-  const double rounding = storage.kind != StorageKind::kCache ? 0 : storage.type == Type::kF16 ? kF16Cache : storage.type == Type::kQ8_0 ? kQ8Cache : 0;
-  return std::max(test.bound, rounding);
 }
 
 }  // namespace rondo::models

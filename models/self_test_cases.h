@@ -1,11 +1,12 @@
 // What a self-test runs: the operators of a model's steps, one by one, cut to sizes that the reference can follow.
 //
 // A case has the types, columns, strides and attributes of the step's operator, so that the lowering chooses the same kernels
-// for it, with the same specialization constants; fewer rows of tokens and of weights, and a short context. Pure.
+// for it, with the same specialization constants; fewer rows of tokens and of weights, and a context of its own. Pure.
 #pragma once
 
 #include <array>
 #include <cstdint>
+#include <map>
 #include <span>
 #include <string>
 #include <vector>
@@ -21,10 +22,11 @@ namespace rondo::models {
 
 struct SelfTestCase {
   graph::Graph graph;                    ///< of one operator and the step state
-  std::string label;                     ///< of its first dispatch: what goes into quarantine if it fails
+  std::string label;                     ///< of its dispatches: what goes into quarantine if it fails
   std::vector<runtime::Kernel> kernels;  ///< that it runs
   std::string key;                       ///< equal for cases that run the same kernels with the same parameters on the same kind of input
-  StorageContents contents;              ///< of all storages but weights and outputs
+  StorageContents contents;              ///< of all storages but weights, constants and outputs
+  std::int32_t count = 0;                ///< rows that are valid; the others are left alone
   /// Rows of a block of the network, for a weight.
   struct WeightRows {
     graph::StorageId storage = graph::kNone;
@@ -32,15 +34,16 @@ struct SelfTestCase {
     std::array<WeightSlice, 2> runs;  ///< that the storage has, one after the other; of a vector all elements
   };
   std::vector<WeightRows> weights;
-  double bound = 0;  ///< of the normalised mean squared error of what it computes; 0: equal
+  /// How far elements of a storage that the operator writes may be off, as a normalised mean squared error; absent: not at all.
+  std::map<graph::StorageId, double> bounds;
 };
+
+/// How the cases of a model with these options are lowered.
+GraphRunOptions case_options(const ModelOptions& options);
 
 /// The cases of these steps as they are lowered for a device, each key once. Every kernel of `plan`, which was made with the
 /// same options, is in one of them. Errors: kInternal (one is not), those of the lowering.
 Result<std::vector<SelfTestCase>> self_test_cases(const Network& network, const runtime::DeviceCaps& caps, const SessionPlan& plan, std::span<const StepKind> kinds,
                                                   const ModelOptions& options);
-
-/// How far elements of a storage of the case may be off: its bound, or that of rounding to a cache's type.
-double bound_of(const SelfTestCase& test, const graph::Storage& storage);
 
 }  // namespace rondo::models

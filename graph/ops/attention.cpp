@@ -108,7 +108,7 @@ std::uint32_t choose_splits(const runtime::DeviceCaps& caps) {
 
 enum class AttentionKernel { kTiled, kSplit, kWide, kWideSplit };
 constexpr const char* kKernels[] = {"tiled", "split", "wide", "wide_split"};
-std::string label_of(AttentionKernel kernel) { return fmt::format("attention {}", kKernels[static_cast<std::size_t>(kernel)]); }
+std::string label_of(AttentionKernel kernel, const Tensor& key) { return fmt::format("attention {} {}", kKernels[static_cast<std::size_t>(kernel)], type_name(key.type)); }
 
 /// What the wide kernels need that is missing here, or "".
 std::string refuses_wide(const runtime::DeviceCaps& caps, std::uint32_t features, const Tensor& query, const Tensor& key, const Tensor& value) {
@@ -119,15 +119,16 @@ std::string refuses_wide(const runtime::DeviceCaps& caps, std::uint32_t features
   return all % 8 == 0 ? "" : "head widths, strides and offsets that are multiples of 8";
 }
 
-/// Decode steps have few rows and many keys: split the keys. Otherwise rows alone fill the device.
-Result<AttentionKernel> choose(const Lowering& lowering, std::uint32_t features, const Tensor& query, const Tensor& key, const Tensor& value) {
+/// The best, or, where it is in quarantine, those that are not, best first. Decode steps have few rows and many keys: split the
+/// keys. Otherwise rows alone fill the device.
+Result<std::vector<AttentionKernel>> candidates_for(const Lowering& lowering, std::uint32_t features, const Tensor& query, const Tensor& key, const Tensor& value) {
   const std::string_view forced = lowering.forced_kernel("attention");
   const std::string missing = refuses_wide(lowering.caps(), features, query, key, value);
   if (forced.starts_with("wide") && !missing.empty()) {
     return Status(StatusCode::kUnsupported, fmt::format("kernel '{}' needs {}, which device {} or this graph does not have", forced, missing, lowering.caps().name));
   }
   for (std::size_t i = 0; i < std::size(kKernels); ++i) {
-    if (forced == kKernels[i]) return static_cast<AttentionKernel>(i);
+    if (forced == kKernels[i]) return std::vector{static_cast<AttentionKernel>(i)};
   }
   const bool wide = lowering.caps().type == runtime::DeviceType::kCpu && missing.empty();
   std::vector<AttentionKernel> candidates = {AttentionKernel::kSplit, AttentionKernel::kTiled};  // best first
@@ -135,10 +136,10 @@ Result<AttentionKernel> choose(const Lowering& lowering, std::uint32_t features,
   if (query.shape[2] > 2) {
     for (std::size_t i = 0; i < candidates.size(); i += 2) std::swap(candidates[i], candidates[i + 1]);
   }
-  for (const AttentionKernel candidate : candidates) {
-    if (!lowering.is_quarantined(label_of(candidate))) return candidate;
-  }
-  return candidates.front();
+  std::vector<AttentionKernel> left = candidates;
+  std::erase_if(left, [&](AttentionKernel candidate) { return lowering.is_quarantined(label_of(candidate, key)); });
+  if (left.empty() || left.front() == candidates.front()) return std::vector{candidates.front()};
+  return left;
 }
 
 /// Refuses what a driver with a limit on loops would end early.
@@ -166,7 +167,8 @@ std::uint64_t wide_iterations(const shaders::AttentionParams& push, std::uint32_
 /// One sequence of keys is for all.
 std::uint32_t sequence_stride(const Tensor& keys) { return keys.shape[0] == 1 ? 0 : stride_of(keys, 0); }
 
-Status lower(const Node& node, Lowering& lowering) {
+/// Emits the dispatches of one kernel, or refuses before the first.
+Status lower_with(AttentionKernel kernel, const AttentionFeatures& features, const Node& node, Lowering& lowering) {
   const auto attributes = attributes_of<AttentionAttributes>(node);
   const Tensor& query = lowering.tensor(node.inputs[kQuery]);
   const Tensor& key = lowering.tensor(node.inputs[kKey]);
@@ -197,9 +199,7 @@ Status lower(const Node& node, Lowering& lowering) {
   push.chunks_back = u32(attributes.chunks_back);
   push.softcap = static_cast<float>(attributes.softcap);
 
-  const AttentionFeatures features = attention_features(lowering.graph(), node);
   const bool tables = (features.bits & RONDO_ATTENTION_TABLES) != 0;
-  RONDO_ASSIGN(const AttentionKernel kernel, choose(lowering, features.bits, query, key, value));
   const bool split = kernel == AttentionKernel::kSplit || kernel == AttentionKernel::kWideSplit;
   const bool wide = kernel == AttentionKernel::kWide || kernel == AttentionKernel::kWideSplit;
   const runtime::DeviceCaps& caps = lowering.caps();
@@ -207,11 +207,19 @@ Status lower(const Node& node, Lowering& lowering) {
   const std::uint32_t rows = push.queries * push.group;
   const auto sequences = u32(query.shape[0]);
   const std::uint64_t partial_floats = std::uint64_t{sequences} * push.queries * push.heads * push.n_splits * (push.value_dim + 2);
+  if (split && partial_floats * 4 > caps.max_storage_range_bytes) {
+    return Status(StatusCode::kUnsupported, fmt::format("partial results need {} bytes, but a storage buffer on device {} can have {}", partial_floats * 4, caps.name, caps.max_storage_range_bytes));
+  }
+  const std::uint32_t subgroup = caps.min_subgroup_size, parts = std::min(4u, push.head_dim / 8), units = ceil_div(push.value_dim, 8 * std::max(subgroup, 1u));
+  const std::uint32_t tile = wide ? std::min(rows, std::clamp(16 / units, 1u, 8u)) : choose_tile(rows, std::max((push.head_dim + 7) & ~7u, (push.value_dim + 1) & ~1u));
+  // On a CPU driver a barrier switches between all subgroups of the workgroup: one or two are enough.
+  const std::uint32_t threads = caps.type == runtime::DeviceType::kCpu ? std::max(tile, 8u) : 64;
+  RONDO_TRY(check_loops(caps, push.keys, wide ? wide_iterations(push, subgroup, parts) : shared_iterations(push, features.bits, tile, threads)));
   const StorageId target = split ? lowering.scratch(partial_floats * 4, "attention partials") : output.storage;
   // Eight buffers at most: with tables, these take the place of the offsets, and the mask that of the lengths.
   const StorageId offsets = tables ? gather_attention_tables(node, lowering) : lowering.read_only(node.inputs[kOffset]);
   const StorageId lengths = lowering.read_only(node.inputs[tables ? kMask : kLengths]);
-  const std::string label = label_of(kernel);
+  const std::string label = label_of(kernel, key);
   RONDO_ASSIGN(const std::vector<StoragePiece> pieces, lowering.cache_pieces(node.inputs[kKey]));
   RONDO_ASSIGN(const std::vector<StoragePiece> value_pieces, lowering.cache_pieces(node.inputs[kValue]));
   if (!pieces_agree(pieces, value_pieces)) return Status(StatusCode::kUnsupported, "key and value are in different pieces");
@@ -230,16 +238,9 @@ Status lower(const Node& node, Lowering& lowering) {
                                                                  {lengths, runtime::Access::kRead},
                                                                  {target, runtime::Access::kWrite}};
     if (wide) {
-      const std::uint32_t width = caps.min_subgroup_size, parts = std::min(4u, push.head_dim / 8), units = ceil_div(push.value_dim, 8 * width);
-      const std::uint32_t tile = std::min(rows, std::clamp(16 / units, 1u, 8u));
-      RONDO_TRY(check_loops(caps, push.keys, wide_iterations(push, width, parts)));
-      lowering.dispatch(label, runtime::Shader::attention_wide, {width, cache_type_constant(key), tile, split ? 1u : 0u, parts, units}, arguments, push,
+      lowering.dispatch(label, runtime::Shader::attention_wide, {subgroup, cache_type_constant(key), tile, split ? 1u : 0u, parts, units}, arguments, push,
                         {ceil_div(rows, tile), sequences * push.kv_heads, push.n_splits}, cost);
     } else {
-      const std::uint32_t tile = choose_tile(rows, std::max((push.head_dim + 7) & ~7u, (push.value_dim + 1) & ~1u));
-      // On a CPU driver a barrier switches between all subgroups of the workgroup: one or two are enough.
-      const std::uint32_t threads = caps.type == runtime::DeviceType::kCpu ? std::max(tile, 8u) : 64;
-      RONDO_TRY(check_loops(caps, push.keys, shared_iterations(push, features.bits, tile, threads)));
       cost.loops = {{{8 * tile}, {8}}};  // scores, values
       lowering.dispatch(label, lowering.module_for(runtime::Shader::attention, query.type), {threads, cache_type_constant(key), tile, split ? 1u : 0u, features.bits, features.radii, features.buckets}, arguments, push,
                         {ceil_div(rows, tile), sequences * push.kv_heads, push.n_splits}, cost);
@@ -253,6 +254,18 @@ Status lower(const Node& node, Lowering& lowering) {
                     {{target, runtime::Access::kRead}, {output.storage, runtime::Access::kWrite}}, combine,
                     {ceil_div(push.value_dim, width), sequences * push.queries * push.heads, 1}, {4.0 * static_cast<double>(partial_floats), 0});
   return {};
+}
+
+Status lower(const Node& node, Lowering& lowering) {
+  const AttentionFeatures features = attention_features(lowering.graph(), node);
+  RONDO_ASSIGN(const std::vector<AttentionKernel> candidates, candidates_for(lowering, features.bits, lowering.tensor(node.inputs[kQuery]), lowering.tensor(node.inputs[kKey]), lowering.tensor(node.inputs[kValue])));
+  Status first;
+  for (const AttentionKernel candidate : candidates) {
+    Status status = lower_with(candidate, features, node, lowering);
+    if (status.ok()) return status;
+    if (first.ok()) first = std::move(status);
+  }
+  return first;
 }
 
 Attributes read_attributes(AttributeReader& reader) {

@@ -44,7 +44,7 @@ Status lower(const Node& node, Lowering& lowering) {
     push.kv_heads = u32(pieces[i].count);
     push.cache_scales = scales_offset(cache, pieces[i]);
     push.input_offset = u32(update.offset_elements + pieces[i].first * update.strides[1]);
-    lowering.dispatch("kv_write", lowering.module_for(runtime::Shader::kv_write, update.type), {lanes.width, cache_type_constant(cache)},
+    lowering.dispatch(fmt::format("kv_write {}", type_name(cache.type)), lowering.module_for(runtime::Shader::kv_write, update.type), {lanes.width, cache_type_constant(cache)},
                       {{cache.storage, runtime::Access::kReadWrite, i},
                        {update.storage, runtime::Access::kRead},
                        {lowering.read_only(node.inputs[kStart]), runtime::Access::kRead},

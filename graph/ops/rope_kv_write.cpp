@@ -75,7 +75,7 @@ Status lower(const Node& node, Lowering& lowering) {
     push.cache_scales = scales_offset(cache, pieces[i]);
     push.key_offset = u32(key.offset_elements + pieces[i].first * key.strides[1]);
     push.value_offset = u32(value.offset_elements + pieces[i].first * value.strides[1]);
-    lowering.dispatch("rope_kv_write", lowering.module_for(runtime::Shader::rope_kv_write, query.type), {lanes.width, cache_type_constant(cache)},
+    lowering.dispatch(fmt::format("rope_kv_write {}", type_name(cache.type)), lowering.module_for(runtime::Shader::rope_kv_write, query.type), {lanes.width, cache_type_constant(cache)},
                       {{query.storage, runtime::Access::kRead},
                        {positions.storage, runtime::Access::kRead},
                        {lowering.read_only(node.inputs[kStart]), runtime::Access::kRead},

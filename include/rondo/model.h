@@ -37,14 +37,14 @@ struct ModelOptions {
   /// Operator name -> kernel name, to force a kernel where several could run ("linear" -> "tiled").
   std::map<std::string, std::string, std::less<>> kernels;
   /// Kernels that are wrong on this device and driver, as on_quarantine named them: others do their work. Keep them for as
-  /// long as Device::pipeline_cache_key stays the same.
+  /// long as Device::pipeline_cache_key and the version of Rondo stay the same.
   std::vector<std::string> quarantine;
   /// Model::create runs each kernel that the model will use on a small input with the model's own weights, compares it with the
   /// reference on the CPU, and puts what is wrong into quarantine. It blocks meanwhile: for as long as making the pipelines takes
   /// and a second or two.
   bool self_test = false;
   /// Told each kernel that the self-test puts into quarantine ("linear tiled q4_0"), at once: keep it even where create fails
-  /// afterwards, since a wrong kernel may cost the device.
+  /// afterwards, since a wrong kernel may cost the device. It must not throw.
   std::function<void(const std::string& kernel)> on_quarantine;
   /// Creates pipelines on the caller's threads while load_some, or the self-test, runs; empty: one at a time on the calling
   /// thread.

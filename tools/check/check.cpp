@@ -8,6 +8,7 @@
 #include <map>
 #include <set>
 
+#include "graph/activation.h"
 #include "graph/operator.h"
 #include "runtime/fmt.h"
 #include "runtime/kernel.h"
@@ -20,7 +21,6 @@ using graph::float_element, graph::is_poison;
 
 namespace {
 
-constexpr double kSums = 1e-11, kFunctions = 1e-10;
 /// Of results in f16: rounding towards zero costs 2e-7, what f32 rounds the other way now and then 2e-9.
 constexpr double kHalves = 1e-7, kHalvesRoundedTwice = 1e-6;
 
@@ -45,14 +45,13 @@ std::optional<graph::Type> narrow_cache(const CaseText& text) {
 
 Bound bound_in_f32(const CaseText& text) {
   const graph::ErrorClass error = table_of(text.op).accuracy.error;
-  if (error == graph::ErrorClass::kExact) return {0, true};
-  if (error == graph::ErrorClass::kFunctions) return {kFunctions, false};
-  const graph::AttributeValue* activation = find_attribute(text, "activation");
-  const bool plain = !activation || *activation == graph::AttributeValue("none") || *activation == graph::AttributeValue("relu");
-  if (!plain) return {kFunctions, false};
-  // What is computed may lie so near to the middle of two values of the cache's type that it becomes the other one.
-  if (const auto cache = narrow_cache(text)) return {*cache == graph::Type::kF16 ? 1e-6 : 2e-4, false};
-  return {kSums, error == graph::ErrorClass::kExactSums};
+  graph::Activation after = graph::Activation::kIdentity;
+  if (const graph::AttributeValue* activation = find_attribute(text, "activation")) after = graph::find_activation(std::get<std::string>(*activation)).value_or(graph::Activation::kIdentity);
+  const double bound = graph::bound_in_f32(error, after);
+  const bool exact = error == graph::ErrorClass::kExact || (error == graph::ErrorClass::kExactSums && bound == graph::bound_in_f32(error, graph::Activation::kIdentity));
+  if (bound == 0) return {0, true};
+  if (const auto cache = narrow_cache(text)) return {graph::bound_of_rounding(*cache), false};
+  return {bound, exact};
 }
 
 Bound bound_of(const CaseText& text) {
@@ -67,7 +66,7 @@ Bound bound_of(const CaseText& text) {
 Tolerance tolerance_of(const CheckRun& run, const graph::Storage& storage) {
   if (run.op != "rope_kv_write" || storage.type == graph::Type::kI32) return {run.bound};
   if (storage.name == "value_cache") return kExact;  // rounded only
-  return storage.name == "key_cache" ? Tolerance{run.bound} : Tolerance{run.f16_activations ? kHalves : kSums};
+  return storage.name == "key_cache" ? Tolerance{run.bound} : Tolerance{run.f16_activations ? kHalves : graph::bound_in_f32(graph::ErrorClass::kSums, graph::Activation::kIdentity)};
 }
 
 /// The inputs that a NaN or infinity may come in by: numbers, where the operator has an IEEE result.

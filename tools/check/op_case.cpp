@@ -302,31 +302,6 @@ std::vector<std::byte> OpCase::planes(StorageId id) const {
   return graph::pack_planes(*graph::find_block_format(storage.type), storage.matrix[0], storage.matrix[1], contents_.at(id), kPoison);
 }
 
-void OpCase::keep_invalid_rows(TensorId id, int row_axis, std::vector<std::byte>& bytes) const {
-  const graph::Tensor& tensor = graph.tensor(id);
-  const graph::Shape& shape = tensor.shape;
-  const std::vector<std::byte> poison = poison_bytes(bytes.size());
-  const std::int64_t element_bytes = graph::element_bytes(tensor.type);
-  for (std::int64_t flat = 0; flat < shape.n_elements(); ++flat) {
-    std::int64_t rest = flat, element = tensor.offset_elements, row = 0, sequence = 0;
-    for (int axis = shape.rank - 1; axis >= 0; --axis) {
-      const std::int64_t index = rest % shape[axis];
-      rest /= shape[axis];
-      element += index * tensor.strides[static_cast<std::size_t>(axis)];
-      if (axis == row_axis) row = index;
-      if (axis == 0) sequence = index;
-    }
-    if (row_axis == 0) {
-      const std::int64_t rows = shape.rank == 0 ? 1 : shape[0] / graph.n_sequences;
-      sequence = row / rows;
-      row %= rows;
-    }
-    if (state_word(sequence, RONDO_STATE_ACTIVE) != 0 && row < state_word(sequence, RONDO_STATE_COUNT)) continue;
-    const std::int64_t at = element * element_bytes;
-    std::memcpy(bytes.data() + at, poison.data() + at, static_cast<std::size_t>(element_bytes));
-  }
-}
-
 Result<std::vector<std::vector<std::byte>>> OpCase::run_reference() const {
   graph::Graph copy = graph;
   graph::HostTensors host(copy, [this](const graph::Storage& storage, std::vector<float>& values) -> Status {
@@ -347,7 +322,16 @@ Result<std::vector<std::vector<std::byte>>> OpCase::run_reference() const {
     const StorageKind kind = graph.storage(id).kind;
     after.push_back(kind == StorageKind::kWeight ? before(id) : host.bytes(id));
   }
-  for (const auto& [id, row_axis] : outputs_) keep_invalid_rows(id, row_axis, after[static_cast<std::size_t>(graph.tensor(id).storage)]);
+  for (const auto& [id, row_axis] : outputs_) {
+    const graph::Tensor& tensor = graph.tensor(id);
+    const std::int64_t rows = tensor.shape.rank == 0 ? 1 : tensor.shape[0] / graph.n_sequences;
+    const auto is_valid = [&, axis = static_cast<std::size_t>(row_axis)](const auto& index) {
+      const std::int64_t sequence = axis == 0 ? index[0] / rows : index[0], row = axis == 0 ? index[0] % rows : index[axis];
+      return state_word(sequence, RONDO_STATE_ACTIVE) != 0 && row < state_word(sequence, RONDO_STATE_COUNT);
+    };
+    std::vector<std::byte>& bytes = after[static_cast<std::size_t>(tensor.storage)];
+    graph::keep_invalid(tensor, is_valid, poison_bytes(bytes.size()), bytes);
+  }
   return after;
 }
 

@@ -80,7 +80,6 @@ class OpCase {
  private:
   graph::TensorId dense(const std::string& name, graph::StorageKind kind, graph::Type type, const graph::Shape& shape, std::span<const std::byte> bytes);
   std::int32_t state_word(std::int64_t sequence, int word) const;
-  void keep_invalid_rows(graph::TensorId id, int row_axis, std::vector<std::byte>& bytes) const;
 
   std::map<graph::StorageId, std::vector<std::byte>> contents_;
   std::map<graph::TensorId, int> outputs_;

@@ -1,12 +1,12 @@
 #include "tools/rondo/cache_files.h"
 
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
 
 #include "runtime/fmt.h"
 
@@ -20,16 +20,24 @@ std::string cache_directory() {
 }
 
 std::error_code replace_file(const std::string& path, std::span<const std::byte> bytes) {
-  std::error_code error, ignored;
+  std::error_code ignored;
   const std::filesystem::path directory = std::filesystem::path(path).parent_path();
   if (!directory.empty()) std::filesystem::create_directories(directory, ignored);
-  const std::string temporary = fmt::format("{}.{}", path, getpid());
-  errno = 0;
-  std::ofstream file(temporary, std::ios::binary);
-  file.write(reinterpret_cast<const char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
-  file.close();
-  if (file.good()) std::filesystem::rename(temporary, path, error);
-  else error.assign(errno ? errno : EIO, std::generic_category());
+  const auto last_error = [] { return std::error_code(errno ? errno : EIO, std::generic_category()); };
+  std::string temporary = path + ".XXXXXX";
+  const int file = mkstemp(temporary.data());
+  if (file < 0) return last_error();
+  std::error_code error;
+  for (std::size_t at = 0; at < bytes.size() && !error;) {
+    errno = 0;
+    const ssize_t n = write(file, bytes.data() + at, bytes.size() - at);
+    if (n > 0) at += static_cast<std::size_t>(n);
+    else if (errno != EINTR) error = last_error();
+  }
+  // The machine may go down with what is measured here: the name is taken once the bytes are on the disk.
+  if (!error && (fchmod(file, 0644) != 0 || fsync(file) != 0)) error = last_error();
+  if (close(file) != 0 && !error) error = last_error();
+  if (!error) std::filesystem::rename(temporary, path, error);
   if (error) std::filesystem::remove(temporary, ignored);
   return error;
 }

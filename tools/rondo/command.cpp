@@ -117,12 +117,12 @@ Result<Device> open_device(const GlobalFlags& flags, const Instance& instance) {
   return Device::create(instance, flags.device, options);
 }
 
-Result<std::unique_ptr<Workbench>> Workbench::open(const GlobalFlags& flags, const std::string& model_path, bool self_test) {
+Result<std::unique_ptr<Workbench>> Workbench::open(const GlobalFlags& flags, const std::string& model_path, const Options& options) {
   RONDO_ASSIGN(ByteSource source, open_file(model_path));
-  return open(flags, std::move(source), false, self_test);
+  return open(flags, std::move(source), options);
 }
 
-Result<std::unique_ptr<Workbench>> Workbench::open(const GlobalFlags& flags, ByteSource source, bool random_weights, bool self_test) {
+Result<std::unique_ptr<Workbench>> Workbench::open(const GlobalFlags& flags, ByteSource source, const Options& how) {
   std::unique_ptr<Workbench> bench(new Workbench());
   RONDO_ASSIGN(Instance instance, open_instance(flags));
   bench->instance_.emplace(std::move(instance));
@@ -134,12 +134,15 @@ Result<std::unique_ptr<Workbench>> Workbench::open(const GlobalFlags& flags, Byt
   ModelOptions options = flags.model_options();
   options.executor = thread_pool();
   const QuarantineFile quarantine(*bench->device_, flags.quarantine, flags.pipeline_cache);
-  RONDO_ASSIGN(options.quarantine, quarantine.load(self_test));
-  options.self_test = self_test;
-  options.on_quarantine = [&](const std::string& kernel) { quarantine.add(kernel); };
-  RONDO_ASSIGN(Model model, Model::create(*bench->device_, std::move(source), options));
+  RONDO_ASSIGN(options.quarantine, quarantine.load(how.self_test));
+  options.self_test = how.self_test;
+  options.on_quarantine = [&](const std::string& kernel) { quarantine.add({&kernel, 1}); };
+  Result<Model> created = Model::create(*bench->device_, std::move(source), options);
+  if (!created.ok()) return quarantine.with_advice(created.status());
+  if (how.self_test && quarantine.is_named()) quarantine.add({});  // later commands that name it find it
+  Model model = std::move(created).value();
   bench->model_.emplace(std::move(model));
-  if (random_weights) bench->model_->internal()->use_random_weights();
+  if (how.random_weights) bench->model_->internal()->use_random_weights();
   const bool terminal = isatty(STDERR_FILENO) != 0;
   bool shown = false;
   const models::ModelLoader& loader = *bench->model_->internal();

@@ -49,10 +49,14 @@ double thread_cpu_s();
 /// A loaded model with what it runs on.
 class Workbench {
  public:
+  struct Options {
+    bool random_weights = false;  ///< only the source's header is read, and the device makes the weights
+    bool self_test = false;
+  };
   /// Opens the device, then the model, showing progress on a terminal.
-  static Result<std::unique_ptr<Workbench>> open(const GlobalFlags& flags, const std::string& model_path, bool self_test = false);
-  /// The same for a source; with `random_weights` only its header is read, and the device makes the weights.
-  static Result<std::unique_ptr<Workbench>> open(const GlobalFlags& flags, ByteSource source, bool random_weights = false, bool self_test = false);
+  static Result<std::unique_ptr<Workbench>> open(const GlobalFlags& flags, ByteSource source, const Options& options);
+  /// The same for a file.
+  static Result<std::unique_ptr<Workbench>> open(const GlobalFlags& flags, const std::string& model_path, const Options& options);
   ~Workbench();
 
   Device& device() { return *device_; }

@@ -52,7 +52,7 @@ Status evaluate(const GlobalFlags& flags, const EvalFlags& own, int& closed) {
     }
   } else {
     RONDO_ASSIGN(Profile profile, Profile::open(own.profile));
-    RONDO_ASSIGN(std::unique_ptr<Workbench> bench, Workbench::open(flags, own.model));
+    RONDO_ASSIGN(std::unique_ptr<Workbench> bench, Workbench::open(flags, own.model, {}));
     RONDO_TRY(check_input(bench->model().info().n_vocab));
     {
       SessionOptions options = flags.session_options();

@@ -1,5 +1,9 @@
 #include "tools/rondo/quarantine_file.h"
 
+#include <fcntl.h>
+#include <sys/file.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <filesystem>
 
@@ -7,6 +11,7 @@
 
 #include "models/json.h"
 #include "runtime/fmt.h"
+#include "runtime/kernel.h"
 #include "tools/rondo/cache_files.h"
 
 namespace rondo::tools {
@@ -14,6 +19,9 @@ namespace rondo::tools {
 namespace {
 
 constexpr std::uint64_t kVersion = 1, kMostBytes = 1u << 20;
+
+/// Of the kernels that this rondo has.
+std::string kernels_hash() { return fmt::format("{:016x}", runtime::embedded_spirv_hash()); }
 
 nlohmann::json empty_document() { return {{"rondo_quarantine", kVersion}, {"devices", nlohmann::json::object()}}; }
 
@@ -51,6 +59,8 @@ Result<std::vector<std::string>> QuarantineFile::load(bool may_be_missing) const
   if (!models::has_field(*devices, key)) return kernels;
   const std::string what = fmt::format("{}: devices", path_);
   RONDO_ASSIGN(const nlohmann::json* device, models::find_object(*devices, key, what));
+  RONDO_ASSIGN(const std::string found_with, models::find_string(*device, "rondo", fmt::format("{}: {}", what, key)));
+  if (found_with != kernels_hash()) return kernels;
   RONDO_ASSIGN(const nlohmann::json* list, models::find_array(*device, "kernels", fmt::format("{}: {}", what, key)));
   for (const nlohmann::json& kernel : *list) {
     if (!kernel.is_string()) return Status(StatusCode::kCorruptData, fmt::format("{}: {}: 'kernels' holds something that is no text", what, key));
@@ -59,17 +69,52 @@ Result<std::vector<std::string>> QuarantineFile::load(bool may_be_missing) const
   return kernels;
 }
 
-void QuarantineFile::add(const std::string& kernel) const {
+namespace {
+
+/// Holds a folder for itself until it goes: no other process that does so changes files in it.
+class FolderLock {
+ public:
+  explicit FolderLock(const std::string& folder) : folder_(open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)) {
+    if (folder_ >= 0) flock(folder_, LOCK_EX);
+  }
+  ~FolderLock() {
+    if (folder_ >= 0) close(folder_);
+  }
+  FolderLock(const FolderLock&) = delete;
+  FolderLock& operator=(const FolderLock&) = delete;
+
+ private:
+  int folder_;
+};
+
+}  // namespace
+
+Status QuarantineFile::add_to_file(std::span<const std::string> kernels) const {
+  std::error_code error;
+  const std::string folder = std::filesystem::path(path_).parent_path().string();
+  if (!folder.empty()) std::filesystem::create_directories(folder, error);
+  const FolderLock lock(folder.empty() ? "." : folder);
+  RONDO_ASSIGN(nlohmann::json document, read(true));
+  nlohmann::json& device = document["devices"][device_.pipeline_cache_key()];
+  const bool known = device.is_object() && device.value("rondo", nlohmann::json()) == kernels_hash() && device.value("kernels", nlohmann::json()).is_array();
+  if (!known) device = {{"device", device_.info().name}, {"driver", device_.info().driver}, {"rondo", kernels_hash()}, {"kernels", nlohmann::json::array()}};
+  nlohmann::json& list = device["kernels"];
+  for (const std::string& kernel : kernels) {
+    if (std::find(list.begin(), list.end(), kernel) == list.end()) list.push_back(kernel);
+  }
+  const std::string text = document.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+  error = replace_file(path_, std::as_bytes(std::span(text)));
+  return error ? Status(StatusCode::kIo, fmt::format("{} can't be written: {}", path_, error.message())) : Status();
+}
+
+void QuarantineFile::add(std::span<const std::string> kernels) const {
   if (path_.empty()) return;
-  Result<nlohmann::json> document = read(true);
-  if (!document.ok()) return warn(fmt::format("quarantine: {}", document.status().message()));
-  nlohmann::json& device = (*document)["devices"][device_.pipeline_cache_key()];
-  device["device"] = device_.info().name;
-  device["driver"] = device_.info().driver;
-  nlohmann::json& kernels = device["kernels"];
-  if (std::find(kernels.begin(), kernels.end(), kernel) == kernels.end()) kernels.push_back(kernel);
-  const std::string text = document->dump(2) + "\n";
-  if (const std::error_code error = replace_file(path_, std::as_bytes(std::span(text)))) warn(fmt::format("quarantine: {} can't be written: {}", path_, error.message()));
+  if (const Status added = add_to_file(kernels); !added.ok()) warn(fmt::format("quarantine: {}", added.message()));
+}
+
+Status QuarantineFile::with_advice(const Status& status) const {
+  if (path_.empty() || status.message().find("quarantine") == std::string::npos) return status;
+  return Status(status.code(), fmt::format("{}; {} says so: delete it, or go on with --quarantine none", status.message(), path_));
 }
 
 }  // namespace rondo::tools
