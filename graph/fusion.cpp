@@ -181,6 +181,29 @@ void fuse_residual(Graph& graph) {
   }
 }
 
+/// add(rms_norm(x), residual), either way round -> rms_norm(x, residual), as Gemma's norms behind attention have it.
+void fuse_norm_residual(Graph& graph) {
+  std::vector<Node>& nodes = graph.nodes();
+  for (std::size_t i = 0; i < nodes.size(); ++i) {
+    if (nodes[i].op != Op::add) continue;
+    for (std::size_t side : {0u, 1u}) {
+      const TensorId normed = nodes[i].inputs[side], residual = nodes[i].inputs[1 - side];
+      const std::optional<std::size_t> producer = find_producer(graph, normed);
+      if (!producer || nodes[*producer].op != Op::rms_norm || nodes[*producer].inputs[2] != kNone) continue;
+      if (graph.storage_of(normed).kind == StorageKind::kOutput || count_readers(graph, normed) != 1 || reads_what_changes(graph, *producer, i)) continue;
+      const Tensor& other = graph.tensor(residual);
+      if (!(other.shape == graph.tensor(normed).shape) || other.shape.rank == 4 || other.type != graph.tensor(normed).type || row_stride(other) < 0) continue;
+      Node fused = nodes[*producer];
+      fused.inputs[2] = residual;
+      fused.outputs = nodes[i].outputs;
+      nodes[i] = std::move(fused);
+      nodes.erase(nodes.begin() + static_cast<std::ptrdiff_t>(*producer));
+      --i;
+      break;
+    }
+  }
+}
+
 /// rope(q), rope(k), kv_write(k), kv_write(v) in a row, q, k and v views of one storage -> rope_kv_write.
 Status fuse_rope_and_cache(Graph& graph) {
   std::vector<Node>& nodes = graph.nodes();
@@ -219,6 +242,7 @@ Status fuse(Graph& graph) {
   RONDO_TRY(merge_linears(graph));
   RONDO_TRY(fuse_rope_and_cache(graph));
   fuse_residual(graph);
+  fuse_norm_residual(graph);
   return graph.status();
 }
 

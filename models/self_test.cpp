@@ -86,12 +86,13 @@ class CaseRun {
     for (const graph::TensorId id : node.outputs) {
       const graph::Tensor& output = test_.graph.tensor(id);
       const graph::Shape& shape = output.shape;
-      const std::int64_t per_sequence = (shape.n_rows() + test_.graph.n_sequences - 1) / test_.graph.n_sequences;
+      const std::int64_t heads = shape.rank == 4 && rows == graph::StepRows::kFirstAxis ? shape[2] : 1;
+      const std::int64_t per_sequence = (shape.n_rows() / heads + test_.graph.n_sequences - 1) / test_.graph.n_sequences;
       const auto is_valid = [&](const std::array<std::int64_t, graph::kMaxRank>& index) {
         if (rows == graph::StepRows::kSequences) return true;
         std::int64_t row = rows == graph::StepRows::kHeads ? index[2] : 0;
         for (int axis = 0; rows == graph::StepRows::kFirstAxis && axis + 1 < shape.rank; ++axis) row = row * shape[axis] + index[static_cast<std::size_t>(axis)];
-        return row % per_sequence < test_.count;
+        return row / heads % per_sequence < test_.count;
       };
       graph::keep_invalid(output, is_valid, before_[output.storage], expected_[output.storage]);
     }

@@ -1,5 +1,5 @@
 // output[r, :] = (x - mean x) / sqrt(var x + epsilon) * weight + bias of x = input[r, :]. Ba, Kiros and Hinton 2016.
-// One workgroup per row; grid (rows). Mean, then variance, both of differences to the row's first element, which keeps rows
+// A token has one row, or one for each head. One workgroup per row; grid (rows). Mean, then variance, both of differences to the row's first element, which keeps rows
 // whose values are close to each other exact. f32 accumulation in fixed order.
 #version 450
 #extension GL_GOOGLE_include_directive : require
@@ -19,9 +19,10 @@ float input_at(uint i) { return from_element(input_values[i]); }
 
 void main() {
   const uint row = gl_WorkGroupID.x;
-  if (!row_valid(row, p.rows_per_sequence)) return;
+  const uint token = row / p.heads, head = row - token * p.heads;
+  if (!row_valid(token, p.rows_per_sequence)) return;
   const uint self = gl_LocalInvocationID.x;
-  const uint at = p.input_offset + row * p.input_stride;
+  const uint at = p.input_offset + token * p.input_stride + head * p.head_stride;
   const float pivot = input_at(at);
   float sum = 0.0;
   for (uint i = self; i < p.columns; i += kWidth) sum += input_at(at + i) - pivot;

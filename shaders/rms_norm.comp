@@ -1,5 +1,5 @@
-// output[r, :] = input[r, :] / sqrt(mean(input[r, :]^2) + epsilon) * (weight + weight_bias). Zhang and Sennrich 2019.
-// One workgroup per row; grid (rows). f32 accumulation in fixed order, tree in shared memory.
+// output[r, :] = input[r, :] / sqrt(mean(input[r, :]^2) + epsilon) * (weight + weight_bias) + residual[r, :]. Zhang and Sennrich 2019.
+// A token has one row, or one for each head. One workgroup per row; grid (rows). f32 accumulation in fixed order, tree in shared memory.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #include "rms_norm.params.h"
@@ -11,15 +11,17 @@ layout(constant_id = 0) const uint kWidth = 64u;
 layout(std430, set = 0, binding = 1) readonly buffer Input { ELEMENT input_values[]; };
 layout(std430, set = 0, binding = 2) readonly buffer Weight { float weight[]; };
 layout(std430, set = 0, binding = 3) writeonly buffer Output { ELEMENT values[]; };
+layout(std430, set = 0, binding = 4) readonly buffer Residual { ELEMENT residual[]; };
 shared float partial[kWidth];
 
 float input_at(uint i) { return from_element(input_values[i]); }
 
 void main() {
   const uint row = gl_WorkGroupID.x;
-  if (!row_valid(row, p.rows_per_sequence)) return;
+  const uint token = row / p.heads, head = row - token * p.heads;
+  if (!row_valid(token, p.rows_per_sequence)) return;
   const uint self = gl_LocalInvocationID.x;
-  const uint at = p.input_offset + row * p.input_stride;
+  const uint at = p.input_offset + token * p.input_stride + head * p.head_stride;
   float sum = 0.0;
   for (uint i = self; i < p.columns; i += kWidth) sum += input_at(at + i) * input_at(at + i);
   partial[self] = sum;
@@ -31,6 +33,8 @@ void main() {
   const float scale = 1.0 / sqrt(partial[0] / float(p.columns) + p.epsilon);
   for (uint i = self; i < p.columns; i += kWidth) {
     const float factor = p.has_weight != 0u ? weight[p.weight_offset + i] + p.weight_bias : 1.0;
-    values[row * p.columns + i] = to_element(input_at(at + i) * scale * factor);
+    float value = input_at(at + i) * scale * factor;
+    if (p.has_residual != 0u) value += from_element(residual[p.residual_offset + token * p.residual_stride + i]);
+    values[row * p.columns + i] = to_element(value);
   }
 }

@@ -72,6 +72,11 @@ inline void make_rows_even(Graph& graph, TensorId& id) {
   if (row_stride(graph.tensor(id)) < 0) id = graph.add(Op::copy, {id});
 }
 
+/// (B, T, H, D) whose tokens are evenly spaced, and so are the heads of each: norms of heads need no copy.
+inline bool has_even_heads(const Tensor& input) {
+  return input.shape.rank == 4 && input.strides[3] == 1 && (input.shape[0] == 1 || input.strides[0] == input.shape[1] * input.strides[1]);
+}
+
 /// The same for kernels that take a stride for each dimension but the last.
 inline void make_columns_dense(Graph& graph, TensorId& id) {
   const Tensor& tensor = graph.tensor(id);

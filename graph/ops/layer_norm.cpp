@@ -14,7 +14,7 @@ Status infer(Graph& graph, Node& node) {
   while (!node.inputs.empty() && node.inputs.size() < 3) node.inputs.push_back(kNone);
   RONDO_TRY(check_input_count(node, 3));
   RONDO_TRY(check_activation(graph, node.inputs[0], "input", 1, kMaxRank));
-  make_rows_even(graph, node.inputs[0]);
+  if (!has_even_heads(graph.tensor(node.inputs[0]))) make_rows_even(graph, node.inputs[0]);
   widen(graph, node.inputs[1]);
   widen(graph, node.inputs[2]);
   const Tensor input = graph.tensor(node.inputs[0]);
@@ -29,10 +29,13 @@ Status lower(const Node& node, Lowering& lowering) {
   const Tensor& input = lowering.tensor(node.inputs[0]);
   const Tensor& output = lowering.tensor(node.outputs[0]);
   shaders::LayerNormParams push{};
-  push.rows_per_sequence = lowering.rows_per_sequence(input.shape.n_rows());
+  const bool heads = has_even_heads(input);
+  push.heads = heads ? u32(input.shape[2]) : 1;
+  push.rows_per_sequence = lowering.rows_per_sequence(input.shape.n_rows() / push.heads);
   push.columns = u32(input.shape.last());
   push.input_offset = u32(input.offset_elements);
-  push.input_stride = u32(row_stride(input));
+  push.input_stride = heads ? stride_of(input, 1) : u32(row_stride(input));
+  push.head_stride = heads ? stride_of(input, 2) : 0;
   push.has_weight = node.inputs[1] != kNone;
   if (push.has_weight) push.weight_offset = u32(lowering.tensor(node.inputs[1]).offset_elements);
   push.has_bias = node.inputs[2] != kNone;

@@ -1,4 +1,4 @@
-// rms_norm: input (..., D), weight? (D) -> like input. Zhang and Sennrich 2019.
+// rms_norm: input (..., D), weight? (D), residual? like input -> like input. Zhang and Sennrich 2019.
 #include <cmath>
 
 #include "graph/host_tensors.h"
@@ -13,14 +13,21 @@ namespace rondo::graph {
 namespace {
 
 Status infer(Graph& graph, Node& node) {
-  if (node.inputs.size() == 1) node.inputs.push_back(kNone);
-  RONDO_TRY(check_input_count(node, 2));
+  while (node.inputs.size() < 3) node.inputs.push_back(kNone);
+  RONDO_TRY(check_input_count(node, 3));
   RONDO_TRY(check_activation(graph, node.inputs[0], "input", 1, kMaxRank));
-  make_rows_even(graph, node.inputs[0]);
+  if (!has_even_heads(graph.tensor(node.inputs[0]))) make_rows_even(graph, node.inputs[0]);
   widen(graph, node.inputs[1]);
+  if (node.inputs[2] != kNone) {
+    RONDO_TRY(check_activation(graph, node.inputs[2], "residual", 1, kMaxRank));
+    RONDO_TRY(check_shape(graph, node.inputs[2], "residual", graph.tensor(node.inputs[0]).shape));
+    if (graph.tensor(node.inputs[0]).shape.rank == 4) return refuse("residual of an input with heads is not there");
+    make_rows_even(graph, node.inputs[2]);
+  }
+  const Type type = make_types_equal(graph, {&node.inputs[0], &node.inputs[2]});
   const Tensor input = graph.tensor(node.inputs[0]);
   if (node.inputs[1] != kNone) RONDO_TRY(check_vector(graph, node.inputs[1], "weight", input.shape.last()));
-  node.outputs.push_back(graph.add_tensor("rms_norm", StorageKind::kActivation, input.type, input.shape));
+  node.outputs.push_back(graph.add_tensor("rms_norm", StorageKind::kActivation, type, input.shape));
   return {};
 }
 
@@ -28,21 +35,30 @@ Status lower(const Node& node, Lowering& lowering) {
   const auto attributes = attributes_of<RmsNormAttributes>(node);
   const Tensor& input = lowering.tensor(node.inputs[0]);
   const Tensor& output = lowering.tensor(node.outputs[0]);
+  const bool heads = has_even_heads(input);
   shaders::RmsNormParams push{};
-  push.rows_per_sequence = lowering.rows_per_sequence(input.shape.n_rows());
+  push.heads = heads ? u32(input.shape[2]) : 1;
+  push.rows_per_sequence = lowering.rows_per_sequence(input.shape.n_rows() / push.heads);
   push.columns = u32(input.shape.last());
   push.input_offset = u32(input.offset_elements);
-  push.input_stride = u32(row_stride(input));
+  push.input_stride = heads ? stride_of(input, 1) : u32(row_stride(input));
+  push.head_stride = heads ? stride_of(input, 2) : 0;
   push.has_weight = node.inputs[1] != kNone;
   push.weight_offset = push.has_weight ? u32(lowering.tensor(node.inputs[1]).offset_elements) : 0;
   push.epsilon = static_cast<float>(attributes.epsilon);
   push.weight_bias = static_cast<float>(attributes.weight_offset);
+  push.has_residual = node.inputs[2] != kNone;
+  if (push.has_residual) {
+    push.residual_offset = u32(lowering.tensor(node.inputs[2]).offset_elements);
+    push.residual_stride = u32(row_stride(lowering.tensor(node.inputs[2])));
+  }
   // On a CPU driver every barrier switches between all subgroups of the workgroup: keep it small.
   const std::uint32_t width = lowering.caps().type == runtime::DeviceType::kCpu ? 8 : 128;
   lowering.dispatch("rms_norm", lowering.module_for(runtime::Shader::rms_norm, input.type), {width},
                     {{input.storage, runtime::Access::kRead},
                      {lowering.read_only(node.inputs[1]), runtime::Access::kRead},
-                     {output.storage, runtime::Access::kWrite}},
+                     {output.storage, runtime::Access::kWrite},
+                     {lowering.read_only(node.inputs[2]), runtime::Access::kRead}},
                     push, {u32(input.shape.n_rows()), 1, 1}, {2 * tensor_bytes(input), 4 * tensor_elements(input)});
   return {};
 }
@@ -58,7 +74,8 @@ Status reference(const Node& node, HostTensors& tensors) {
     const double scale = 1 / std::sqrt(sum / static_cast<double>(columns) + attributes.epsilon);
     for (std::int64_t i = 0; i < columns; ++i) {
       const double weight = node.inputs[1] == kNone ? 1.0 : static_cast<double>(tensors.view(node.inputs[1]).at(i)) + attributes.weight_offset;
-      output.row_set(static_cast<float>(input.row_at(row, i) * scale * weight), row, i);
+      const double residual = node.inputs[2] == kNone ? 0.0 : static_cast<double>(tensors.view(node.inputs[2]).row_at(row, i));
+      output.row_set(static_cast<float>(input.row_at(row, i) * scale * weight + residual), row, i);
     }
   }
   return {};
@@ -73,7 +90,7 @@ Attributes read_attributes(AttributeReader& reader) {
   return norm;
 }
 
-constexpr NamedInput kNamedInputs[] = {{"input"}, {"weight", InputRole::kParameter, kOptional}};
+constexpr NamedInput kNamedInputs[] = {{"input"}, {"weight", InputRole::kParameter, kOptional}, {"residual", InputRole::kActivation, kOptional}};
 
 }  // namespace
 

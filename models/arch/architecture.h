@@ -1,5 +1,4 @@
-// What an architecture is: a function that reads a file's header and gives a Network. One table of them, in the order of
-// architectures.inc.
+// From a file to a network: which family it names, and who builds it.
 #pragma once
 
 #include <rondo/byte_source.h>
@@ -10,15 +9,8 @@
 
 namespace rondo::models {
 
-struct Architecture {
-  const char* name;
-  /// Reads hyper-parameters, finds the weights, and reads the small tensors that graphs are built with (RoPE factors).
-  /// Errors: kUnsupported (a feature that isn't there yet), kCorruptData (something missing, wrongly typed or contradictory),
-  /// kIo, naming file and key or tensor.
-  Result<Network> (*open)(const GgufFile& file, const ByteSource& source);
-};
-
-/// The network of the architecture that the file names. Errors: kUnsupported (another one), and those of its open().
+/// The network of the family that the file names. Errors: kUnsupported (another one, with a list of those that are there), and
+/// those of read_decoder_config and open_decoder.
 Result<Network> open_network(const GgufFile& file, const ByteSource& source);
 
 }  // namespace rondo::models

@@ -1,8 +1,8 @@
 // Decoders: one builder for all families of them, from a plain table of hyper-parameters and flags.
 //
-// Vaswani et al. 2017 in the form of Touvron et al. 2023 (Llama): norms before attention and before the gated feed-forward
-// network, rotary positions, grouped-query attention (Ainslie et al. 2023). A family's page in models/arch/ reads the common
-// keys with read_decoder_config, changes what is its own, and hands the config to open_decoder.
+// Vaswani et al. 2017, decoder only. A layer is: norm, attention, a norm behind it, residual; norm, feed-forward network, a norm
+// behind it, residual; or both branches side by side (Wang and Komatsuzaki 2021). Each part may be absent or of another kind;
+// what is there is what the file has weights for, and what the family's row of models/arch/families.cpp says.
 #pragma once
 
 #include <vector>
@@ -16,33 +16,100 @@
 
 namespace rondo::models {
 
-/// What a family's tensors may or must have.
-enum class Presence : std::uint8_t { kIfInFile, kAlways };
+enum class NormKind : std::uint8_t {
+  kRms,    ///< Zhang and Sennrich 2019
+  kLayer,  ///< Ba, Kiros and Hinton 2016
+};
+
+/// Where the feed-forward network of a layer takes its input and puts its output.
+enum class Residuals : std::uint8_t {
+  kSerial,         ///< x + attention(norm(x)), then the same with the network
+  kParallel,       ///< x + attention(norm(x)) + ffn(norm'(x)); without a second norm, of the first one's output
+};
+
+/// How positions are told.
+enum class Positions : std::uint8_t {
+  kRope,     ///< Su et al. 2021
+  kLearned,  ///< a table that is added to the embeddings
+  kAlibi,    ///< Press et al. 2022: biases on the scores
+};
+
+/// A family's row in the table: what no key of its files says.
+struct Family {
+  const char* name;  ///< general.architecture
+  NormKind norm = NormKind::kRms;
+  Positions positions = Positions::kRope;
+  graph::RopeStyle rope_style = graph::RopeStyle::kHalf;
+  bool gated = true;  ///< activation(gate) * up, with gates behind or before ups; else activation(up)
+  graph::Activation activation = graph::Activation::kSilu;
+  Residuals residuals = Residuals::kSerial;
+  bool scales_embedding = false;       ///< by sqrt(width), as Gemma does
+  bool divides_logits = false;         ///< logit_scale divides, as Granite's does; else it multiplies
+  bool needs_query_key_value_bias = false;
+  std::uint32_t window_period = 0;     ///< every so many layers one sees all of the context; 0: none does, where there is a window
+  std::uint32_t no_rope_period = 0;    ///< every so many layers one has no positions; 0: none
+  bool rope_in_windows_only = false;   ///< layers that see all of the context have none
+  double window_theta = 0;             ///< of the layers with a window, where no key says it; 0: as the others
+  std::uint32_t default_window = 0;    ///< these where no key says it
+  double default_attention_softcap = 0, default_final_softcap = 0;
+  std::uint32_t layers_of_wide_scale = 0;  ///< the member of so many layers scales scores by width / heads instead of head_dim
+};
+
+/// One layer's attention.
+struct LayerConfig {
+  std::int64_t window = 0;  ///< tokens that a query sees, itself included; 0: all
+  bool rope = true;
+  double theta = 10000;
+  bool scaled = true;  ///< frequency factors and attention_factor are its
+};
 
 /// Hyper-parameters and flags of a decoder.
 struct DecoderConfig {
+  Family family;
   NetworkFacts facts;
   double epsilon = 1e-5;               ///< of the norms
-  graph::RopeAttributes rope;          ///< max_position follows the context
+  graph::RopeAttributes rope;          ///< max_position follows the context; theta is the layer's
   std::vector<float> rope_factors;     ///< rope.dimensions / 2, or none
-  Presence query_key_value_bias = Presence::kIfInFile;
+  std::vector<float> long_rope_factors;  ///< in the place of those, in contexts longer than original_context
+  std::uint32_t original_context = 0;
+  std::vector<LayerConfig> layers;
+  double attention_scale = 0;  ///< 0: 1 / sqrt(head_dim)
+  double attention_softcap = 0, final_softcap = 0;
+  double embedding_scale = 1, residual_scale = 1, logit_scale = 1;
+  double max_alibi_bias = 0;
 };
 
-/// Reads and checks the keys that all decoders have, below the architecture's name, and the file's RoPE factors.
+/// Reads and checks the keys of a family's file, and its RoPE factors.
 /// Errors: kUnsupported (a feature that isn't there yet), kCorruptData (missing, wrongly typed or contradictory), kIo, naming
 /// file and key.
-Result<DecoderConfig> read_decoder_config(const GgufFile& file, const ByteSource& source);
+Result<DecoderConfig> read_decoder_config(const GgufFile& file, const ByteSource& source, const Family& family);
 
-/// Finds the weights by GGUF's names and makes the network. Errors: those of WeightFinder, kUnsupported (biases where the
-/// builder takes none).
+/// Finds the weights by GGUF's names and makes the network. Errors: those of WeightFinder, kUnsupported (weights that the
+/// builder does not know what to do with).
 Result<Network> open_decoder(const GgufFile& file, DecoderConfig config);
+
+/// A norm's weight, and its bias.
+struct NormWeights {
+  WeightSlice weight, bias;
+  bool is_there() const { return weight.is_there(); }
+};
+/// A matrix, and its bias.
+struct LinearWeights {
+  WeightSlice weight, bias;
+  bool is_there() const { return weight.is_there(); }
+};
 
 /// Where a decoder's weights are among its blocks.
 struct DecoderWeights {
   struct Layer {
-    WeightSlice attention_norm, query, key, value, query_bias, key_bias, value_bias, output, output_bias, ffn_norm, gate, up, down;
+    NormWeights attention_norm, second_norm, attention_post_norm, ffn_norm, ffn_post_norm;
+    NormWeights query_norm, key_norm;  ///< of head_dim elements for all heads, or of all heads' together
+    LinearWeights query, key, value, output, gate, up, down;
+    WeightSlice sinks;
   };
-  WeightSlice embedding, output_norm, output;
+  WeightSlice embedding, positions;
+  NormWeights embedding_norm, output_norm;
+  LinearWeights output;
   std::vector<Layer> layers;
 };
 

@@ -248,7 +248,7 @@ const WrongFile kWrongFiles[] = {
     {"OddRopeDimensions", kCorrupt, "llama.rope.dimension_count", with_keys([](GgufWriter& w) { w.u32("llama.rope.dimension_count", 7); })},
     {"RopeBaseOfZero", kCorrupt, "llama.rope.freq_base", with_keys([](GgufWriter& w) { w.f32("llama.rope.freq_base", 0); })},
     {"RopeBaseOfAnotherType", kCorrupt, "llama.rope.freq_base", with_keys([](GgufWriter& w) { w.string("llama.rope.freq_base", "10000"); })},
-    {"RopeScaling", kLater, "llama.rope.scaling.type", with_keys([](GgufWriter& w) { w.string("llama.rope.scaling.type", "yarn"); })},
+    {"RopeScaling", kLater, "llama.rope.scaling.type", with_keys([](GgufWriter& w) { w.string("llama.rope.scaling.type", "dynamic"); })},
     {"Experts", kLater, "llama.expert_count", with_keys([](GgufWriter& w) { w.u32("llama.expert_count", 8); })},
     {"MoreTokensThanRows", kCorrupt, "tokenizer.ggml.tokens", with(&SmallLlama::n_tokens, 301u)},
     {"MoreRowsThanTokens", kCorrupt, "tokenizer.ggml.tokens", with(&SmallLlama::n_vocab, 301u)},
@@ -264,7 +264,7 @@ const WrongFile kWrongFiles[] = {
     {"WeightTypeThatIsNotThere", kLater, "blk.0.attn_v.weight", changed("blk.0.attn_v.weight", {}, GgmlType::kQ8_1)},
     {"QuantisedNorm", kLater, "blk.0.attn_norm.weight", changed("blk.0.attn_norm.weight", {}, GgmlType::kQ8_0)},
     {"QueryBiasAlone", kCorrupt, "blk.0.attn_k.bias", with(&SmallLlama::extra, std::string("blk.0.attn_q.bias"))},
-    {"BiasOfTheFeedForward", kLater, "blk.0.ffn_up.bias", with(&SmallLlama::extra, std::string("blk.0.ffn_up.bias"))},
+    {"BiasOfTheFeedForward", kCorrupt, "blk.0.ffn_gate.bias", with(&SmallLlama::extra, std::string("blk.0.ffn_up.bias"))},
     {"RopeFactorsOfAnotherLength", kCorrupt, "rope_freqs.weight", with(&SmallLlama::extra, std::string("rope_freqs.weight"))},
 };
 

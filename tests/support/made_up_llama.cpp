@@ -55,21 +55,21 @@ models::DecoderWeights::Layer add_layer(BlockBuilder& add, const MadeUpOptions& 
   const graph::Type type = options.weight_type;
   const std::int64_t kv_rows = 16 * std::int64_t{options.n_kv_heads};
   const auto name = [index](const char* what) { return fmt::format("layer {} {}", index, what); };
-  layer.attention_norm = add.vector(name("attention norm"), 64);
-  layer.query = add.matrix(name("query"), type, 64, 64);
-  layer.key = add.matrix(name("key"), type, kv_rows, 64, true);
-  layer.value = add.matrix(name("value"), options.value_type, kv_rows, 64, true);
+  layer.attention_norm.weight = add.vector(name("attention norm"), 64);
+  layer.query.weight = add.matrix(name("query"), type, 64, 64);
+  layer.key.weight = add.matrix(name("key"), type, kv_rows, 64, true);
+  layer.value.weight = add.matrix(name("value"), options.value_type, kv_rows, 64, true);
   if (options.biases) {
-    layer.query_bias = add.vector(name("query bias"), 64);
-    layer.key_bias = add.vector(name("key bias"), kv_rows, true);
-    layer.value_bias = add.vector(name("value bias"), kv_rows, true);
+    layer.query.bias = add.vector(name("query bias"), 64);
+    layer.key.bias = add.vector(name("key bias"), kv_rows, true);
+    layer.value.bias = add.vector(name("value bias"), kv_rows, true);
   }
-  layer.output = add.matrix(name("output"), type, 64, 64);
-  if (options.biases) layer.output_bias = add.vector(name("output bias"), 64);
-  layer.ffn_norm = add.vector(name("ffn norm"), 64);
-  layer.gate = add.matrix(name("gate"), type, 96, 64);
-  layer.up = add.matrix(name("up"), options.up_type, 96, 64, true);
-  layer.down = add.matrix(name("down"), type, 64, 96);
+  layer.output.weight = add.matrix(name("output"), type, 64, 64);
+  if (options.biases) layer.output.bias = add.vector(name("output bias"), 64);
+  layer.ffn_norm.weight = add.vector(name("ffn norm"), 64);
+  layer.gate.weight = add.matrix(name("gate"), type, 96, 64);
+  layer.up.weight = add.matrix(name("up"), options.up_type, 96, 64, true);
+  layer.down.weight = add.matrix(name("down"), type, 64, 96);
   return layer;
 }
 
@@ -80,12 +80,13 @@ MadeUpLlama::MadeUpLlama(const MadeUpOptions& options) {
   config.facts = {"made up", "", options.n_layers, 64, 4, options.n_kv_heads, 16, 96, 113, 128};
   config.rope.style = graph::RopeStyle::kInterleaved;
   config.rope.dimensions = 16;
+  config.layers.resize(options.n_layers);
   BlockBuilder add;
   models::DecoderWeights weights;
   weights.embedding = add.matrix("embedding", options.weight_type, config.facts.n_vocab, 64);
   for (std::uint32_t i = 0; i < options.n_layers; ++i) weights.layers.push_back(add_layer(add, options, i));
-  weights.output_norm = add.vector("output norm", 64);
-  weights.output = weights.embedding;
+  weights.output_norm.weight = add.vector("output norm", 64);
+  weights.output.weight = weights.embedding;
   network = models::make_decoder(std::move(config), std::move(weights), add.take());
 
   std::uint64_t weight_bytes = 0;

@@ -1,0 +1,228 @@
+// A decoder's hyper-parameters from the keys of a GGUF file.
+#include <algorithm>
+#include <cmath>
+#include <numbers>
+#include <span>
+
+#include "models/arch/decoder.h"
+#include "models/printable.h"
+#include "models/utf8.h"
+#include "runtime/fmt.h"
+
+namespace rondo::models {
+
+namespace {
+
+/// The keys below the architecture's name, with the file's errors.
+class Keys {
+ public:
+  explicit Keys(const GgufFile& file, std::string architecture) : file_(file), prefix_(std::move(architecture) + '.') {}
+
+  std::string name(const char* key) const { return prefix_ + key; }
+  bool has(const char* key) const { return file_.has(name(key)); }
+  Result<std::uint32_t> u32_or(const char* key, std::uint32_t fallback) const { return file_.u32_or(name(key), fallback); }
+  Result<bool> boolean_or(const char* key, bool fallback) const { return file_.boolean_or(name(key), fallback); }
+  Result<std::string_view> string_or(const char* key, std::string_view fallback) const { return file_.string_or(name(key), fallback); }
+
+  /// A positive integer of at most `limit`.
+  Status read_count(const char* key, std::uint32_t limit, std::uint32_t& value) const {
+    RONDO_ASSIGN(value, file_.u32(name(key)));
+    if (value >= 1 && value <= limit) return {};
+    return corrupt(key, fmt::format("is {} but must be in [1, {}]", value, limit));
+  }
+
+  /// A finite number above 0 (or 0 too, where that means that there is none); `value` stays where the key is absent.
+  Status read_positive(const char* key, double& value, bool or_zero = false) const {
+    if (!has(key)) return {};
+    RONDO_ASSIGN(const float found, file_.f32(name(key)));
+    if (!std::isfinite(found) || found < 0 || (found == 0 && !or_zero)) return corrupt(key, fmt::format("is {} but must be positive", found));
+    value = static_cast<double>(found);
+    return {};
+  }
+
+  Status corrupt(const char* key, const std::string& what) const {
+    return Status(StatusCode::kCorruptData, fmt::format("{}: metadata key '{}' {}", file_.name(), name(key), what));
+  }
+  Status unsupported(const char* key, const std::string& what) const {
+    return Status(StatusCode::kUnsupported, fmt::format("{}: metadata key '{}'{}", file_.name(), name(key), what));
+  }
+
+ private:
+  const GgufFile& file_;
+  std::string prefix_;
+};
+
+Status read_heads(const Keys& keys, NetworkFacts& facts) {
+  facts.n_kv_heads = facts.n_heads;
+  if (keys.has("attention.head_count_kv")) RONDO_TRY(keys.read_count("attention.head_count_kv", facts.n_heads, facts.n_kv_heads));
+  if (facts.n_heads % facts.n_kv_heads != 0) {
+    return keys.corrupt("attention.head_count_kv", fmt::format("is {}, which does not divide the {} heads", facts.n_kv_heads, facts.n_heads));
+  }
+  facts.head_dim = facts.width / facts.n_heads;
+  if (keys.has("attention.key_length")) {
+    RONDO_TRY(keys.read_count("attention.key_length", 1 << 14, facts.head_dim));
+    RONDO_ASSIGN(const std::uint32_t value_length, keys.u32_or("attention.value_length", facts.head_dim));
+    if (value_length != facts.head_dim) return keys.unsupported("attention.value_length", " differs from the key's, which is not there yet");
+  } else if (facts.width % facts.n_heads != 0) {
+    return keys.corrupt("embedding_length", fmt::format("is {}, which {} heads do not divide", facts.width, facts.n_heads));
+  }
+  return {};
+}
+
+/// Peng et al. 2023: what divides each frequency, so that those that turn often within the original context stay.
+std::vector<float> yarn_factors(double factor, std::int64_t dimensions, double theta, double original_context) {
+  constexpr double kFastTurns = 32, kSlowTurns = 1;
+  const auto dimension_of = [&](double turns) { return static_cast<double>(dimensions) * std::log(original_context / (turns * 2 * std::numbers::pi)) / (2 * std::log(theta)); };
+  const double low = std::max(0.0, std::floor(dimension_of(kFastTurns))), high = std::min(static_cast<double>(dimensions) - 1, std::ceil(dimension_of(kSlowTurns)));
+  std::vector<float> factors;
+  for (std::int64_t i = 0; i < dimensions / 2; ++i) {
+    const double kept = 1 - std::clamp((static_cast<double>(i) - low) / std::max(0.001, high - low), 0.0, 1.0);
+    factors.push_back(static_cast<float>(1 / ((1 - kept) / factor + kept)));
+  }
+  return factors;
+}
+
+/// Linear and yarn scaling become frequency factors; long rope has factors in the file.
+Status read_rope_scaling(const Keys& keys, DecoderConfig& config) {
+  RONDO_ASSIGN(const std::string_view type, keys.string_or("rope.scaling.type", "linear"));
+  double factor = 0, attention_factor = 1;
+  RONDO_TRY(keys.read_positive("rope.scale_linear", factor, true));
+  RONDO_TRY(keys.read_positive("rope.scaling.factor", factor, true));
+  RONDO_TRY(keys.read_positive("rope.scaling.attn_factor", attention_factor));
+  RONDO_ASSIGN(config.original_context, keys.u32_or("rope.scaling.original_context_length", config.facts.context));
+  config.rope.attention_factor = attention_factor;
+  if (type == "none" || type == "longrope") return {};
+  if (type != "linear" && type != "yarn") return keys.unsupported("rope.scaling.type", fmt::format(" is '{}', which is not there yet (none, linear, yarn and longrope are)", printable(type)));
+  if (factor == 0 || factor == 1) return {};
+  if (type == "linear") {
+    config.rope_factors.assign(static_cast<std::size_t>(config.rope.dimensions / 2), static_cast<float>(factor));
+    return {};
+  }
+  if (config.original_context == 0) return keys.corrupt("rope.scaling.original_context_length", "is 0 but must be positive");
+  config.rope_factors = yarn_factors(factor, config.rope.dimensions, config.rope.theta, config.original_context);
+  config.rope.attention_factor *= 1 + 0.1 * std::log(factor);
+  return {};
+}
+
+Status read_rope(const Keys& keys, DecoderConfig& config) {
+  config.rope.style = config.family.rope_style;
+  RONDO_TRY(keys.read_positive("rope.freq_base", config.rope.theta));
+  const std::uint32_t head_dim = config.facts.head_dim;
+  RONDO_ASSIGN(const std::uint32_t dimensions, keys.u32_or("rope.dimension_count", head_dim));
+  if (dimensions < 2 || dimensions > head_dim || dimensions % 2 != 0) {
+    return keys.corrupt("rope.dimension_count", fmt::format("is {} but must be even and in [2, {}]", dimensions, head_dim));
+  }
+  config.rope.dimensions = dimensions;
+  return read_rope_scaling(keys, config);
+}
+
+/// A tensor of frequency factors, if it is there.
+Status read_factors(const GgufFile& file, const ByteSource& source, const char* name, std::int64_t dimensions, std::vector<float>& factors) {
+  const GgufTensor* tensor = file.find_tensor(name);
+  if (!tensor) return {};
+  const auto expected = static_cast<std::uint64_t>(dimensions / 2);
+  if (tensor->type != GgmlType::kF32 || tensor->n_dims != 1 || tensor->dims[0] != expected) {
+    return Status(StatusCode::kCorruptData, fmt::format("{}: tensor '{}' must be {} values of f32", file.name(), name, expected));
+  }
+  factors.resize(expected);
+  RONDO_TRY(source.read(tensor->offset_bytes, std::as_writable_bytes(std::span(factors))));
+  for (const float factor : factors) {
+    if (factor > 0 && std::isfinite(factor)) continue;
+    return Status(StatusCode::kCorruptData, fmt::format("{}: tensor '{}' holds {} but must be positive", file.name(), name, factor));
+  }
+  return {};
+}
+
+/// What each layer sees, and how it is told positions.
+Status read_layers(const Keys& keys, DecoderConfig& config) {
+  const Family& family = config.family;
+  RONDO_ASSIGN(const std::uint32_t window, keys.u32_or("attention.sliding_window", family.default_window));
+  RONDO_ASSIGN(const std::uint32_t period, keys.u32_or("attention.sliding_window_pattern", family.window_period));
+  if (window > 1u << 24) return keys.corrupt("attention.sliding_window", fmt::format("is {} but must be at most {}", window, 1u << 24));
+  double window_theta = family.window_theta != 0 ? family.window_theta : config.rope.theta;
+  RONDO_TRY(keys.read_positive("rope.freq_base_swa", window_theta));
+  for (std::uint32_t i = 0; i < config.facts.n_layers; ++i) {
+    LayerConfig layer;
+    const bool windowed = window > 0 && (period == 0 || i % period + 1 < period);
+    if (windowed) layer.window = window;
+    layer.rope = family.positions == Positions::kRope && (family.no_rope_period == 0 || (i + 1) % family.no_rope_period != 0) && (windowed || !family.rope_in_windows_only);
+    layer.theta = windowed ? window_theta : config.rope.theta;
+    layer.scaled = !windowed || family.window_theta == 0;
+    config.layers.push_back(layer);
+  }
+  return {};
+}
+
+Status read_scales(const Keys& keys, DecoderConfig& config) {
+  const Family& family = config.family;
+  const NetworkFacts& facts = config.facts;
+  if (family.scales_embedding) config.embedding_scale = std::sqrt(static_cast<float>(facts.width));
+  if (facts.n_layers == family.layers_of_wide_scale) config.attention_scale = 1 / std::sqrt(static_cast<double>(facts.width / facts.n_heads));
+  config.attention_softcap = family.default_attention_softcap;
+  config.final_softcap = family.default_final_softcap;
+  if (family.positions == Positions::kAlibi) config.max_alibi_bias = 8;
+  RONDO_TRY(keys.read_positive("embedding_scale", config.embedding_scale));
+  RONDO_TRY(keys.read_positive("residual_scale", config.residual_scale));
+  RONDO_TRY(keys.read_positive("logit_scale", config.logit_scale));
+  RONDO_TRY(keys.read_positive("attention.scale", config.attention_scale, true));
+  RONDO_TRY(keys.read_positive("attn_logit_softcapping", config.attention_softcap, true));
+  RONDO_TRY(keys.read_positive("final_logit_softcapping", config.final_softcap, true));
+  RONDO_TRY(keys.read_positive("attention.max_alibi_bias", config.max_alibi_bias, true));
+  if (family.divides_logits) config.logit_scale = 1 / config.logit_scale;
+  double clamp = 0;
+  RONDO_TRY(keys.read_positive("attention.clamp_kqv", clamp, true));
+  if (clamp > 0) return keys.unsupported("attention.clamp_kqv", fmt::format(" is {}, which is not there yet", clamp));
+  return {};
+}
+
+Status read_facts(const GgufFile& file, const Keys& keys, NetworkFacts& facts) {
+  if (file.has("general.name")) {
+    RONDO_ASSIGN(const std::string_view name, file.string("general.name"));
+    Utf8Stream text;  // files promise UTF-8 but hold anything
+    facts.name = text.add(printable(name));
+    facts.name += text.finish();
+  }
+  RONDO_TRY(keys.read_count("block_count", 4096, facts.n_layers));
+  RONDO_TRY(keys.read_count("embedding_length", 1 << 20, facts.width));
+  RONDO_TRY(keys.read_count("attention.head_count", 1 << 14, facts.n_heads));
+  RONDO_TRY(keys.read_count("feed_forward_length", 1 << 22, facts.ffn));
+  RONDO_TRY(keys.read_count("context_length", 1 << 24, facts.context));
+  RONDO_TRY(read_heads(keys, facts));
+  RONDO_ASSIGN(const std::uint32_t experts, keys.u32_or("expert_count", 0));
+  if (experts > 0) return keys.unsupported("expert_count", ": mixtures of experts are not there yet");
+  const GgufTensor* embedding = file.find_tensor("token_embd.weight");
+  if (!embedding) return Status(StatusCode::kCorruptData, fmt::format("{}: tensor 'token_embd.weight' is missing", file.name()));
+  if (embedding->n_dims != 2 || embedding->dims[1] > (1u << 24)) {
+    return Status(StatusCode::kCorruptData, fmt::format("{}: tensor 'token_embd.weight' is not a matrix of at most 2^24 rows", file.name()));
+  }
+  facts.n_vocab = static_cast<std::uint32_t>(embedding->dims[1]);
+  return {};
+}
+
+}  // namespace
+
+Result<DecoderConfig> read_decoder_config(const GgufFile& file, const ByteSource& source, const Family& family) {
+  DecoderConfig config;
+  config.family = family;
+  config.facts.architecture = family.name;
+  const Keys keys(file, family.name);
+  RONDO_TRY(read_facts(file, keys, config.facts));
+  const char* epsilon = family.norm == NormKind::kRms ? "attention.layer_norm_rms_epsilon" : "attention.layer_norm_epsilon";
+  if (!keys.has(epsilon)) return Status(StatusCode::kNotFound, fmt::format("{}: metadata key '{}' is missing", file.name(), keys.name(epsilon)));
+  RONDO_TRY(keys.read_positive(epsilon, config.epsilon));
+  if (config.epsilon >= 1) return keys.corrupt(epsilon, fmt::format("is {} but must be in (0, 1)", config.epsilon));
+  if (family.positions == Positions::kRope) {
+    RONDO_TRY(read_rope(keys, config));
+    const std::int64_t dimensions = config.rope.dimensions;
+    RONDO_TRY(read_factors(file, source, "rope_freqs.weight", dimensions, config.rope_factors));
+    RONDO_TRY(read_factors(file, source, "rope_factors_short.weight", dimensions, config.rope_factors));
+    RONDO_TRY(read_factors(file, source, "rope_factors_long.weight", dimensions, config.long_rope_factors));
+  }
+  RONDO_TRY(read_layers(keys, config));
+  RONDO_TRY(read_scales(keys, config));
+  RONDO_ASSIGN(const bool parallel, keys.boolean_or("use_parallel_residual", config.family.residuals == Residuals::kParallel));
+  config.family.residuals = parallel ? Residuals::kParallel : Residuals::kSerial;
+  return config;
+}
+
+}  // namespace rondo::models

@@ -1,0 +1,126 @@
+// Where a GGUF file has a decoder's weights.
+#include <algorithm>
+#include <iterator>
+
+#include "models/arch/decoder.h"
+#include "runtime/fmt.h"
+
+namespace rondo::models {
+
+namespace {
+
+/// Finds the weights of one layer, or those around the layers, whose names all begin with `prefix`.
+class Finder {
+ public:
+  Finder(WeightFinder& find, const DecoderConfig& config, const GgufFile& file, std::string prefix) : find_(find), config_(config), file_(file), prefix_(std::move(prefix)) {}
+
+  bool has(const std::string& name) const { return find_.has(prefix_ + name); }
+
+  /// A norm of `elements`, or none where it may be absent.
+  Status norm(const std::string& name, std::int64_t elements, NormWeights& norm, bool required = false) {
+    if (!required && !has(name + ".weight")) return {};
+    RONDO_TRY(find_.vector({prefix_ + name + ".weight", elements, &norm.weight}));
+    return bias(name, elements, norm.bias);
+  }
+
+  /// A norm of queries or keys: of one head's elements for all, or of all heads'.
+  Status head_norm(const std::string& name, std::int64_t heads, NormWeights& wanted) {
+    const GgufTensor* tensor = file_.find_tensor(prefix_ + name + ".weight");
+    if (!tensor) return {};
+    if (tensor->n_dims != 1) {
+      return Status(StatusCode::kUnsupported, fmt::format("{}: tensor '{}{}.weight' is a norm for each head of its own, which is not there yet", file_.name(), prefix_, name));
+    }
+    const std::int64_t head_dim = config_.facts.head_dim;
+    const bool whole = tensor->dims[0] != static_cast<std::uint64_t>(head_dim);
+    return norm(name, whole ? heads * head_dim : head_dim, wanted);
+  }
+
+  Status linear(const std::string& name, std::int64_t rows, std::int64_t columns, LinearWeights& linear) {
+    RONDO_TRY(find_.matrix({prefix_ + name + ".weight", rows, &linear.weight}, columns));
+    return bias(name, rows, linear.bias);
+  }
+
+  /// Linears of one input, as one tensor `together` or each as its own; `biased`: they must have biases.
+  struct Part {
+    const char* name;
+    std::int64_t rows;
+    LinearWeights* linear;
+  };
+  Status linears(const char* together, std::initializer_list<Part> parts, std::int64_t columns, bool biased = false) {
+    if (together && has(std::string(together) + ".weight")) return linears_together(together, parts, columns);
+    std::vector<WantedWeight> matrices, biases;
+    for (const Part& part : parts) {
+      matrices.push_back({prefix_ + part.name + ".weight", part.rows, &part.linear->weight});
+      biases.push_back({prefix_ + part.name + ".bias", part.rows, &part.linear->bias});
+    }
+    RONDO_TRY(find_.matrices(matrices, columns));
+    biased = biased || std::any_of(biases.begin(), biases.end(), [&](const WantedWeight& bias) { return find_.has(bias.tensor); });
+    return biased ? find_.vectors(biases) : Status();
+  }
+
+ private:
+  Status bias(const std::string& name, std::int64_t elements, WeightSlice& slice) { return has(name + ".bias") ? find_.vector({prefix_ + name + ".bias", elements, &slice}) : Status(); }
+
+  Status linears_together(const std::string& name, std::initializer_list<Part> parts, std::int64_t columns) {
+    std::int64_t rows = 0;
+    for (const Part& part : parts) rows += part.rows;
+    LinearWeights whole;
+    RONDO_TRY(linear(name, rows, columns, whole));
+    std::int64_t first = 0;
+    for (const Part& part : parts) {
+      part.linear->weight = {whole.weight.block, whole.weight.first + first, part.rows};
+      if (whole.bias.is_there()) part.linear->bias = {whole.bias.block, whole.bias.first + first, part.rows};
+      first += part.rows;
+    }
+    return {};
+  }
+
+  WeightFinder& find_;
+  const DecoderConfig& config_;
+  const GgufFile& file_;
+  std::string prefix_;
+};
+
+Status find_layer(Finder& find, const DecoderConfig& config, DecoderWeights::Layer& layer) {
+  const NetworkFacts& facts = config.facts;
+  const std::int64_t width = facts.width, ffn = facts.ffn;
+  const std::int64_t query_rows = std::int64_t{facts.n_heads} * facts.head_dim, kv_rows = std::int64_t{facts.n_kv_heads} * facts.head_dim;
+  // What has a norm behind the branch may have none before it.
+  const bool behind = find.has("post_attention_norm.weight");
+  RONDO_TRY(find.norm("attn_norm", width, layer.attention_norm, !behind));
+  RONDO_TRY(find.norm("attn_norm_2", width, layer.second_norm));
+  RONDO_TRY(find.linears("attn_qkv", {{"attn_q", query_rows, &layer.query}, {"attn_k", kv_rows, &layer.key}, {"attn_v", kv_rows, &layer.value}}, width, config.family.needs_query_key_value_bias));
+  RONDO_TRY(find.head_norm("attn_q_norm", facts.n_heads, layer.query_norm));
+  RONDO_TRY(find.head_norm("attn_k_norm", facts.n_kv_heads, layer.key_norm));
+  RONDO_TRY(find.linear("attn_output", width, query_rows, layer.output));
+  RONDO_TRY(find.norm("post_attention_norm", width, layer.attention_post_norm));
+  const bool alone = config.family.residuals == Residuals::kParallel || config.family.norm == NormKind::kLayer;
+  RONDO_TRY(find.norm("ffn_norm", width, layer.ffn_norm, !alone && !behind));
+  if (!config.family.gated) RONDO_TRY(find.linear("ffn_up", ffn, width, layer.up));
+  else if (find.has("ffn_gate.weight")) RONDO_TRY(find.linears(nullptr, {{"ffn_gate", ffn, &layer.gate}, {"ffn_up", ffn, &layer.up}}, width));
+  else RONDO_TRY(find.linears("ffn_up", {{"ffn_gate", ffn, &layer.gate}, {"ffn_up", ffn, &layer.up}}, width));
+  RONDO_TRY(find.linear("ffn_down", width, ffn, layer.down));
+  return find.norm("post_ffw_norm", width, layer.ffn_post_norm);
+}
+
+}  // namespace
+
+Result<Network> open_decoder(const GgufFile& file, DecoderConfig config) {
+  WeightFinder find(file);
+  DecoderWeights weights;
+  const NetworkFacts& facts = config.facts;
+  Finder around(find, config, file, "");
+  RONDO_TRY(find.matrix({"token_embd.weight", facts.n_vocab, &weights.embedding}, facts.width));
+  RONDO_TRY(around.norm("token_embd_norm", facts.width, weights.embedding_norm));
+  if (config.family.positions == Positions::kLearned) RONDO_TRY(find.matrix({"position_embd.weight", facts.context, &weights.positions}, facts.width));
+  for (std::uint32_t i = 0; i < facts.n_layers; ++i) {
+    Finder layer(find, config, file, fmt::format("blk.{}.", i));
+    RONDO_TRY(find_layer(layer, config, weights.layers.emplace_back()));
+  }
+  RONDO_TRY(around.norm("output_norm", facts.width, weights.output_norm, true));
+  weights.output.weight = weights.embedding;  // tied unless the file has a head of its own
+  if (around.has("output.weight")) RONDO_TRY(around.linear("output", facts.n_vocab, facts.width, weights.output));
+  return make_decoder(std::move(config), std::move(weights), find.take_blocks());
+}
+
+}  // namespace rondo::models

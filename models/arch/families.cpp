@@ -1,0 +1,58 @@
+#include "models/arch/families.h"
+
+namespace rondo::models {
+
+namespace {
+
+using graph::Activation;
+using graph::RopeStyle;
+
+/// GGUF's names and what its files leave unsaid; weights that only some members have (biases, norms of queries, heads of their
+/// own) are used where they are. In the order of their appearance.
+constexpr Family kFamilies[] = {
+    // Radford et al. 2019.
+    {.name = "gpt2", .norm = NormKind::kLayer, .positions = Positions::kLearned, .gated = false, .activation = Activation::kGeluTanh},
+    // GPT-NeoX, Pythia; Black et al. 2022. use_parallel_residual may say that a file's are serial.
+    {.name = "gptneox", .norm = NormKind::kLayer, .gated = false, .activation = Activation::kGelu, .residuals = Residuals::kParallel},
+    // BLOOM; Le Scao et al. 2022.
+    {.name = "bloom", .norm = NormKind::kLayer, .positions = Positions::kAlibi, .gated = false, .activation = Activation::kGeluTanh},
+    // Llama 1 to 3, SmolLM, TinyLlama, Mistral; Touvron et al. 2023. GGUF's files hold q and k permuted for pairs side by side.
+    {.name = "llama", .rope_style = RopeStyle::kInterleaved},
+    // MPT; MosaicML 2023.
+    {.name = "mpt", .norm = NormKind::kLayer, .positions = Positions::kAlibi, .gated = false, .activation = Activation::kGelu},
+    // Falcon 7B and 40B; Almazrouei et al. 2023.
+    {.name = "falcon", .norm = NormKind::kLayer, .gated = false, .activation = Activation::kGelu, .residuals = Residuals::kParallel},
+    // StarCoder, GPT-BigCode; Li et al. 2023.
+    {.name = "starcoder", .norm = NormKind::kLayer, .positions = Positions::kLearned, .gated = false, .activation = Activation::kGeluTanh},
+    // StableLM 3B and 2; Stability AI 2023.
+    {.name = "stablelm", .norm = NormKind::kLayer},
+    // Phi-1.5 and Phi-2; Microsoft 2023.
+    {.name = "phi2", .norm = NormKind::kLayer, .gated = false, .activation = Activation::kGeluTanh, .residuals = Residuals::kParallel},
+    // Phi-3 and 3.5, Phi-4 mini; Abdin et al. 2024.
+    {.name = "phi3"},
+    // Qwen 1.5, 2 and 2.5; Yang et al. 2024.
+    {.name = "qwen2", .needs_query_key_value_bias = true},
+    // Gemma, Gemma 2 and Gemma 3; Gemma Team 2024 and 2025. GGUF's norms have the 1 added to their weights.
+    {.name = "gemma", .activation = Activation::kGeluTanh, .scales_embedding = true},
+    {.name = "gemma2", .activation = Activation::kGeluTanh, .scales_embedding = true, .window_period = 2, .default_window = 4096, .default_attention_softcap = 50, .default_final_softcap = 30, .layers_of_wide_scale = 46},
+    {.name = "gemma3", .activation = Activation::kGeluTanh, .scales_embedding = true, .window_period = 6, .window_theta = 10000, .layers_of_wide_scale = 62},
+    // Command-R; Cohere 2024. Command R7B: windows, with positions in them only.
+    {.name = "command-r", .norm = NormKind::kLayer, .rope_style = RopeStyle::kInterleaved, .residuals = Residuals::kParallel},
+    {.name = "cohere2", .norm = NormKind::kLayer, .rope_style = RopeStyle::kInterleaved, .residuals = Residuals::kParallel, .window_period = 4, .rope_in_windows_only = true},
+    // StarCoder 2; Lozhkov et al. 2024.
+    {.name = "starcoder2", .norm = NormKind::kLayer, .gated = false, .activation = Activation::kGeluTanh},
+    // Granite 3; IBM 2024.
+    {.name = "granite", .rope_style = RopeStyle::kInterleaved, .divides_logits = true},
+    // OLMo 2: norms behind the branches alone; OLMo Team 2024. OLMo 3: windows.
+    {.name = "olmo2", .window_period = 4},
+    // Qwen 3: norms of queries and keys; Yang et al. 2025.
+    {.name = "qwen3"},
+    // SmolLM 3: every fourth layer without positions; Hugging Face 2025.
+    {.name = "smollm3", .rope_style = RopeStyle::kInterleaved, .no_rope_period = 4},
+};
+
+}  // namespace
+
+std::span<const Family> families() { return kFamilies; }
+
+}  // namespace rondo::models

@@ -1,0 +1,116 @@
+// Files of every family with something missing or wrong: refused by name, or it shows in what the network computes.
+#include <set>
+#include <string>
+
+#include <gtest/gtest.h>
+
+#include "models/checkpoint.h"
+#include "models/reference.h"
+#include "runtime/fmt.h"
+#include "tests/support/family_gguf.h"
+#include "tests/support/gguf_writer.h"
+
+namespace rondo::models::family_file_test {
+namespace {
+
+using tests::build_family_file;
+using tests::family_files;
+using tests::FamilyFault;
+using tests::FamilyFile;
+
+class FamilyFileTest : public ::testing::TestWithParam<FamilyFile> {
+ protected:
+  /// Logits of a text longer than the windows, or why there are none.
+  static Result<std::vector<float>> logits_of(const FamilyFault& fault) {
+    const std::string file = build_family_file(GetParam(), 1, fault);
+    RONDO_ASSIGN(const std::unique_ptr<const Checkpoint> checkpoint, open_checkpoint(testing::source_of(file, "family.gguf")));
+    const std::vector<std::int32_t> ids = {5, 300, 17, 40, 99, 201, 3, 250, 77, 123, 64, 9, 10, 11, 280, 33, 71, 150, 6, 90};
+    return reference_logits(*checkpoint, ids, graph::Type::kF32);
+  }
+  static double largest_change(const std::vector<float>& a, const std::vector<float>& b) {
+    double change = 0, low = a[0], high = a[0];
+    for (std::size_t i = 0; i < a.size(); ++i) {
+      change = std::max(change, std::abs(static_cast<double>(a[i]) - static_cast<double>(b[i])));
+      low = std::min(low, static_cast<double>(a[i])), high = std::max(high, static_cast<double>(a[i]));
+    }
+    return change / (high - low);
+  }
+  /// Tensors and keys of the file.
+  static std::set<std::string> names() {
+    std::vector<std::string> all;
+    (void)build_family_file(GetParam(), 1, {}, &all);
+    return {all.begin(), all.end()};
+  }
+};
+
+/// Keys that say what is so without them, and factors for longer contexts than the test's.
+bool says_nothing(const std::string& family, const std::string& name) {
+  const bool all_heads = name.ends_with("head_count_kv") && (family == "bloom" || family == "mpt" || family == "gpt2" || family == "phi2" || family.starts_with("gptneox"));
+  return all_heads || name.ends_with("value_length") || (name.ends_with("scaling.type") && family != "llama-yarn") || (name.ends_with("use_parallel_residual") && family == "gptneox") ||
+         (name == "rope_factors_long.weight" && family == "phi3-long") || name.ends_with("original_context_length") || (name == "rope_factors_short.weight" && family == "phi3-longer");
+}
+
+TEST_P(FamilyFileTest, WhatIsLeftOutIsNamedOrShows) {
+  const Result<std::vector<float>> whole = logits_of({});
+  ASSERT_TRUE(whole.ok()) << whole.status().message();
+  for (const std::string& name : names()) {
+    if (says_nothing(GetParam().name, name)) continue;
+    const Result<std::vector<float>> found = logits_of({.without = name, .changed_key = ""});
+    if (!found.ok()) {
+      EXPECT_NE(found.status().message().find("family.gguf"), std::string::npos) << found.status().message();
+      EXPECT_EQ(found.status().message().find('\n'), std::string::npos) << found.status().message();
+      continue;
+    }
+    EXPECT_GT(largest_change(*whole, *found), 1e-3) << name << " is left out, and nobody sees it";
+  }
+}
+
+TEST_P(FamilyFileTest, KeysOfAnotherTypeAreNamed) {
+  for (const std::string& name : names()) {
+    if (name.find(std::string(GetParam().architecture) + ".") != 0) continue;
+    const Result<std::vector<float>> found = logits_of({.without = "", .changed_key = name, .value = FamilyFault::Value::kText});
+    ASSERT_FALSE(found.ok()) << name;
+    EXPECT_EQ(found.status().code(), StatusCode::kCorruptData) << found.status().message();
+    for (const std::string& part : {std::string("family.gguf"), name}) EXPECT_NE(found.status().message().find(part), std::string::npos) << found.status().message();
+  }
+}
+
+/// Numbers that no network has: refused with a line that names the file, or, where a number means that there is none, computed.
+TEST_P(FamilyFileTest, NumbersThatMakeNoSenseAreRefusedOrMeanNone) {
+  using Value = FamilyFault::Value;
+  for (const std::string& name : names()) {
+    if (name.find(std::string(GetParam().architecture) + ".") != 0 || name.ends_with("scaling.type") || name.ends_with("use_parallel_residual")) continue;
+    for (const Value value : {Value::kZero, Value::kHuge, Value::kNegative, Value::kNan}) {
+      const Result<std::vector<float>> found = logits_of({.without = "", .changed_key = name, .value = value});
+      const std::string what = fmt::format("{} value {}: {}", name, static_cast<int>(value), found.status().message());
+      if (!found.ok()) {
+        EXPECT_NE(found.status().message().find("family.gguf"), std::string::npos) << what;
+        EXPECT_EQ(found.status().message().find('\n'), std::string::npos) << what;
+        continue;
+      }
+      const bool no_number = value == Value::kNegative || value == Value::kNan;
+      const bool is_float = name.find("epsilon") != std::string::npos || name.find("freq_base") != std::string::npos || name.find("factor") != std::string::npos ||
+                            name.find("softcapping") != std::string::npos || name.find("scale") != std::string::npos || name.find("bias") != std::string::npos;
+      EXPECT_FALSE(is_float && no_number) << what;
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, FamilyFileTest, ::testing::ValuesIn(family_files().begin(), family_files().end()), [](const ::testing::TestParamInfo<FamilyFile>& one) {
+  std::string name = one.param.name;
+  for (char& c : name) c = std::isalnum(static_cast<unsigned char>(c)) ? c : '_';
+  return name;
+});
+
+TEST(ArchitectureTest, OneThatIsNotThereIsNamedWithThoseThatAre) {
+  testing::GgufWriter writer;
+  writer.string("general.architecture", "mamba");
+  const std::string file = writer.build();
+  const auto checkpoint = open_checkpoint(testing::source_of(file, "family.gguf"));
+  ASSERT_FALSE(checkpoint.ok());
+  EXPECT_EQ(checkpoint.status().code(), StatusCode::kUnsupported);
+  for (const char* part : {"family.gguf", "'mamba'", "llama", "gemma3", "smollm3"}) EXPECT_NE(checkpoint.status().message().find(part), std::string::npos) << checkpoint.status().message();
+}
+
+}  // namespace
+}  // namespace rondo::models::family_file_test
