@@ -12,6 +12,7 @@
 
 #include <algorithm>
 
+#include "models/formats/hugging_face.h"
 #include "runtime/fmt.h"
 
 namespace rondo {
@@ -94,6 +95,12 @@ Result<ByteSource> open_file(const std::string& path) {
     return read_at(file->value(), path, offset, out);
   };
   return source;
+}
+
+Result<ByteSource> open_model(const std::string& path) {
+  struct stat info = {};
+  const bool is_folder = ::stat(path.c_str(), &info) == 0 && S_ISDIR(info.st_mode);
+  return is_folder ? models::open_hugging_face_folder(path) : open_file(path);
 }
 
 ByteSource memory_source(std::span<const std::byte> bytes, std::string name) {

@@ -42,8 +42,8 @@ Result<WeightPart> WeightFinder::find_vector(const WantedWeight& wanted) const {
   if (tensor->n_dims != 1 || tensor->dims[0] != static_cast<std::uint64_t>(wanted.count)) {
     return corrupt(file_, fmt::format("tensor '{}' has {} elements in {} dimensions but must have {}", wanted.tensor, tensor->dims[0], tensor->n_dims, wanted.count));
   }
-  if (tensor->type != GgmlType::kF32 && tensor->type != GgmlType::kF16) {
-    return unsupported(file_, fmt::format("tensor '{}' is {}, which is not there yet for vectors (f32 and f16 are)", wanted.tensor, ggml_type_info(tensor->type).name));
+  if (tensor->type != GgmlType::kF32 && tensor->type != GgmlType::kF16 && tensor->type != GgmlType::kBF16) {
+    return unsupported(file_, fmt::format("tensor '{}' is {}, which is not there yet for vectors (f32, f16 and bf16 are)", wanted.tensor, ggml_type_info(tensor->type).name));
   }
   return WeightPart{tensor->name, graph::find_block_format(*find_weight_type(tensor->type)), tensor->offset_bytes, tensor->size_bytes, 0, wanted.count};
 }

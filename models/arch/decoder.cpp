@@ -65,7 +65,7 @@ class Builder {
   TensorId norm(TensorId input, const NormWeights& weights) {
     if (!weights.is_there()) return input;
     if (config_.family.norm == NormKind::kLayer) return g_.add(Op::layer_norm, {input, step_.vector(weights.weight), step_.vector(weights.bias)}, graph::LayerNormAttributes{config_.epsilon});
-    return g_.add(Op::rms_norm, {input, step_.vector(weights.weight)}, graph::RmsNormAttributes{config_.epsilon});
+    return g_.add(Op::rms_norm, {input, step_.vector(weights.weight)}, graph::RmsNormAttributes{config_.epsilon, config_.norm_weight_offset});
   }
 
   TensorId linear(TensorId input, const LinearWeights& weights, graph::Activation activation = graph::Activation::kIdentity) {

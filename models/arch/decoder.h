@@ -68,6 +68,7 @@ struct DecoderConfig {
   Family family;
   NetworkFacts facts;
   double epsilon = 1e-5;               ///< of the norms
+  double norm_weight_offset = 0;       ///< added to their weights
   graph::RopeAttributes rope;          ///< max_position follows the context; theta is the layer's
   std::vector<float> rope_factors;     ///< rope.dimensions / 2, or none
   std::vector<float> long_rope_factors;  ///< in the place of those, in contexts longer than original_context

@@ -211,7 +211,11 @@ Result<DecoderConfig> read_decoder_config(const GgufFile& file, const ByteSource
   if (!keys.has(epsilon)) return Status(StatusCode::kNotFound, fmt::format("{}: metadata key '{}' is missing", file.name(), keys.name(epsilon)));
   RONDO_TRY(keys.read_positive(epsilon, config.epsilon));
   if (config.epsilon >= 1) return keys.corrupt(epsilon, fmt::format("is {} but must be in (0, 1)", config.epsilon));
+  RONDO_ASSIGN(const float norm_weight_offset, file.f32_or("rondo.norm_weight_offset", 0));
+  config.norm_weight_offset = static_cast<double>(norm_weight_offset);
   if (family.positions == Positions::kRope) {
+    RONDO_ASSIGN(const std::string_view style, file.string_or("rondo.rope_style", ""));
+    if (style == "half") config.family.rope_style = graph::RopeStyle::kHalf;
     RONDO_TRY(read_rope(keys, config));
     const std::int64_t dimensions = config.rope.dimensions;
     RONDO_TRY(read_factors(file, source, "rope_freqs.weight", dimensions, config.rope_factors));

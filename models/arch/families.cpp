@@ -16,6 +16,8 @@ constexpr Family kFamilies[] = {
     {.name = "gptneox", .norm = NormKind::kLayer, .gated = false, .activation = Activation::kGelu, .residuals = Residuals::kParallel},
     // BLOOM; Le Scao et al. 2022.
     {.name = "bloom", .norm = NormKind::kLayer, .positions = Positions::kAlibi, .gated = false, .activation = Activation::kGeluTanh},
+    // OPT; Zhang et al. 2022.
+    {.name = "opt", .norm = NormKind::kLayer, .positions = Positions::kLearned, .gated = false, .activation = Activation::kRelu},
     // Llama 1 to 3, SmolLM, TinyLlama, Mistral; Touvron et al. 2023. GGUF's files hold q and k permuted for pairs side by side.
     {.name = "llama", .rope_style = RopeStyle::kInterleaved},
     // MPT; MosaicML 2023.

@@ -20,6 +20,7 @@ Result<std::shared_ptr<const TokenizerModel>> TokenizerModel::create(const GgufF
     RONDO_ASSIGN(BpeTokenizer bpe, BpeTokenizer::create(file));
     return std::shared_ptr<const TokenizerModel>(std::make_shared<const BpeTokenizer>(std::move(bpe)));
   }
+  if (kind == "none" || kind == "no_vocab") return Status(StatusCode::kNotFound, fmt::format("{}: has no tokenizer; give tokens", file.name()));
   return Status(
       StatusCode::kUnsupported,
       fmt::format("{}: metadata key '{}' is '{}': this kind of tokenizer is not there yet, expected 'llama' or 'gpt2'",

@@ -1,10 +1,12 @@
 // Files of every family with something missing or wrong: refused by name, or it shows in what the network computes.
+#include <algorithm>
 #include <set>
 #include <string>
 
 #include <gtest/gtest.h>
 
 #include "models/checkpoint.h"
+#include "models/memory_plan.h"
 #include "models/reference.h"
 #include "runtime/fmt.h"
 #include "tests/support/family_gguf.h"
@@ -101,6 +103,31 @@ INSTANTIATE_TEST_SUITE_P(All, FamilyFileTest, ::testing::ValuesIn(family_files()
   for (char& c : name) c = std::isalnum(static_cast<unsigned char>(c)) ? c : '_';
   return name;
 });
+
+/// Dispatches that one more layer adds to a decode step.
+std::size_t dispatches_of_a_layer(const char* name) {
+  const auto found = std::find_if(family_files().begin(), family_files().end(), [&](const FamilyFile& each) { return std::string(each.name) == name; });
+  std::vector<std::size_t> counts;
+  for (const std::uint32_t n_layers : {2u, 3u}) {
+    FamilyFile family = *found;
+    family.n_layers = n_layers;
+    const std::string file = build_family_file(family, 1);
+    const auto checkpoint = open_checkpoint(testing::source_of(file)).value();
+    const runtime::DeviceCaps caps;
+    const StepKind kind{Role::kDecode, 1};
+    const Result<SessionPlan> plan = plan_session(checkpoint->network, plan_weights(*checkpoint, caps).value(), caps, {}, 64, {&kind, 1});
+    EXPECT_TRUE(plan.ok()) << plan.status().message();
+    counts.push_back(plan->steps.front().lowered.program.dispatches.size());
+  }
+  return counts[1] - counts[0];
+}
+
+TEST(FamilyDispatchTest, FusionHoldsForAll) {
+  const std::size_t llama = dispatches_of_a_layer("llama");
+  EXPECT_EQ(llama, 9u);
+  for (const char* name : {"qwen2", "llama-biases", "llama-yarn", "phi3", "smollm3"}) EXPECT_EQ(dispatches_of_a_layer(name), llama) << name;
+  for (const char* name : {"gemma", "gemma2"}) EXPECT_LE(dispatches_of_a_layer(name), llama + 2) << name;
+}
 
 TEST(ArchitectureTest, OneThatIsNotThereIsNamedWithThoseThatAre) {
   testing::GgufWriter writer;

@@ -118,7 +118,7 @@ Result<Device> open_device(const GlobalFlags& flags, const Instance& instance) {
 }
 
 Result<std::unique_ptr<Workbench>> Workbench::open(const GlobalFlags& flags, const std::string& model_path, const Options& options) {
-  RONDO_ASSIGN(ByteSource source, open_file(model_path));
+  RONDO_ASSIGN(ByteSource source, open_model(model_path));
   return open(flags, std::move(source), options);
 }
 

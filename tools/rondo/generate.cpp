@@ -23,16 +23,17 @@ const char* stop_name(StopReason reason) {
   }
 }
 
-Result<std::vector<std::int32_t>> prompt_tokens(const GenerateFlags& own, const Tokenizer& tokenizer) {
+Result<std::vector<std::int32_t>> prompt_tokens(const GenerateFlags& own, const Tokenizer& tokenizer, std::uint32_t n_vocab) {
   if (own.has_tokens) {
     RONDO_ASSIGN(std::vector<std::int32_t> ids, parse_ids(own.tokens));
     if (ids.empty()) return Status(StatusCode::kInvalidArgument, "--tokens: the list is empty; give at least one id");
-    RONDO_TRY(check_vocabulary("--tokens", ids, static_cast<std::uint32_t>(tokenizer.n_vocab())));
+    RONDO_TRY(check_vocabulary("--tokens", ids, n_vocab));
     return ids;
   }
   RONDO_ASSIGN(const std::string text, own.text.read());
   EncodeOptions options;
   options.parse_special = own.parse_special;
+  if (tokenizer.n_vocab() == 0) return Status(StatusCode::kInvalidArgument, fmt::format("{}: has no tokenizer; give --tokens", own.model));
   std::vector<std::int32_t> tokens = tokenizer.encode(text, options);
   if (tokens.empty()) return Status(StatusCode::kInvalidArgument, "generate: the prompt is empty and this model has no BOS token");
   return tokens;
@@ -54,7 +55,7 @@ Status generate(const GlobalFlags& flags, const GenerateFlags& own, StopReason& 
   if (own.ctx > model.info().context) {
     return Status(StatusCode::kInvalidArgument, fmt::format("--ctx is {} but {} was made for {}", own.ctx, own.model, model.info().context));
   }
-  RONDO_ASSIGN(const std::vector<std::int32_t> prompt, prompt_tokens(own, model.tokenizer()));
+  RONDO_ASSIGN(const std::vector<std::int32_t> prompt, prompt_tokens(own, model.tokenizer(), model.info().n_vocab));
   SessionOptions options = flags.session_options();
   options.n_ctx = own.ctx;
   options.seed = own.seed;
@@ -75,6 +76,7 @@ Status generate(const GlobalFlags& flags, const GenerateFlags& own, StopReason& 
     tokens.reserve(std::min(own.n, session.n_ctx()));
     const Interruptible interruptible(session);
     RONDO_ASSIGN(TextStream stream, TextStream::create(model.tokenizer(), own.stop_texts));
+    const bool has_text = model.tokenizer().n_vocab() > 0;
     const auto emit = [&](const std::string& piece) {
       text += piece;
       if (own.json || piece.empty()) return;
@@ -83,7 +85,8 @@ Status generate(const GlobalFlags& flags, const GenerateFlags& own, StopReason& 
     };
     RONDO_ASSIGN(times, run_session(session, prompt, own.n, [&](std::int32_t token) {
                    tokens.push_back(token);
-                   emit(stream.add(token));
+                   // Without a tokenizer, the text is the tokens.
+                   emit(has_text ? stream.add(token) : fmt::format("{}{}", tokens.size() > 1 ? "," : "", token));
                    return !stream.stopped();
                  }));
     stop = session.stop_reason();

@@ -1,0 +1,77 @@
+#include "models/formats/gguf_writer.h"
+
+#include <cstring>
+
+namespace rondo::models {
+
+namespace {
+
+constexpr std::uint64_t kAlignment = 32;
+
+template <typename T>
+void put(std::vector<std::byte>& bytes, T value) {
+  const auto* at = reinterpret_cast<const std::byte*>(&value);
+  bytes.insert(bytes.end(), at, at + sizeof value);
+}
+
+void put_string(std::vector<std::byte>& bytes, std::string_view text) {
+  put(bytes, std::uint64_t{text.size()});
+  const auto* at = reinterpret_cast<const std::byte*>(text.data());
+  bytes.insert(bytes.end(), at, at + text.size());
+}
+
+std::uint64_t padded(std::uint64_t size) { return (size + kAlignment - 1) / kAlignment * kAlignment; }
+
+}  // namespace
+
+void GgufWriter::key(std::string_view name, GgufValueType type) {
+  put_string(keys_, name);
+  put(keys_, static_cast<std::uint32_t>(type));
+  ++n_keys_;
+}
+
+void GgufWriter::u32(std::string_view name, std::uint32_t value) {
+  key(name, GgufValueType::kU32);
+  put(keys_, value);
+}
+
+void GgufWriter::f32(std::string_view name, float value) {
+  key(name, GgufValueType::kF32);
+  put(keys_, value);
+}
+
+void GgufWriter::boolean(std::string_view name, bool value) {
+  key(name, GgufValueType::kBool);
+  put(keys_, static_cast<std::uint8_t>(value));
+}
+
+void GgufWriter::string(std::string_view name, std::string_view value) {
+  key(name, GgufValueType::kString);
+  put_string(keys_, value);
+}
+
+std::uint64_t GgufWriter::tensor(std::string_view name, std::span<const std::uint64_t> dims, GgmlType type, std::uint64_t size_bytes) {
+  const std::uint64_t at = data_bytes_;
+  put_string(tensors_, name);
+  put(tensors_, static_cast<std::uint32_t>(dims.size()));
+  for (const std::uint64_t dim : dims) put(tensors_, dim);
+  put(tensors_, static_cast<std::uint32_t>(type));
+  put(tensors_, at);
+  ++n_tensors_;
+  data_bytes_ = padded(at + size_bytes);
+  return at;
+}
+
+std::vector<std::byte> GgufWriter::header() const {
+  std::vector<std::byte> bytes;
+  for (const char c : {'G', 'G', 'U', 'F'}) bytes.push_back(static_cast<std::byte>(c));
+  put(bytes, std::uint32_t{3});
+  put(bytes, n_tensors_);
+  put(bytes, n_keys_);
+  bytes.insert(bytes.end(), keys_.begin(), keys_.end());
+  bytes.insert(bytes.end(), tensors_.begin(), tensors_.end());
+  bytes.resize(static_cast<std::size_t>(padded(bytes.size())));
+  return bytes;
+}
+
+}  // namespace rondo::models

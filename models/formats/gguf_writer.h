@@ -1,0 +1,38 @@
+// A GGUF file, version 3, put together: keys and tensors first, then the places of their data.
+//
+// Pure; the caller writes the data. Not thread-safe.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "models/formats/gguf.h"
+
+namespace rondo::models {
+
+class GgufWriter {
+ public:
+  void u32(std::string_view key, std::uint32_t value);
+  void f32(std::string_view key, float value);
+  void boolean(std::string_view key, bool value);
+  void string(std::string_view key, std::string_view value);
+
+  /// A tensor of `size_bytes`; dims[0] varies fastest. Returns where its data belongs behind header_bytes(), aligned.
+  std::uint64_t tensor(std::string_view name, std::span<const std::uint64_t> dims, GgmlType type, std::uint64_t size_bytes);
+
+  /// Magic, counts, keys and the table of tensors, padded to where the data begins.
+  std::vector<std::byte> header() const;
+  /// Bytes of the data, padding between tensors included.
+  std::uint64_t data_bytes() const { return data_bytes_; }
+
+ private:
+  void key(std::string_view name, GgufValueType type);
+
+  std::vector<std::byte> keys_, tensors_;
+  std::uint64_t n_keys_ = 0, n_tensors_ = 0, data_bytes_ = 0;
+};
+
+}  // namespace rondo::models

@@ -1,0 +1,533 @@
+#include "models/formats/hugging_face.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <optional>
+#include <set>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "models/formats/gguf_writer.h"
+#include "models/formats/safetensors.h"
+#include "models/formats/stitched_source.h"
+#include "models/json.h"
+#include "models/printable.h"
+#include "runtime/fmt.h"
+
+namespace rondo::models {
+
+namespace {
+
+using json = nlohmann::json;
+
+/// How a tensor lies that GGUF has otherwise.
+enum class Layout : std::uint8_t {
+  kSame,
+  kTransposed,  ///< (in, out), as Conv1D has it
+  kByHead,      ///< rows of q, k and v of one head, then of the next
+  kByGroup,     ///< rows of a KV head's queries, its keys and its values, then of the next KV head
+  kBehindTwo,   ///< two rows that nobody needs come first
+};
+
+/// A tensor's name in a folder, below the layer's, and in GGUF; ".weight" and ".bias" follow.
+struct Name {
+  const char* theirs;
+  const char* ours;
+  Layout layout = Layout::kSame;
+};
+
+constexpr Name kLlama[] = {{"input_layernorm", "attn_norm"},   {"self_attn.q_proj", "attn_q"},         {"self_attn.k_proj", "attn_k"},   {"self_attn.v_proj", "attn_v"}, {"self_attn.o_proj", "attn_output"},
+                           {"self_attn.q_norm", "attn_q_norm"}, {"self_attn.k_norm", "attn_k_norm"},    {"self_attn.qkv_proj", "attn_qkv"}, {"mlp.gate_proj", "ffn_gate"},   {"mlp.up_proj", "ffn_up"},
+                           {"mlp.gate_up_proj", "ffn_up"},      {"mlp.down_proj", "ffn_down"},          {"mlp.c_fc", "ffn_up"},           {"mlp.c_proj", "ffn_down"},     {"post_attention_layernorm", "ffn_norm"}};
+constexpr Name kGemma[] = {{"input_layernorm", "attn_norm"},    {"self_attn.q_proj", "attn_q"},         {"self_attn.k_proj", "attn_k"},          {"self_attn.v_proj", "attn_v"},
+                           {"self_attn.o_proj", "attn_output"}, {"self_attn.q_norm", "attn_q_norm"},    {"self_attn.k_norm", "attn_k_norm"},     {"post_attention_layernorm", "post_attention_norm"},
+                           {"mlp.gate_proj", "ffn_gate"},       {"mlp.up_proj", "ffn_up"},              {"mlp.down_proj", "ffn_down"},           {"pre_feedforward_layernorm", "ffn_norm"},
+                           {"post_feedforward_layernorm", "post_ffw_norm"}};
+constexpr Name kPhi[] = {{"input_layernorm", "attn_norm"}, {"self_attn.q_proj", "attn_q"}, {"self_attn.k_proj", "attn_k"}, {"self_attn.v_proj", "attn_v"}, {"self_attn.dense", "attn_output"}, {"mlp.fc1", "ffn_up"}, {"mlp.fc2", "ffn_down"}};
+constexpr Name kGpt2[] = {{"ln_1", "attn_norm"}, {"attn.c_attn", "attn_qkv", Layout::kTransposed}, {"attn.c_proj", "attn_output", Layout::kTransposed}, {"ln_2", "ffn_norm"}, {"mlp.c_fc", "ffn_up", Layout::kTransposed}, {"mlp.c_proj", "ffn_down", Layout::kTransposed}};
+constexpr Name kBigCode[] = {{"ln_1", "attn_norm"}, {"attn.c_attn", "attn_qkv"}, {"attn.c_proj", "attn_output"}, {"ln_2", "ffn_norm"}, {"mlp.c_fc", "ffn_up"}, {"mlp.c_proj", "ffn_down"}};
+constexpr Name kNeoX[] = {{"input_layernorm", "attn_norm"},     {"attention.query_key_value", "attn_qkv", Layout::kByHead}, {"attention.dense", "attn_output"}, {"post_attention_layernorm", "ffn_norm"},
+                          {"mlp.dense_h_to_4h", "ffn_up"},      {"mlp.dense_4h_to_h", "ffn_down"}};
+constexpr Name kBloom[] = {{"input_layernorm", "attn_norm"},    {"self_attention.query_key_value", "attn_qkv", Layout::kByHead}, {"self_attention.dense", "attn_output"}, {"post_attention_layernorm", "ffn_norm"},
+                           {"mlp.dense_h_to_4h", "ffn_up"},     {"mlp.dense_4h_to_h", "ffn_down"}};
+constexpr Name kFalcon[] = {{"input_layernorm", "attn_norm"},   {"ln_mlp", "attn_norm"}, {"ln_attn", "attn_norm_2"}, {"self_attention.query_key_value", "attn_qkv", Layout::kByGroup}, {"self_attention.dense", "attn_output"},
+                            {"mlp.dense_h_to_4h", "ffn_up"},    {"mlp.dense_4h_to_h", "ffn_down"}};
+constexpr Name kMpt[] = {{"norm_1", "attn_norm"}, {"attn.Wqkv", "attn_qkv"}, {"attn.out_proj", "attn_output"}, {"norm_2", "ffn_norm"}, {"ffn.up_proj", "ffn_up"}, {"ffn.down_proj", "ffn_down"}};
+
+constexpr Name kOpt[] = {{"self_attn_layer_norm", "attn_norm"}, {"self_attn.q_proj", "attn_q"}, {"self_attn.k_proj", "attn_k"}, {"self_attn.v_proj", "attn_v"}, {"self_attn.out_proj", "attn_output"},
+                         {"final_layer_norm", "ffn_norm"},      {"fc1", "ffn_up"},              {"fc2", "ffn_down"}};
+
+constexpr Name kAround[] = {{"embed_tokens", "token_embd"}, {"norm", "output_norm"}, {"final_layernorm", "output_norm"}};
+constexpr Name kAroundGpt2[] = {{"wte", "token_embd"}, {"wpe", "position_embd"}, {"ln_f", "output_norm"}};
+constexpr Name kAroundNeoX[] = {{"embed_in", "token_embd"}, {"final_layer_norm", "output_norm"}};
+constexpr Name kAroundBloom[] = {{"word_embeddings", "token_embd"}, {"word_embeddings_layernorm", "token_embd_norm"}, {"ln_f", "output_norm"}};
+constexpr Name kAroundOpt[] = {{"embed_tokens", "token_embd"}, {"embed_positions", "position_embd", Layout::kBehindTwo}, {"final_layer_norm", "output_norm"}};
+constexpr Name kAroundMpt[] = {{"wte", "token_embd"}, {"norm_f", "output_norm"}};
+
+/// A model_type.
+struct Kind {
+  const char* model_type;
+  const char* architecture;
+  std::span<const Name> layer, around;
+  const char* prefix;   ///< before all names but the head's; may be left out
+  const char* layers;   ///< before a layer's number
+  const char* epsilon;  ///< its field
+  bool layer_norm = false;
+  bool half_rope = false;  ///< GGUF's files have q and k permuted for pairs side by side; folders don't
+  bool norm_offset = false;  ///< norms multiply by 1 + weight
+  const char* activation = "silu";
+};
+
+constexpr Kind kKinds[] = {
+    {"llama", "llama", kLlama, kAround, "model.", "layers.", "rms_norm_eps", false, true},
+    {"mistral", "llama", kLlama, kAround, "model.", "layers.", "rms_norm_eps", false, true},
+    {"qwen2", "qwen2", kLlama, kAround, "model.", "layers.", "rms_norm_eps"},
+    {"qwen3", "qwen3", kLlama, kAround, "model.", "layers.", "rms_norm_eps"},
+    {"gemma", "gemma", kLlama, kAround, "model.", "layers.", "rms_norm_eps", false, false, true, "gelu_pytorch_tanh"},
+    {"gemma2", "gemma2", kGemma, kAround, "model.", "layers.", "rms_norm_eps", false, false, true, "gelu_pytorch_tanh"},
+    {"gemma3_text", "gemma3", kGemma, kAround, "model.", "layers.", "rms_norm_eps", false, false, true, "gelu_pytorch_tanh"},
+    {"phi", "phi2", kPhi, kAround, "model.", "layers.", "layer_norm_eps", true, false, false, "gelu_new"},
+    {"phi3", "phi3", kLlama, kAround, "model.", "layers.", "rms_norm_eps"},
+    {"olmo2", "olmo2", kGemma, kAround, "model.", "layers.", "rms_norm_eps"},
+    {"granite", "granite", kLlama, kAround, "model.", "layers.", "rms_norm_eps", false, true},
+    {"cohere", "command-r", kLlama, kAround, "model.", "layers.", "layer_norm_eps", true},
+    {"cohere2", "cohere2", kLlama, kAround, "model.", "layers.", "layer_norm_eps", true},
+    {"smollm3", "smollm3", kLlama, kAround, "model.", "layers.", "rms_norm_eps", false, true},
+    {"starcoder2", "starcoder2", kLlama, kAround, "model.", "layers.", "norm_epsilon", true, false, false, "gelu_pytorch_tanh"},
+    {"stablelm", "stablelm", kLlama, kAround, "model.", "layers.", "layer_norm_eps", true},
+    {"gpt2", "gpt2", kGpt2, kAroundGpt2, "transformer.", "h.", "layer_norm_epsilon", true, false, false, "gelu_new"},
+    {"gpt_bigcode", "starcoder", kBigCode, kAroundGpt2, "transformer.", "h.", "layer_norm_epsilon", true, false, false, "gelu_pytorch_tanh"},
+    {"opt", "opt", kOpt, kAroundOpt, "model.decoder.", "layers.", "layer_norm_eps", true, false, false, "relu"},
+    {"gpt_neox", "gptneox", kNeoX, kAroundNeoX, "gpt_neox.", "layers.", "layer_norm_eps", true, false, false, "gelu"},
+    {"falcon", "falcon", kFalcon, kAroundBloom, "transformer.", "h.", "layer_norm_epsilon", true, false, false, "gelu"},
+    {"bloom", "bloom", kBloom, kAroundBloom, "transformer.", "h.", "layer_norm_epsilon", true, false, false, ""},
+    {"mpt", "mpt", kMpt, kAroundMpt, "transformer.", "blocks.", "layer_norm_epsilon", true, false, false, ""},
+};
+
+/// The fields of config.json, with its errors.
+class Config {
+ public:
+  Config(json document, std::string name) : document_(std::move(document)), name_(std::move(name)) {}
+
+  const std::string& name() const { return name_; }
+  const json& document() const { return document_; }
+  bool has(const char* field) const { return has_field(document_, field); }
+
+  /// The first of these fields that is there, or nothing. Errors: kCorruptData.
+  Result<std::optional<std::uint32_t>> count(std::initializer_list<const char*> fields) const {
+    for (const char* field : fields) {
+      if (!has(field)) continue;
+      RONDO_ASSIGN(const std::uint64_t value, find_u64(document_, field, name_));
+      if (value > 0xffffffffu) return wrong(field, fmt::format("is {}, which is too large", value));
+      return std::optional(static_cast<std::uint32_t>(value));
+    }
+    return std::optional<std::uint32_t>();
+  }
+  Result<std::optional<double>> number(const json& object, std::initializer_list<const char*> fields) const {
+    for (const char* field : fields) {
+      if (!has_field(object, field)) continue;
+      const json& value = *object.find(field);
+      if (!value.is_number()) return wrong(field, "must be a number");
+      return std::optional(value.is_number_float() ? *value.get_ptr<const json::number_float_t*>()
+                                                   : value.is_number_unsigned() ? static_cast<double>(*value.get_ptr<const json::number_unsigned_t*>())
+                                                                                : static_cast<double>(*value.get_ptr<const json::number_integer_t*>()));
+    }
+    return std::optional<double>();
+  }
+  Result<std::optional<double>> number(std::initializer_list<const char*> fields) const { return number(document_, fields); }
+  Result<bool> boolean_or(const char* field, bool fallback) const {
+    if (!has(field)) return fallback;
+    const json& value = *document_.find(field);
+    if (!value.is_boolean()) return wrong(field, "must be true or false");
+    return *value.get_ptr<const json::boolean_t*>();
+  }
+  Result<std::string> string_or(const json& object, const char* field, const char* fallback) const { return has_field(object, field) ? find_string(object, field, name_) : Result<std::string>(std::string(fallback)); }
+
+  Status wrong(const char* field, const std::string& what) const { return Status(StatusCode::kCorruptData, fmt::format("{}: '{}' {}", name_, field, what)); }
+  Status later(const char* field, const std::string& what) const { return Status(StatusCode::kUnsupported, fmt::format("{}: '{}' {}, which is not there yet", name_, field, what)); }
+
+ private:
+  json document_;
+  std::string name_;
+};
+
+Result<json> read_json_file(const std::string& path) {
+  RONDO_ASSIGN(const ByteSource source, open_file(path));
+  constexpr std::uint64_t kMostBytes = 16u << 20;
+  if (source.size_bytes > kMostBytes) return Status(StatusCode::kCorruptData, fmt::format("{}: has {} bytes, more than {}", path, source.size_bytes, kMostBytes));
+  std::string text(static_cast<std::size_t>(source.size_bytes), '\0');
+  RONDO_TRY(source.read(0, std::as_writable_bytes(std::span(text))));
+  return parse_json(text, path);
+}
+
+/// A tensor of a folder, in one of its files.
+struct FolderTensor {
+  const ByteSource* source = nullptr;
+  SafetensorsEntry entry;
+};
+
+/// All tensors of a folder, by name.
+class Shards {
+ public:
+  static Result<Shards> open(const std::string& folder) {
+    Shards shards;
+    const std::string index = folder + "/model.safetensors.index.json";
+    const Result<ByteSource> one = open_file(folder + "/model.safetensors");
+    if (one.ok()) {
+      RONDO_TRY(shards.add(*one, nullptr));
+      return shards;
+    }
+    if (one.status().code() != StatusCode::kNotFound) return one.status();
+    const Result<json> document = read_json_file(index);
+    if (document.status().code() == StatusCode::kNotFound) return Status(StatusCode::kNotFound, fmt::format("{}: has neither model.safetensors nor model.safetensors.index.json", folder));
+    RONDO_TRY(document.status());
+    RONDO_ASSIGN(const json* map, find_object(*document, "weight_map", index));
+    std::map<std::string, std::set<std::string>> files;
+    for (auto entry = map->begin(); entry != map->end(); ++entry) {
+      if (!entry->is_string()) return Status(StatusCode::kCorruptData, fmt::format("{}: 'weight_map' has no file for '{}'", index, printable(entry.key())));
+      const std::string& file = entry->get_ref<const std::string&>();
+      if (file.empty() || file.find('/') != std::string::npos) return Status(StatusCode::kCorruptData, fmt::format("{}: '{}' is no file of the folder", index, printable(file)));
+      files[file].insert(entry.key());
+    }
+    for (const auto& [file, names] : files) {
+      RONDO_ASSIGN(const ByteSource source, open_file(folder + "/" + file));
+      RONDO_TRY(shards.add(source, &names));
+    }
+    return shards;
+  }
+
+  const std::map<std::string, FolderTensor>& tensors() const { return tensors_; }
+
+ private:
+  /// The tensors of one file; `listed`: those that the index says are in it.
+  Status add(const ByteSource& source, const std::set<std::string>* listed) {
+    sources_.push_back(std::make_shared<ByteSource>(source));
+    RONDO_ASSIGN(const SafetensorsFile file, SafetensorsFile::parse(source));
+    for (const SafetensorsEntry& entry : file.entries()) {
+      if (listed && !listed->contains(entry.name)) return Status(StatusCode::kCorruptData, fmt::format("{}: tensor '{}' is not in the index, or in another file", source.name, printable(entry.name)));
+      if (!tensors_.emplace(entry.name, FolderTensor{sources_.back().get(), entry}).second) {
+        return Status(StatusCode::kCorruptData, fmt::format("{}: tensor '{}' is in another file as well", source.name, printable(entry.name)));
+      }
+    }
+    if (!listed) return {};
+    for (const std::string& name : *listed) {
+      if (!file.find(name)) return Status(StatusCode::kCorruptData, fmt::format("{}: tensor '{}' is missing, which the index says is there", source.name, printable(name)));
+    }
+    return {};
+  }
+
+  std::vector<std::shared_ptr<ByteSource>> sources_;
+  std::map<std::string, FolderTensor> tensors_;
+};
+
+/// Makes the GGUF file.
+class Translator {
+ public:
+  Translator(const Config& config, const Shards& shards, const Kind& kind, std::string folder) : config_(config), shards_(shards), kind_(kind), folder_(std::move(folder)) {}
+
+  Result<ByteSource> translate() {
+    RONDO_TRY(write_keys());
+    RONDO_TRY(place_tensors());
+    StitchedSource file;
+    file.add_bytes(writer_.header());
+    const std::uint64_t data = file.size_bytes();
+    for (const Placed& placed : placed_) {
+      file.pad_to(data + placed.offset_bytes);
+      add_data(file, placed);
+    }
+    file.pad_to(data + writer_.data_bytes());
+    return file.source(folder_);
+  }
+
+ private:
+  struct Placed {
+    const FolderTensor* tensor = nullptr;  ///< null: `values`
+    std::vector<float> values;
+    Layout layout = Layout::kSame;
+    std::uint64_t offset_bytes = 0;  ///< in the data
+  };
+
+  std::string key(const char* name) const { return fmt::format("{}.{}", kind_.architecture, name); }
+  void u32(const char* name, std::uint32_t value) { writer_.u32(key(name), value); }
+  void f32(const char* name, double value) { writer_.f32(key(name), static_cast<float>(value)); }
+
+  /// A count that must be there.
+  Result<std::uint32_t> need(std::initializer_list<const char*> fields) const {
+    RONDO_ASSIGN(const std::optional<std::uint32_t> value, config_.count(fields));
+    if (!value) return Status(StatusCode::kCorruptData, fmt::format("{}: '{}' is missing", config_.name(), *fields.begin()));
+    return *value;
+  }
+  Status copy_number(const char* field, const char* name) {
+    RONDO_ASSIGN(const std::optional<double> value, config_.number({field}));
+    if (value) f32(name, *value);
+    return {};
+  }
+
+  Status write_keys() {
+    writer_.string("general.architecture", kind_.architecture);
+    if (kind_.half_rope) writer_.string("rondo.rope_style", "half");
+    if (kind_.norm_offset) writer_.f32("rondo.norm_weight_offset", 1);
+    writer_.string("tokenizer.ggml.model", "none");
+    RONDO_TRY(write_sizes());
+    RONDO_ASSIGN(const std::optional<double> epsilon, config_.number({kind_.epsilon}));
+    f32(kind_.layer_norm ? "attention.layer_norm_epsilon" : "attention.layer_norm_rms_epsilon", epsilon.value_or(1e-5));
+    RONDO_TRY(check_activation());
+    RONDO_TRY(write_rope());
+    RONDO_TRY(write_window());
+    return write_scales();
+  }
+
+  Status write_sizes() {
+    RONDO_ASSIGN(n_layers_, need({"num_hidden_layers", "n_layer", "n_layers"}));
+    RONDO_ASSIGN(width_, need({"hidden_size", "n_embd", "d_model"}));
+    RONDO_ASSIGN(n_heads_, need({"num_attention_heads", "n_head", "n_heads"}));
+    if (n_heads_ == 0 || width_ == 0) return config_.wrong("hidden_size", "and the number of heads must be positive");
+    RONDO_ASSIGN(const std::optional<std::uint32_t> kv_heads, config_.count({"num_key_value_heads", "num_kv_heads"}));
+    n_kv_heads_ = kv_heads.value_or(n_heads_);
+    const bool falcon = std::string_view(kind_.model_type) == "falcon";
+    RONDO_ASSIGN(grouped_, config_.boolean_or("new_decoder_architecture", false));
+    RONDO_ASSIGN(const bool multi_query, config_.boolean_or("multi_query", std::string_view(kind_.model_type) == "gpt_bigcode"));
+    if (falcon && !grouped_) n_kv_heads_ = multi_query ? 1 : n_heads_;
+    if (!falcon && multi_query) n_kv_heads_ = 1;
+    RONDO_ASSIGN(const std::optional<std::uint32_t> head_dim, config_.count({"head_dim"}));
+    head_dim_ = head_dim.value_or(width_ / n_heads_);
+    RONDO_ASSIGN(const std::optional<std::uint32_t> ffn, config_.count({"intermediate_size", "ffn_hidden_size", "ffn_dim", "n_inner"}));
+    RONDO_ASSIGN(const std::optional<std::uint32_t> expansion, config_.count({"expansion_ratio"}));
+    RONDO_ASSIGN(const std::optional<std::uint32_t> context, config_.count({"max_position_embeddings", "n_positions", "max_seq_len", "seq_length"}));
+    u32("block_count", n_layers_), u32("embedding_length", width_), u32("attention.head_count", n_heads_), u32("attention.head_count_kv", n_kv_heads_);
+    u32("feed_forward_length", ffn.value_or(expansion.value_or(4) * width_)), u32("context_length", context.value_or(2048));
+    if (head_dim) u32("attention.key_length", head_dim_), u32("attention.value_length", head_dim_);
+    return {};
+  }
+
+  Status check_activation() const {
+    for (const char* field : {"hidden_activation", "hidden_act", "activation_function", "activation"}) {
+      if (!config_.has(field) || *kind_.activation == '\0') continue;
+      const Result<std::string> found = find_string(config_.document(), field, config_.name());
+      RONDO_TRY(Status(found.status()));
+      const std::string& name = *found;
+      const auto is_tanh = [](std::string_view text) { return text == "gelu_new" || text == "gelu_pytorch_tanh" || text == "gelu_fast"; };
+      const bool old_gemma = name == "gelu" && is_tanh(kind_.activation) && kind_.norm_offset;  // their files say gelu and mean this one
+      if (name != kind_.activation && !(is_tanh(name) && is_tanh(kind_.activation)) && !old_gemma) return config_.later(field, fmt::format("is '{}' instead of '{}'", printable(name), kind_.activation));
+      return {};
+    }
+    return {};
+  }
+
+  Status write_rope() {
+    RONDO_ASSIGN(const std::optional<double> theta, config_.number({"rope_theta", "rotary_emb_base"}));
+    if (theta) f32("rope.freq_base", *theta);
+    RONDO_ASSIGN(const std::optional<double> local_theta, config_.number({"rope_local_base_freq"}));
+    if (local_theta) f32("rope.freq_base_swa", *local_theta);
+    RONDO_ASSIGN(const std::optional<double> part, config_.number({"partial_rotary_factor", "rotary_pct"}));
+    rotated_ = head_dim_;
+    if (part && *part > 0 && *part < 1) rotated_ = static_cast<std::uint32_t>(*part * head_dim_), u32("rope.dimension_count", rotated_);
+    if (!config_.has("rope_scaling")) return {};
+    RONDO_ASSIGN(const json* scaling, find_object(config_.document(), "rope_scaling", config_.name()));
+    RONDO_ASSIGN(std::string type, config_.string_or(*scaling, "rope_type", ""));
+    if (type.empty()) {
+      RONDO_ASSIGN(type, config_.string_or(*scaling, "type", "default"));
+    }
+    if (type == "default") return {};
+    RONDO_ASSIGN(const std::optional<double> factor, config_.number(*scaling, {"factor"}));
+    RONDO_ASSIGN(const std::optional<double> original, config_.number(*scaling, {"original_max_position_embeddings"}));
+    if (type == "llama3") return write_llama3_factors(*scaling, theta.value_or(10000), factor, original);
+    if (type != "linear" && type != "yarn") return config_.later("rope_scaling", fmt::format("is of type '{}'", printable(type)));
+    if (!factor || *factor < 1) return config_.wrong("rope_scaling", "has no 'factor' of at least 1");
+    writer_.string(key("rope.scaling.type"), type);
+    f32("rope.scaling.factor", *factor);
+    if (original) u32("rope.scaling.original_context_length", static_cast<std::uint32_t>(*original));
+    return {};
+  }
+
+  /// Llama 3.1: frequencies that turn seldom within the original context are divided, those that turn often stay.
+  Status write_llama3_factors(const json& scaling, double theta, std::optional<double> factor, std::optional<double> original) {
+    RONDO_ASSIGN(const std::optional<double> low, config_.number(scaling, {"low_freq_factor"}));
+    RONDO_ASSIGN(const std::optional<double> high, config_.number(scaling, {"high_freq_factor"}));
+    if (!factor || !original || !low || !high || *factor < 1 || *high <= *low) return config_.wrong("rope_scaling", "must have 'factor', 'low_freq_factor', 'high_freq_factor' and 'original_max_position_embeddings'");
+    Placed placed;
+    for (std::uint32_t i = 0; i < rotated_ / 2; ++i) {
+      const double turns = *original * std::pow(theta, -2.0 * i / rotated_) / (2 * 3.14159265358979323846);
+      const double kept = std::clamp((turns - *low) / (*high - *low), 0.0, 1.0);
+      placed.values.push_back(static_cast<float>(1 / ((1 - kept) / *factor + kept)));
+    }
+    const std::uint64_t dims[] = {placed.values.size()};
+    placed.offset_bytes = writer_.tensor("rope_freqs.weight", dims, GgmlType::kF32, placed.values.size() * sizeof(float));
+    placed_.push_back(std::move(placed));
+    return {};
+  }
+
+  Status write_window() {
+    const std::string_view type = kind_.model_type;
+    RONDO_ASSIGN(const std::optional<std::uint32_t> window, config_.count({"sliding_window"}));
+    RONDO_ASSIGN(const bool used, config_.boolean_or("use_sliding_window", type != "qwen2" && type != "qwen3" && type != "smollm3"));
+    if (!window || !used) return {};
+    if (type == "qwen2" || type == "qwen3") return config_.later("use_sliding_window", "is true");
+    if (*window == 0) return config_.wrong("sliding_window", "is 0 but must be positive");
+    u32("attention.sliding_window", *window);
+    RONDO_ASSIGN(const std::optional<std::uint32_t> pattern, config_.count({"sliding_window_pattern"}));
+    if (pattern) u32("attention.sliding_window_pattern", *pattern);
+    return {};
+  }
+
+  Status write_scales() {
+    RONDO_ASSIGN(const std::optional<double> scalar, config_.number({"query_pre_attn_scalar"}));
+    if (scalar && *scalar <= 0) return config_.wrong("query_pre_attn_scalar", "must be positive");
+    if (scalar) f32("attention.scale", 1 / std::sqrt(*scalar));
+    const bool caps = std::string_view(kind_.model_type) == "gemma2";  // null means none, where GGUF's absent keys mean the usual ones
+    for (const auto& [field, name] : {std::pair{"attn_logit_softcapping", "attn_logit_softcapping"}, std::pair{"final_logit_softcapping", "final_logit_softcapping"}}) {
+      RONDO_ASSIGN(const std::optional<double> cap, config_.number({field}));
+      if (cap || caps) f32(name, cap.value_or(0));
+    }
+    RONDO_TRY(copy_number("embedding_multiplier", "embedding_scale"));
+    RONDO_TRY(copy_number("residual_multiplier", "residual_scale"));
+    RONDO_TRY(copy_number("logits_scaling", "logit_scale"));
+    RONDO_TRY(copy_number("logit_scale", "logit_scale"));
+    RONDO_TRY(copy_number("attention_multiplier", "attention.scale"));
+    if (config_.has("use_parallel_residual")) {
+      RONDO_ASSIGN(const bool parallel, config_.boolean_or("use_parallel_residual", true));
+      writer_.boolean(key("use_parallel_residual"), parallel);
+    }
+    return refuse_what_is_not_there();
+  }
+
+  Status refuse_what_is_not_there() const {
+    for (const auto& [field, expected] : {std::pair{"parallel_attn", true}, std::pair{"alibi", false}, std::pair{"apply_residual_connection_post_layernorm", false},
+                                          std::pair{"scale_attn_by_inverse_layer_idx", false}, std::pair{"use_qk_norm", false}, std::pair{"qk_layernorm", false}, std::pair{"do_layer_norm_before", true}, std::pair{"_remove_final_layer_norm", false}}) {
+      RONDO_ASSIGN(const bool value, config_.boolean_or(field, expected));
+      if (value != expected) return config_.later(field, value ? "is true" : "is false");
+    }
+    RONDO_ASSIGN(const std::optional<std::uint32_t> embedding_width, config_.count({"word_embed_proj_dim"}));
+    if (embedding_width && *embedding_width != width_) return config_.later("word_embed_proj_dim", fmt::format("is {} instead of {}", *embedding_width, width_));
+    return {};
+  }
+
+  /// GGUF's name of a tensor and how it lies, or nothing.
+  std::optional<std::pair<std::string, Layout>> find_name(std::string_view theirs) const {
+    if (theirs.starts_with("lm_head.") || theirs.starts_with("embed_out.")) return std::pair{"output" + std::string(theirs.substr(theirs.find('.'))), Layout::kSame};
+    if (theirs.starts_with(kind_.prefix)) theirs.remove_prefix(std::string_view(kind_.prefix).size());
+    const std::size_t dot = theirs.rfind('.');
+    if (dot == std::string_view::npos) return std::nullopt;
+    const std::string_view kind = theirs.substr(dot);
+    if (kind != ".weight" && kind != ".bias") return std::nullopt;
+    std::string_view stem = theirs.substr(0, dot);
+    std::string ours;
+    std::span<const Name> names = kind_.around;
+    if (stem.starts_with(kind_.layers)) {
+      stem.remove_prefix(std::string_view(kind_.layers).size());
+      const std::size_t end = stem.find('.');
+      if (end == std::string_view::npos) return std::nullopt;
+      ours = fmt::format("blk.{}.", stem.substr(0, end));
+      stem.remove_prefix(end + 1);
+      names = kind_.layer;
+    }
+    for (const Name& name : names) {
+      if (stem == name.theirs) return std::pair{ours + name.ours + std::string(kind), name.layout};
+    }
+    return std::nullopt;
+  }
+
+  /// Tables that old files carry and nobody needs.
+  static bool is_left_over(std::string_view name) {
+    for (const char* part : {".attn.bias", ".attn.masked_bias", ".attention.bias", ".attention.masked_bias", "rotary_emb.inv_freq"}) {
+      if (name.ends_with(part)) return true;
+    }
+    return false;
+  }
+
+  Status place_tensors() {
+    RONDO_ASSIGN(const bool tied, config_.boolean_or("tie_word_embeddings", false));
+    for (const auto& [name, tensor] : shards_.tensors()) {
+      if (is_left_over(name)) continue;
+      const auto found = find_name(name);
+      const auto wrong = [&, &name = name, &tensor = tensor](StatusCode code, const std::string& what) { return Status(code, fmt::format("{}: tensor '{}' {}", tensor.source->name, printable(name), what)); };
+      if (!found) return wrong(StatusCode::kUnsupported, fmt::format("is none that a {} has, or not there yet", kind_.model_type));
+      if (tied && found->first == "output.weight") continue;  // a copy
+      const SafetensorsEntry& entry = tensor.entry;
+      const std::optional<GgmlType> type = entry.dtype == SafetensorsDtype::kF32   ? std::optional(GgmlType::kF32)
+                                           : entry.dtype == SafetensorsDtype::kF16  ? std::optional(GgmlType::kF16)
+                                           : entry.dtype == SafetensorsDtype::kBF16 ? std::optional(GgmlType::kBF16)
+                                                                                    : std::nullopt;
+      if (!type) return wrong(StatusCode::kUnsupported, fmt::format("is {}, which is not there yet (F32, F16 and BF16 are)", entry.spelling()));
+      if (entry.shape.empty() || entry.shape.size() > 2) return wrong(StatusCode::kUnsupported, fmt::format("has {} dimensions, which is not there yet", entry.shape.size()));
+      Placed placed;
+      placed.tensor = &tensor;
+      placed.layout = entry.shape.size() == 1 && found->second == Layout::kTransposed ? Layout::kSame : found->second;
+      if (placed.layout == Layout::kByGroup && !grouped_) placed.layout = n_kv_heads_ == n_heads_ ? Layout::kByHead : Layout::kSame;
+      RONDO_TRY(check_heads(placed, wrong));
+      std::vector<std::uint64_t> dims(entry.shape.rbegin(), entry.shape.rend());
+      if (placed.layout == Layout::kTransposed) std::reverse(dims.begin(), dims.end());
+      std::uint64_t size_bytes = entry.size_bytes;
+      if (placed.layout == Layout::kBehindTwo) {
+        if (entry.shape.size() != 2 || entry.shape[0] <= 2) return wrong(StatusCode::kCorruptData, "must have more than two rows");
+        size_bytes -= 2 * (size_bytes / entry.shape[0]);
+        dims[1] -= 2;
+      }
+      placed.offset_bytes = writer_.tensor(found->first, dims, *type, size_bytes);
+      placed_.push_back(std::move(placed));
+    }
+    return {};
+  }
+
+  /// Heads that are to be taken apart must make up the rows.
+  template <typename Wrong>
+  Status check_heads(const Placed& placed, const Wrong& wrong) const {
+    if (placed.layout != Layout::kByHead && placed.layout != Layout::kByGroup) return {};
+    const std::uint64_t rows = std::uint64_t{head_dim_} * (n_heads_ + 2 * n_kv_heads_);
+    if (placed.tensor->entry.shape[0] == rows && n_kv_heads_ > 0 && n_heads_ % n_kv_heads_ == 0) return {};
+    return wrong(StatusCode::kCorruptData, fmt::format("has {} rows, but {} heads and {} KV heads of {} have {}", placed.tensor->entry.shape[0], n_heads_, n_kv_heads_, head_dim_, rows));
+  }
+
+  void add_data(StitchedSource& file, const Placed& placed) const {
+    if (!placed.tensor) {
+      const auto bytes = std::as_bytes(std::span(placed.values));
+      return file.add_bytes({bytes.begin(), bytes.end()});
+    }
+    const SafetensorsEntry& entry = placed.tensor->entry;
+    const ByteSource& source = *placed.tensor->source;
+    if (placed.layout == Layout::kSame) return file.add_run(source, entry.offset_bytes, entry.size_bytes);
+    const std::uint64_t row_bytes = entry.size_bytes / entry.shape[0];
+    if (placed.layout == Layout::kBehindTwo) return file.add_run(source, entry.offset_bytes + 2 * row_bytes, entry.size_bytes - 2 * row_bytes);
+    if (placed.layout == Layout::kTransposed) return file.add_transposed(source, entry.offset_bytes, entry.shape[1], entry.shape[0], safetensors_dtype_bytes(entry.dtype));
+    // q of all heads, then k, then v.
+    const std::uint64_t group = n_heads_ / n_kv_heads_, rows = (group + 2) * head_dim_;
+    const std::uint64_t first[] = {0, group * head_dim_, (group + 1) * head_dim_}, count[] = {group * head_dim_, head_dim_, head_dim_};
+    for (std::size_t part = 0; part < 3; ++part) {
+      for (std::uint64_t head = 0; head < n_kv_heads_; ++head) file.add_run(source, entry.offset_bytes + (head * rows + first[part]) * row_bytes, count[part] * row_bytes);
+    }
+  }
+
+  const Config& config_;
+  const Shards& shards_;
+  const Kind& kind_;
+  std::string folder_;
+  GgufWriter writer_;
+  std::vector<Placed> placed_;
+  std::uint32_t n_layers_ = 0, width_ = 0, n_heads_ = 0, n_kv_heads_ = 0, head_dim_ = 0, rotated_ = 0;
+  bool grouped_ = false;
+};
+
+}  // namespace
+
+Result<ByteSource> open_hugging_face_folder(const std::string& given) {
+  std::string folder = given;
+  while (folder.size() > 1 && folder.back() == '/') folder.pop_back();
+  const std::string path = folder + "/config.json";
+  Result<json> document = read_json_file(path);
+  if (document.status().code() == StatusCode::kNotFound) return Status(StatusCode::kNotFound, fmt::format("{}: is a folder without config.json, which is no model", folder));
+  RONDO_TRY(document.status());
+  const Config config(std::move(document).value(), path);
+  RONDO_ASSIGN(const std::string type, find_string(config.document(), "model_type", path));
+  std::string known;
+  for (const Kind& kind : kKinds) {
+    known += fmt::format("{}{}", known.empty() ? "" : ", ", kind.model_type);
+    if (type != kind.model_type) continue;
+    RONDO_ASSIGN(const Shards shards, Shards::open(folder));
+    return Translator(config, shards, kind, folder).translate();
+  }
+  return Status(StatusCode::kUnsupported, fmt::format("{}: 'model_type' is '{}', which is not there yet ({} are)", path, printable(type), known));
+}
+
+}  // namespace rondo::models
