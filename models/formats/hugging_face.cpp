@@ -78,29 +78,31 @@ struct Kind {
   bool half_rope = false;  ///< GGUF's files have q and k permuted for pairs side by side; folders don't
   bool norm_offset = false;  ///< norms multiply by 1 + weight
   const char* activation = "silu";
+  double rotary_part = 1;    ///< of a head, where no field says it
+  std::uint32_t window = 0;  ///< where no field says it
 };
 
 constexpr Kind kKinds[] = {
     {"llama", "llama", kLlama, kAround, "model.", "layers.", "rms_norm_eps", false, true},
-    {"mistral", "llama", kLlama, kAround, "model.", "layers.", "rms_norm_eps", false, true},
+    {"mistral", "llama", kLlama, kAround, "model.", "layers.", "rms_norm_eps", false, true, false, "silu", 1, 4096},
     {"qwen2", "qwen2", kLlama, kAround, "model.", "layers.", "rms_norm_eps"},
     {"qwen3", "qwen3", kLlama, kAround, "model.", "layers.", "rms_norm_eps"},
     {"gemma", "gemma", kLlama, kAround, "model.", "layers.", "rms_norm_eps", false, false, true, "gelu_pytorch_tanh"},
-    {"gemma2", "gemma2", kGemma, kAround, "model.", "layers.", "rms_norm_eps", false, false, true, "gelu_pytorch_tanh"},
-    {"gemma3_text", "gemma3", kGemma, kAround, "model.", "layers.", "rms_norm_eps", false, false, true, "gelu_pytorch_tanh"},
-    {"phi", "phi2", kPhi, kAround, "model.", "layers.", "layer_norm_eps", true, false, false, "gelu_new"},
+    {"gemma2", "gemma2", kGemma, kAround, "model.", "layers.", "rms_norm_eps", false, false, true, "gelu_pytorch_tanh", 1, 4096},
+    {"gemma3_text", "gemma3", kGemma, kAround, "model.", "layers.", "rms_norm_eps", false, false, true, "gelu_pytorch_tanh", 1, 4096},
+    {"phi", "phi2", kPhi, kAround, "model.", "layers.", "layer_norm_eps", true, false, false, "gelu_new", 0.5},
     {"phi3", "phi3", kLlama, kAround, "model.", "layers.", "rms_norm_eps"},
     {"olmo2", "olmo2", kGemma, kAround, "model.", "layers.", "rms_norm_eps"},
     {"granite", "granite", kLlama, kAround, "model.", "layers.", "rms_norm_eps", false, true},
     {"cohere", "command-r", kLlama, kAround, "model.", "layers.", "layer_norm_eps", true},
-    {"cohere2", "cohere2", kLlama, kAround, "model.", "layers.", "layer_norm_eps", true},
+    {"cohere2", "cohere2", kLlama, kAround, "model.", "layers.", "layer_norm_eps", true, false, false, "silu", 1, 4096},
     {"smollm3", "smollm3", kLlama, kAround, "model.", "layers.", "rms_norm_eps", false, true},
     {"starcoder2", "starcoder2", kLlama, kAround, "model.", "layers.", "norm_epsilon", true, false, false, "gelu_pytorch_tanh"},
-    {"stablelm", "stablelm", kLlama, kAround, "model.", "layers.", "layer_norm_eps", true},
+    {"stablelm", "stablelm", kLlama, kAround, "model.", "layers.", "layer_norm_eps", true, false, false, "silu", 0.25},
     {"gpt2", "gpt2", kGpt2, kAroundGpt2, "transformer.", "h.", "layer_norm_epsilon", true, false, false, "gelu_new"},
     {"gpt_bigcode", "starcoder", kBigCode, kAroundGpt2, "transformer.", "h.", "layer_norm_epsilon", true, false, false, "gelu_pytorch_tanh"},
     {"opt", "opt", kOpt, kAroundOpt, "model.decoder.", "layers.", "layer_norm_eps", true, false, false, "relu"},
-    {"gpt_neox", "gptneox", kNeoX, kAroundNeoX, "gpt_neox.", "layers.", "layer_norm_eps", true, false, false, "gelu"},
+    {"gpt_neox", "gptneox", kNeoX, kAroundNeoX, "gpt_neox.", "layers.", "layer_norm_eps", true, false, false, "gelu", 0.25},
     {"falcon", "falcon", kFalcon, kAroundBloom, "transformer.", "h.", "layer_norm_epsilon", true, false, false, "gelu"},
     {"bloom", "bloom", kBloom, kAroundBloom, "transformer.", "h.", "layer_norm_epsilon", true, false, false, ""},
     {"mpt", "mpt", kMpt, kAroundMpt, "transformer.", "blocks.", "layer_norm_epsilon", true, false, false, ""},
@@ -259,9 +261,25 @@ class Translator {
     if (!value) return Status(StatusCode::kCorruptData, fmt::format("{}: '{}' is missing", config_.name(), *fields.begin()));
     return *value;
   }
-  Status copy_number(const char* field, const char* name) {
+  Status copy_number(const char* field, const char* name, double fallback) {
     RONDO_ASSIGN(const std::optional<double> value, config_.number({field}));
-    if (value) f32(name, *value);
+    f32(name, value.value_or(fallback));
+    return {};
+  }
+
+  Status write_mpt_attention() {
+    if (!config_.has("attn_config")) return Status(StatusCode::kCorruptData, fmt::format("{}: 'attn_config' is missing", config_.name()));
+    RONDO_ASSIGN(const json* attention, find_object(config_.document(), "attn_config", config_.name()));
+    const auto is_true = [&](const char* field) { return attention->contains(field) && *attention->find(field) == true; };
+    if (!is_true("alibi")) return config_.later("attn_config", "has no alibi");
+    for (const char* field : {"qk_ln", "prefix_lm"}) {
+      if (is_true(field)) return config_.later("attn_config", fmt::format("has {}", field));
+    }
+    for (const char* field : {"clip_qkv", "softmax_scale"}) {
+      if (has_field(*attention, field)) return config_.later("attn_config", fmt::format("has {}", field));
+    }
+    RONDO_ASSIGN(const std::optional<double> bias, config_.number(*attention, {"alibi_bias_max"}));
+    f32("attention.max_alibi_bias", bias.value_or(8));
     return {};
   }
 
@@ -272,6 +290,7 @@ class Translator {
     writer_.string("tokenizer.ggml.model", "none");
     RONDO_TRY(write_sizes());
     RONDO_ASSIGN(const std::optional<double> epsilon, config_.number({kind_.epsilon}));
+    if (!epsilon && !kind_.layer_norm) return Status(StatusCode::kCorruptData, fmt::format("{}: '{}' is missing", config_.name(), kind_.epsilon));
     f32(kind_.layer_norm ? "attention.layer_norm_epsilon" : "attention.layer_norm_rms_epsilon", epsilon.value_or(1e-5));
     RONDO_TRY(check_activation());
     RONDO_TRY(write_rope());
@@ -281,10 +300,10 @@ class Translator {
 
   Status write_sizes() {
     RONDO_ASSIGN(n_layers_, need({"num_hidden_layers", "n_layer", "n_layers"}));
-    RONDO_ASSIGN(width_, need({"hidden_size", "n_embd", "d_model"}));
+    RONDO_ASSIGN(width_, need({"hidden_size", "n_embd", "n_embed", "d_model"}));
     RONDO_ASSIGN(n_heads_, need({"num_attention_heads", "n_head", "n_heads"}));
     if (n_heads_ == 0 || width_ == 0) return config_.wrong("hidden_size", "and the number of heads must be positive");
-    RONDO_ASSIGN(const std::optional<std::uint32_t> kv_heads, config_.count({"num_key_value_heads", "num_kv_heads"}));
+    RONDO_ASSIGN(const std::optional<std::uint32_t> kv_heads, config_.count({"num_key_value_heads", "num_kv_heads", "n_head_kv"}));
     n_kv_heads_ = kv_heads.value_or(n_heads_);
     const bool falcon = std::string_view(kind_.model_type) == "falcon";
     RONDO_ASSIGN(grouped_, config_.boolean_or("new_decoder_architecture", false));
@@ -322,8 +341,10 @@ class Translator {
     RONDO_ASSIGN(const std::optional<double> local_theta, config_.number({"rope_local_base_freq"}));
     if (local_theta) f32("rope.freq_base_swa", *local_theta);
     RONDO_ASSIGN(const std::optional<double> part, config_.number({"partial_rotary_factor", "rotary_pct"}));
-    rotated_ = head_dim_;
-    if (part && *part > 0 && *part < 1) rotated_ = static_cast<std::uint32_t>(*part * head_dim_), u32("rope.dimension_count", rotated_);
+    const double rotary_part = part.value_or(kind_.rotary_part);
+    if (!(rotary_part > 0 && rotary_part <= 1)) return config_.wrong("partial_rotary_factor", fmt::format("is {} but must be in (0, 1]", rotary_part));
+    rotated_ = static_cast<std::uint32_t>(rotary_part * head_dim_);
+    if (rotated_ != head_dim_) u32("rope.dimension_count", rotated_);
     if (!config_.has("rope_scaling")) return {};
     RONDO_ASSIGN(const json* scaling, find_object(config_.document(), "rope_scaling", config_.name()));
     RONDO_ASSIGN(std::string type, config_.string_or(*scaling, "rope_type", ""));
@@ -334,8 +355,15 @@ class Translator {
     RONDO_ASSIGN(const std::optional<double> factor, config_.number(*scaling, {"factor"}));
     RONDO_ASSIGN(const std::optional<double> original, config_.number(*scaling, {"original_max_position_embeddings"}));
     if (type == "llama3") return write_llama3_factors(*scaling, theta.value_or(10000), factor, original);
+    if (type == "longrope" || type == "su") return write_long_factors(*scaling);
     if (type != "linear" && type != "yarn") return config_.later("rope_scaling", fmt::format("is of type '{}'", printable(type)));
     if (!factor || *factor < 1) return config_.wrong("rope_scaling", "has no 'factor' of at least 1");
+    for (const auto& [field, usual] : {std::pair{"beta_fast", 32.0}, std::pair{"beta_slow", 1.0}}) {
+      RONDO_ASSIGN(const std::optional<double> beta, config_.number(*scaling, {field}));
+      if (beta && *beta != usual) return config_.later("rope_scaling", fmt::format("has a '{}' of {} instead of {}", field, *beta, usual));
+    }
+    RONDO_ASSIGN(const std::optional<double> attention_factor, config_.number(*scaling, {"attention_factor"}));
+    if (attention_factor) return config_.later("rope_scaling", "has an 'attention_factor' of its own");
     writer_.string(key("rope.scaling.type"), type);
     f32("rope.scaling.factor", *factor);
     if (original) u32("rope.scaling.original_context_length", static_cast<std::uint32_t>(*original));
@@ -347,45 +375,94 @@ class Translator {
     RONDO_ASSIGN(const std::optional<double> low, config_.number(scaling, {"low_freq_factor"}));
     RONDO_ASSIGN(const std::optional<double> high, config_.number(scaling, {"high_freq_factor"}));
     if (!factor || !original || !low || !high || *factor < 1 || *high <= *low) return config_.wrong("rope_scaling", "must have 'factor', 'low_freq_factor', 'high_freq_factor' and 'original_max_position_embeddings'");
-    Placed placed;
+    std::vector<float> factors;
     for (std::uint32_t i = 0; i < rotated_ / 2; ++i) {
       const double turns = *original * std::pow(theta, -2.0 * i / rotated_) / (2 * 3.14159265358979323846);
       const double kept = std::clamp((turns - *low) / (*high - *low), 0.0, 1.0);
-      placed.values.push_back(static_cast<float>(1 / ((1 - kept) / *factor + kept)));
+      factors.push_back(static_cast<float>(1 / ((1 - kept) / *factor + kept)));
     }
-    const std::uint64_t dims[] = {placed.values.size()};
-    placed.offset_bytes = writer_.tensor("rope_freqs.weight", dims, GgmlType::kF32, placed.values.size() * sizeof(float));
-    placed_.push_back(std::move(placed));
+    place_values("rope_freqs.weight", std::move(factors));
     return {};
+  }
+
+  /// Ding et al. 2024: factors for contexts up to the original one, and for longer ones.
+  Status write_long_factors(const json& scaling) {
+    for (const auto& [field, tensor] : {std::pair{"short_factor", "rope_factors_short.weight"}, std::pair{"long_factor", "rope_factors_long.weight"}}) {
+      RONDO_ASSIGN(const json* list, find_array(scaling, field, fmt::format("{}: rope_scaling", config_.name())));
+      std::vector<float> factors;
+      for (const json& value : *list) {
+        const auto* exact = value.get_ptr<const json::number_float_t*>();
+        const auto* whole = value.get_ptr<const json::number_unsigned_t*>();
+        if (!exact && !whole) return config_.wrong("rope_scaling", fmt::format("has something in '{}' that is no positive number", field));
+        factors.push_back(exact ? static_cast<float>(*exact) : static_cast<float>(*whole));
+      }
+      place_values(tensor, std::move(factors));
+    }
+    RONDO_ASSIGN(const std::uint32_t context, need({"max_position_embeddings"}));
+    RONDO_ASSIGN(const std::uint32_t original, need({"original_max_position_embeddings"}));
+    if (original < 2) return config_.wrong("original_max_position_embeddings", fmt::format("is {} but must be at least 2", original));
+    u32("rope.scaling.original_context_length", original);
+    const double factor = static_cast<double>(context) / original;
+    if (factor > 1) f32("rope.scaling.attn_factor", std::sqrt(1 + std::log(factor) / std::log(static_cast<double>(original))));
+    return {};
+  }
+
+  void place_values(const char* name, std::vector<float> values) {
+    Placed placed;
+    const std::uint64_t dims[] = {std::max<std::uint64_t>(values.size(), 1)};
+    if (values.empty()) values.push_back(0);  // refused by whoever reads it
+    placed.offset_bytes = writer_.tensor(name, dims, GgmlType::kF32, values.size() * sizeof(float));
+    placed.values = std::move(values);
+    placed_.push_back(std::move(placed));
   }
 
   Status write_window() {
     const std::string_view type = kind_.model_type;
-    RONDO_ASSIGN(const std::optional<std::uint32_t> window, config_.count({"sliding_window"}));
+    RONDO_ASSIGN(std::optional<std::uint32_t> window, config_.count({"sliding_window"}));
+    if (!config_.document().contains("sliding_window") && kind_.window > 0) window = kind_.window;
     RONDO_ASSIGN(const bool used, config_.boolean_or("use_sliding_window", type != "qwen2" && type != "qwen3" && type != "smollm3"));
     if (!window || !used) return {};
-    if (type == "qwen2" || type == "qwen3") return config_.later("use_sliding_window", "is true");
+    if (type == "qwen2" || type == "qwen3" || type == "smollm3") return config_.later("use_sliding_window", "is true");
     if (*window == 0) return config_.wrong("sliding_window", "is 0 but must be positive");
     u32("attention.sliding_window", *window);
     RONDO_ASSIGN(const std::optional<std::uint32_t> pattern, config_.count({"sliding_window_pattern"}));
     if (pattern) u32("attention.sliding_window_pattern", *pattern);
+    const std::uint32_t period = pattern.value_or(type == "gemma2" ? 2 : type == "gemma3_text" ? 6 : type == "cohere2" ? 4 : 0);
+    return check_layer_list("layer_types", [&](std::uint32_t i, const json& value) { return value == (period == 0 || (i + 1) % period != 0 ? "sliding_attention" : "full_attention"); });
+  }
+
+  /// A list with an entry for each layer that says what the builder does anyway.
+  template <typename Expected>
+  Status check_layer_list(const char* field, const Expected& expected) const {
+    if (!config_.has(field)) return {};
+    RONDO_ASSIGN(const json* list, find_array(config_.document(), field, config_.name()));
+    if (list->size() != n_layers_) return config_.wrong(field, fmt::format("has {} entries but there are {} layers", list->size(), n_layers_));
+    for (std::uint32_t i = 0; i < n_layers_; ++i) {
+      if (!expected(i, (*list)[i])) return config_.later(field, fmt::format("has another kind of layer at {} than this model_type's", i));
+    }
     return {};
   }
 
   Status write_scales() {
     RONDO_ASSIGN(const std::optional<double> scalar, config_.number({"query_pre_attn_scalar"}));
+    const std::string_view type = kind_.model_type;
+    const bool has_scalar = scalar || type == "gemma2" || type == "gemma3_text";
     if (scalar && *scalar <= 0) return config_.wrong("query_pre_attn_scalar", "must be positive");
-    if (scalar) f32("attention.scale", 1 / std::sqrt(*scalar));
-    const bool caps = std::string_view(kind_.model_type) == "gemma2";  // null means none, where GGUF's absent keys mean the usual ones
-    for (const auto& [field, name] : {std::pair{"attn_logit_softcapping", "attn_logit_softcapping"}, std::pair{"final_logit_softcapping", "final_logit_softcapping"}}) {
+    if (has_scalar) f32("attention.scale", 1 / std::sqrt(scalar.value_or(256)));
+    for (const char* field : {"attn_logit_softcapping", "final_logit_softcapping"}) {
       RONDO_ASSIGN(const std::optional<double> cap, config_.number({field}));
-      if (cap || caps) f32(name, cap.value_or(0));
+      // null means none, where GGUF's absent keys mean the usual ones.
+      if (config_.document().contains(field)) f32(field, cap.value_or(0));
     }
-    RONDO_TRY(copy_number("embedding_multiplier", "embedding_scale"));
-    RONDO_TRY(copy_number("residual_multiplier", "residual_scale"));
-    RONDO_TRY(copy_number("logits_scaling", "logit_scale"));
-    RONDO_TRY(copy_number("logit_scale", "logit_scale"));
-    RONDO_TRY(copy_number("attention_multiplier", "attention.scale"));
+    if (type == "granite") {
+      RONDO_TRY(copy_number("embedding_multiplier", "embedding_scale", 1));
+      RONDO_TRY(copy_number("residual_multiplier", "residual_scale", 1));
+      RONDO_TRY(copy_number("logits_scaling", "logit_scale", 1));
+      RONDO_TRY(copy_number("attention_multiplier", "attention.scale", 1));
+    }
+    if (type == "cohere" || type == "cohere2") RONDO_TRY(copy_number("logit_scale", "logit_scale", 0.0625));
+    if (type == "mpt") RONDO_TRY(write_mpt_attention());
+    if (type == "smollm3") RONDO_TRY(check_layer_list("no_rope_layers", [](std::uint32_t i, const json& value) { return value == ((i + 1) % 4 != 0 ? 1 : 0); }));
     if (config_.has("use_parallel_residual")) {
       RONDO_ASSIGN(const bool parallel, config_.boolean_or("use_parallel_residual", true));
       writer_.boolean(key("use_parallel_residual"), parallel);
@@ -395,7 +472,7 @@ class Translator {
 
   Status refuse_what_is_not_there() const {
     for (const auto& [field, expected] : {std::pair{"parallel_attn", true}, std::pair{"alibi", false}, std::pair{"apply_residual_connection_post_layernorm", false},
-                                          std::pair{"scale_attn_by_inverse_layer_idx", false}, std::pair{"use_qk_norm", false}, std::pair{"qk_layernorm", false}, std::pair{"do_layer_norm_before", true}, std::pair{"_remove_final_layer_norm", false}}) {
+                                          std::pair{"scale_attn_by_inverse_layer_idx", false}, std::pair{"use_qk_norm", false}, std::pair{"qk_layernorm", false}, std::pair{"do_layer_norm_before", true}, std::pair{"_remove_final_layer_norm", false}, std::pair{"scale_attn_weights", true}}) {
       RONDO_ASSIGN(const bool value, config_.boolean_or(field, expected));
       if (value != expected) return config_.later(field, value ? "is true" : "is false");
     }
@@ -516,7 +593,7 @@ Result<ByteSource> open_hugging_face_folder(const std::string& given) {
   while (folder.size() > 1 && folder.back() == '/') folder.pop_back();
   const std::string path = folder + "/config.json";
   Result<json> document = read_json_file(path);
-  if (document.status().code() == StatusCode::kNotFound) return Status(StatusCode::kNotFound, fmt::format("{}: is a folder without config.json, which is no model", folder));
+  if (document.status().code() == StatusCode::kNotFound) return Status(StatusCode::kNotFound, fmt::format("{}: is a folder without config.json, which is no model", given));
   RONDO_TRY(document.status());
   const Config config(std::move(document).value(), path);
   RONDO_ASSIGN(const std::string type, find_string(config.document(), "model_type", path));

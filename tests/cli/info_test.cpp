@@ -115,12 +115,12 @@ TEST(InfoTest, OtherArchitecturesHaveNoPlan) {
   const std::string key("general.architecture\x08\0\0\0\x05\0\0\0\0\0\0\0llama", 37);
   const std::size_t at = other.find(key);
   ASSERT_NE(at, std::string::npos);
-  other.replace(at + key.size() - 5, 5, "gemma");
+  other.replace(at + key.size() - 5, 5, "mamba");
   const testing::TemporaryFolder folder;
   const CommandResult result = info({"-m", folder.write("other.gguf", other), "--json"});
   testing::expect_done(result);
   const json document = testing::parse_output(result);
-  EXPECT_EQ(document.at("architecture"), "gemma");
+  EXPECT_EQ(document.at("architecture"), "mamba");
   EXPECT_TRUE(document.at("plan").is_null());
   EXPECT_NE(document.at("no_plan").get<std::string>().find("not there yet"), std::string::npos);
   EXPECT_GT(document.at("n_parameters"), 0);

@@ -109,10 +109,10 @@ TEST(ModelFileTest, OtherKindsNameWhatIsNotThereYet) {
   const std::string key("general.architecture\x08\0\0\0\x05\0\0\0\0\0\0\0llama", 37);
   const std::size_t at = other.find(key);
   ASSERT_NE(at, std::string::npos);
-  other.replace(at + key.size() - 5, 5, "gemma");
+  other.replace(at + key.size() - 5, 5, "mamba");
   const testing::TemporaryFolder folder;
   const std::string model = folder.write("other.gguf", other);
-  expect_error(generate(model), 1, {model, "general.architecture", "gemma", "not there yet"});
+  expect_error(generate(model), 1, {model, "general.architecture", "mamba", "not there yet"});
   testing::expect_done(tokenize(model));
 }
 

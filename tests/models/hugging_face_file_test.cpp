@@ -198,6 +198,85 @@ TEST_F(HuggingFaceFileTest, ShardsAndTheirIndex) {
   expect_refusal(StatusCode::kCorruptData, {"index.json", "weight_map"});
 }
 
+/// The header that a config becomes, with no tensor looked at.
+class HeaderTest : public ::testing::Test {
+ protected:
+  HeaderTest() {
+    const float zero = 0;
+    const SafetensorsTensor tensor{"lm_head.weight", SafetensorsDtype::kF32, {1, 1}, std::as_bytes(std::span(&zero, 1))};
+    EXPECT_TRUE(write_safetensors(folder_.path("model.safetensors"), {&tensor, 1}).ok());
+  }
+  Result<GgufFile> header(json config) const {
+    for (const auto& [field, value] : {std::pair{"num_hidden_layers", 4}, std::pair{"hidden_size", 64}, std::pair{"num_attention_heads", 4}}) config[field] = value;
+    if (!config.contains("rms_norm_eps")) config["rms_norm_eps"] = 1e-6;
+    folder_.write("config.json", config.dump());
+    RONDO_ASSIGN(source_, open_model(folder_.path("")));
+    return GgufFile::parse(source_);
+  }
+  std::vector<float> values_of(const GgufFile& file, const char* name) const {
+    const GgufTensor* tensor = file.find_tensor(name);
+    EXPECT_NE(tensor, nullptr) << name;
+    std::vector<float> values(tensor ? static_cast<std::size_t>(tensor->dims[0]) : 0);
+    EXPECT_TRUE(!tensor || source_.read(tensor->offset_bytes, std::as_writable_bytes(std::span(values))).ok());
+    return values;
+  }
+
+  testing::TemporaryFolder folder_;
+  mutable ByteSource source_;
+};
+
+TEST_F(HeaderTest, WhatTransformersTakesWhereAFieldIsAbsent) {
+  EXPECT_EQ(header({{"model_type", "mistral"}})->u32("llama.attention.sliding_window").value(), 4096u);
+  EXPECT_FALSE(header({{"model_type", "mistral"}, {"sliding_window", nullptr}})->has("llama.attention.sliding_window"));
+  EXPECT_EQ(header({{"model_type", "stablelm"}})->u32("stablelm.rope.dimension_count").value(), 4u);
+  EXPECT_EQ(header({{"model_type", "gpt_neox"}})->u32("gptneox.rope.dimension_count").value(), 4u);
+  EXPECT_FLOAT_EQ(header({{"model_type", "gemma2"}})->f32("gemma2.attention.scale").value(), 1.0f / 16);
+  EXPECT_FALSE(header({{"model_type", "gemma2"}})->has("gemma2.attn_logit_softcapping"));
+  EXPECT_EQ(header({{"model_type", "gemma2"}, {"attn_logit_softcapping", nullptr}})->f32("gemma2.attn_logit_softcapping").value(), 0);
+  EXPECT_EQ(header({{"model_type", "granite"}})->f32("granite.attention.scale").value(), 1);
+  EXPECT_FLOAT_EQ(header({{"model_type", "cohere"}})->f32("command-r.logit_scale").value(), 0.0625f);
+}
+
+TEST_F(HeaderTest, RopeScalingOfEveryKind) {
+  const json llama3 = {{"rope_type", "llama3"}, {"factor", 8.0}, {"low_freq_factor", 1.0}, {"high_freq_factor", 4.0}, {"original_max_position_embeddings", 8192}};
+  const auto file = header({{"model_type", "llama"}, {"rope_theta", 500000.0}, {"rope_scaling", llama3}, {"head_dim", 128}});
+  ASSERT_TRUE(file.ok()) << file.status().message();
+  const std::vector<float> factors = values_of(*file, "rope_freqs.weight");
+  ASSERT_EQ(factors.size(), 64u);
+  // As in the files that are published: 1 up to index 28, 8 from 36 on.
+  EXPECT_EQ(factors[0], 1);
+  EXPECT_EQ(factors[28], 1);
+  EXPECT_GT(factors[29], 1);
+  EXPECT_LT(factors[34], 8);
+  EXPECT_FLOAT_EQ(factors[36], 8);
+  EXPECT_FLOAT_EQ(factors[63], 8);
+  const auto yarn = header({{"model_type", "llama"}, {"rope_scaling", {{"type", "yarn"}, {"factor", 4.0}, {"original_max_position_embeddings", 4096}}}});
+  ASSERT_TRUE(yarn.ok()) << yarn.status().message();
+  EXPECT_EQ(yarn->u32("llama.rope.scaling.original_context_length").value(), 4096u);
+  const json longrope = {{"type", "longrope"}, {"short_factor", {1.0, 1.5}}, {"long_factor", {2, 3.5}}};
+  const auto phi = header({{"model_type", "phi3"}, {"rope_scaling", longrope}, {"max_position_embeddings", 131072}, {"original_max_position_embeddings", 4096}});
+  ASSERT_TRUE(phi.ok()) << phi.status().message();
+  EXPECT_EQ(values_of(*phi, "rope_factors_short.weight"), (std::vector<float>{1, 1.5f}));
+  EXPECT_EQ(values_of(*phi, "rope_factors_long.weight"), (std::vector<float>{2, 3.5f}));
+  EXPECT_NEAR(phi->f32("phi3.rope.scaling.attn_factor").value(), 1.190238, 1e-6);  // sqrt(1 + ln 32 / ln 4096)
+}
+
+TEST_F(HeaderTest, WhatWouldChangeResultsIsRefused) {
+  const auto refusal = [&](const json& config) { return header(config).status().message(); };
+  const auto names = [&](const json& config, const char* field) { EXPECT_NE(refusal(config).find(fmt::format("'{}'", field)), std::string::npos) << config.dump() << ": " << refusal(config); };
+  names({{"model_type", "llama"}, {"rope_scaling", {{"type", "yarn"}, {"factor", 4.0}, {"beta_fast", 16}}}}, "rope_scaling");
+  names({{"model_type", "llama"}, {"rope_scaling", {{"type", "yarn"}, {"factor", 4.0}, {"attention_factor", 1.5}}}}, "rope_scaling");
+  names({{"model_type", "phi3"}, {"rope_scaling", {{"type", "longrope"}, {"short_factor", {"x"}}}}}, "rope_scaling");
+  names({{"model_type", "gemma2"}, {"layer_types", {"full_attention", "sliding_attention", "full_attention", "sliding_attention"}}}, "layer_types");
+  names({{"model_type", "smollm3"}, {"no_rope_layers", {1, 1, 1, 1}}}, "no_rope_layers");
+  names({{"model_type", "mpt"}}, "attn_config");
+  names({{"model_type", "mpt"}, {"attn_config", {{"alibi", false}}}}, "attn_config");
+  names({{"model_type", "mpt"}, {"attn_config", {{"alibi", true}, {"clip_qkv", 8}}}}, "attn_config");
+  names({{"model_type", "falcon"}, {"alibi", true}}, "alibi");
+  names({{"model_type", "gpt2"}, {"scale_attn_weights", false}}, "scale_attn_weights");
+  names({{"model_type", "stablelm"}, {"partial_rotary_factor", 2}}, "partial_rotary_factor");
+}
+
 /// BF16 and F16 are what they mean.
 TEST_F(HuggingFaceFileTest, HalvesAreRead) {
   write_config();
