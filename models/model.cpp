@@ -29,15 +29,13 @@ Result<std::shared_ptr<const LoadedModel>> plan_model(std::shared_ptr<runtime::D
   RONDO_ASSIGN(model->checkpoint, open_checkpoint(std::move(source)));
   const Checkpoint& checkpoint = *model->checkpoint;
   const NetworkFacts& facts = checkpoint.network.facts;
-  Result<std::shared_ptr<const TokenizerModel>> tokenizer = TokenizerModel::create(checkpoint.file);
-  if (tokenizer.ok()) {
-    model->tokenizer = Tokenizer(std::move(tokenizer).value());
+  if (TokenizerModel::is_there(checkpoint.file)) {
+    RONDO_ASSIGN(std::shared_ptr<const TokenizerModel> tokenizer, TokenizerModel::create(checkpoint.file));
+    model->tokenizer = Tokenizer(std::move(tokenizer));
     if (model->tokenizer.n_vocab() != static_cast<std::int32_t>(facts.n_vocab)) {
       return Status(StatusCode::kCorruptData, fmt::format("{}: tokenizer.ggml.tokens has {} entries but the network a vocabulary of {}", checkpoint.file.name(),
                                                           model->tokenizer.n_vocab(), facts.n_vocab));
     }
-  } else if (tokenizer.status().code() != StatusCode::kNotFound || !checkpoint.file.has("tokenizer.ggml.model")) {
-    return tokenizer.status();  // but where the file says that there is none
   }
   RONDO_ASSIGN(model->weights, plan_weights(checkpoint, device.caps()));
   model->info = {facts.architecture, facts.name, facts.n_layers, facts.width, facts.n_heads, facts.n_kv_heads, facts.n_vocab, facts.context, checkpoint.n_parameters, model->weights.size_bytes};

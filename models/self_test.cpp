@@ -86,7 +86,8 @@ class CaseRun {
     for (const graph::TensorId id : node.outputs) {
       const graph::Tensor& output = test_.graph.tensor(id);
       const graph::Shape& shape = output.shape;
-      const std::int64_t heads = shape.rank == 4 && rows == graph::StepRows::kFirstAxis ? shape[2] : 1;
+      const bool is_norm = node.op == graph::Op::rms_norm || node.op == graph::Op::layer_norm;  // of heads
+      const std::int64_t heads = shape.rank == 4 && is_norm ? shape[2] : 1;
       const std::int64_t per_sequence = (shape.n_rows() / heads + test_.graph.n_sequences - 1) / test_.graph.n_sequences;
       const auto is_valid = [&](const std::array<std::int64_t, graph::kMaxRank>& index) {
         if (rows == graph::StepRows::kSequences) return true;

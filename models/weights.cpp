@@ -69,6 +69,7 @@ Status WeightFinder::matrices(std::span<const WantedWeight> wanted, std::int64_t
     part.first = block.matrix[0];
     block.matrix[0] += part.count;
     *weight.slice = {static_cast<std::int32_t>(blocks_.size() - 1), part.first, part.count};
+    found_.insert(part.tensor);
     block.parts.push_back(std::move(part));
   }
   return {};
@@ -83,6 +84,7 @@ Status WeightFinder::vectors(std::span<const WantedWeight> wanted) {
     part.first = block.matrix[1];
     block.matrix[1] += part.count;
     *weight.slice = {static_cast<std::int32_t>(blocks_.size() - 1), part.first, part.count};
+    found_.insert(part.tensor);
     block.parts.push_back(std::move(part));
   }
   return {};

@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <utility>
@@ -66,6 +67,8 @@ class WeightFinder {
   explicit WeightFinder(const GgufFile& file) : file_(file) {}
 
   bool has(std::string_view tensor) const { return file_.find_tensor(tensor) != nullptr; }
+  /// It is in a block.
+  bool was_found(std::string_view tensor) const { return found_.contains(tensor); }
 
   /// A matrix of `wanted.count` rows and `columns` columns, as a block of its own.
   Status matrix(const WantedWeight& wanted, std::int64_t columns);
@@ -85,6 +88,7 @@ class WeightFinder {
 
   const GgufFile& file_;
   std::vector<WeightBlock> blocks_;
+  std::set<std::string, std::less<>> found_;
 };
 
 /// Values of all blocks together.

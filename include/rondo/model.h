@@ -90,6 +90,7 @@ class RONDO_API Model {
   Status wait_loaded();
 
   const ModelInfo& info() const;
+  /// Of a model without one (a folder) it has no tokens: n_vocab() is 0, texts are empty, and no id ends a text by itself.
   const Tokenizer& tokenizer() const;
 
   /// For Rondo's own use.

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <memory>
 
 #include "models/step_builder.h"
@@ -48,7 +49,7 @@ class Builder {
     const bool is_long = !config_.long_rope_factors.empty() && n_ctx_ > config_.original_context;
     const std::vector<float>& factors = is_long ? config_.long_rope_factors : config_.rope_factors;
     if (!factors.empty()) rope_factors_ = g_.add_constant("rope factors", {static_cast<std::int64_t>(factors.size())}, factors);
-    if (config_.family.positions == Positions::kAlibi) {
+    if (config_.max_alibi_bias > 0) {
       slopes_ = g_.add_constant("alibi slopes", {facts_.n_heads}, alibi_slopes(facts_.n_heads, config_.max_alibi_bias));
     }
     graph::EmbeddingAttributes embedding;
@@ -75,7 +76,9 @@ class Builder {
   TensorId scaled(TensorId input, double factor) {
     if (factor == 1) return input;
     const float value = static_cast<float>(factor);
-    return g_.add(Op::mul, {input, g_.add_constant(fmt::format("factor {}", value), {1}, {&value, 1})});
+    TensorId& constant = factors_.try_emplace(value, kNone).first->second;
+    if (constant == kNone) constant = g_.add_constant(fmt::format("factor {}", value), {1}, {&value, 1});
+    return g_.add(Op::mul, {input, constant});
   }
 
   /// Queries or keys (B, T, heads * D) as heads (B, heads, T, D), after their norm.
@@ -130,8 +133,8 @@ class Builder {
     const DecoderWeights::Layer& weights = weights_.layers[index];
     const TensorId normed = norm(hidden, weights.attention_norm);
     const TensorId attended = attention(index, weights.second_norm.is_there() ? norm(hidden, weights.second_norm) : normed);
-    // Without a second norm, what has a first one lets both branches take its output.
-    const bool parallel = config_.family.residuals == Residuals::kParallel || (weights.attention_norm.is_there() && !weights.ffn_norm.is_there());
+    // Without a second norm, where there may be one, both branches take the first one's output.
+    const bool parallel = config_.family.residuals == Residuals::kParallel || (config_.family.ffn_norm == Presence::kIfThere && !weights.ffn_norm.is_there());
     const TensorId after_attention = g_.add(Op::add, {attended, hidden});
     if (!parallel) return g_.add(Op::add, {feed_forward(weights, norm(after_attention, weights.ffn_norm)), after_attention});
     const TensorId input = weights.ffn_norm.is_there() ? norm(hidden, weights.ffn_norm) : normed;
@@ -154,6 +157,7 @@ class Builder {
   std::int64_t n_ctx_;
   StepBuilder::Tokens tokens_;
   TensorId rope_factors_ = kNone, slopes_ = kNone;
+  std::map<float, TensorId> factors_;  ///< constants that something is multiplied by
 };
 
 }  // namespace

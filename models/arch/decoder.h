@@ -34,6 +34,16 @@ enum class Positions : std::uint8_t {
   kAlibi,    ///< Press et al. 2022: biases on the scores
 };
 
+enum class Presence : std::uint8_t { kNever, kIfThere, kAlways };
+
+/// Which biases must be there.
+enum class Biases : std::uint8_t {
+  kIfThere,        ///< none; those that are there are used
+  kQueryKeyValue,
+  kNorms,
+  kAll,            ///< of norms and linears
+};
+
 /// A family's row in the table: what no key of its files says.
 struct Family {
   const char* name;  ///< general.architecture
@@ -45,10 +55,17 @@ struct Family {
   Residuals residuals = Residuals::kSerial;
   bool scales_embedding = false;       ///< by sqrt(width), as Gemma does
   bool divides_logits = false;         ///< logit_scale divides, as Granite's does; else it multiplies
-  bool needs_query_key_value_bias = false;
+  Biases biases = Biases::kIfThere;
+  bool norms_before = true, norms_behind = false;  ///< of the branches
+  Presence ffn_norm = Presence::kAlways;  ///< the second norm before a branch
+  bool head_norms = false;             ///< of queries and keys
+  bool embedding_norm = false;
+  bool may_be_serial = false;          ///< use_parallel_residual says
+  const char* needed_key = nullptr;    ///< that has no default
   std::uint32_t window_period = 0;     ///< every so many layers one sees all of the context; 0: none does, where there is a window
   std::uint32_t no_rope_period = 0;    ///< every so many layers one has no positions; 0: none
   bool rope_in_windows_only = false;   ///< layers that see all of the context have none
+  bool scales_full_layers_only = false;  ///< RoPE scaling is not for the layers with a window
   double window_theta = 0;             ///< of the layers with a window, where no key says it; 0: as the others
   std::uint32_t default_window = 0;    ///< these where no key says it
   double default_attention_softcap = 0, default_final_softcap = 0;
@@ -106,7 +123,6 @@ struct DecoderWeights {
     NormWeights attention_norm, second_norm, attention_post_norm, ffn_norm, ffn_post_norm;
     NormWeights query_norm, key_norm;  ///< of head_dim elements for all heads, or of all heads' together
     LinearWeights query, key, value, output, gate, up, down;
-    WeightSlice sinks;
   };
   WeightSlice embedding, positions;
   NormWeights embedding_norm, output_norm;

@@ -91,6 +91,12 @@ Status read_rope_scaling(const Keys& keys, DecoderConfig& config) {
   RONDO_TRY(keys.read_positive("rope.scaling.attn_factor", attention_factor));
   RONDO_ASSIGN(config.original_context, keys.u32_or("rope.scaling.original_context_length", config.facts.context));
   config.rope.attention_factor = attention_factor;
+  for (const auto& [key, usual] : {std::pair{"rope.scaling.yarn_ext_factor", 1.0}, std::pair{"rope.scaling.yarn_attn_factor", 1.0}, std::pair{"rope.scaling.yarn_beta_fast", 32.0},
+                                   std::pair{"rope.scaling.yarn_beta_slow", 1.0}}) {
+    double value = usual;
+    RONDO_TRY(keys.read_positive(key, value));
+    if (value != usual) return keys.unsupported(key, fmt::format(" is {} instead of {}, which is not there yet", value, usual));
+  }
   if (type == "none" || type == "longrope") return {};
   if (type != "linear" && type != "yarn") return keys.unsupported("rope.scaling.type", fmt::format(" is '{}', which is not there yet (none, linear, yarn and longrope are)", printable(type)));
   if (factor == 0 || factor == 1) return {};
@@ -147,7 +153,7 @@ Status read_layers(const Keys& keys, DecoderConfig& config) {
     if (windowed) layer.window = window;
     layer.rope = family.positions == Positions::kRope && (family.no_rope_period == 0 || (i + 1) % family.no_rope_period != 0) && (windowed || !family.rope_in_windows_only);
     layer.theta = windowed ? window_theta : config.rope.theta;
-    layer.scaled = !windowed || family.window_theta == 0;
+    layer.scaled = !windowed || !family.scales_full_layers_only;
     config.layers.push_back(layer);
   }
   return {};
@@ -208,24 +214,35 @@ Result<DecoderConfig> read_decoder_config(const GgufFile& file, const ByteSource
   const Keys keys(file, family.name);
   RONDO_TRY(read_facts(file, keys, config.facts));
   const char* epsilon = family.norm == NormKind::kRms ? "attention.layer_norm_rms_epsilon" : "attention.layer_norm_epsilon";
-  if (!keys.has(epsilon)) return Status(StatusCode::kNotFound, fmt::format("{}: metadata key '{}' is missing", file.name(), keys.name(epsilon)));
+  for (const char* needed : {epsilon, family.needed_key ? family.needed_key : epsilon}) {
+    if (!keys.has(needed)) return Status(StatusCode::kNotFound, fmt::format("{}: metadata key '{}' is missing", file.name(), keys.name(needed)));
+  }
   RONDO_TRY(keys.read_positive(epsilon, config.epsilon));
   if (config.epsilon >= 1) return keys.corrupt(epsilon, fmt::format("is {} but must be in (0, 1)", config.epsilon));
   RONDO_ASSIGN(const float norm_weight_offset, file.f32_or("rondo.norm_weight_offset", 0));
+  if (!std::isfinite(norm_weight_offset) || (norm_weight_offset != 0 && family.norm != NormKind::kRms)) return file.key_error("rondo.norm_weight_offset", fmt::format("is {} for norms that take none", norm_weight_offset));
   config.norm_weight_offset = static_cast<double>(norm_weight_offset);
   if (family.positions == Positions::kRope) {
     RONDO_ASSIGN(const std::string_view style, file.string_or("rondo.rope_style", ""));
     if (style == "half") config.family.rope_style = graph::RopeStyle::kHalf;
+    else if (!style.empty()) return file.key_error("rondo.rope_style", fmt::format("is '{}' but must be 'half'", printable(style)));
     RONDO_TRY(read_rope(keys, config));
     const std::int64_t dimensions = config.rope.dimensions;
-    RONDO_TRY(read_factors(file, source, "rope_freqs.weight", dimensions, config.rope_factors));
+    std::vector<float> factors;
+    RONDO_TRY(read_factors(file, source, "rope_freqs.weight", dimensions, factors));
+    for (std::size_t i = 0; i < std::min(factors.size(), config.rope_factors.size()); ++i) factors[i] *= config.rope_factors[i];
+    if (!factors.empty()) config.rope_factors = std::move(factors);
     RONDO_TRY(read_factors(file, source, "rope_factors_short.weight", dimensions, config.rope_factors));
     RONDO_TRY(read_factors(file, source, "rope_factors_long.weight", dimensions, config.long_rope_factors));
   }
   RONDO_TRY(read_layers(keys, config));
   RONDO_TRY(read_scales(keys, config));
-  RONDO_ASSIGN(const bool parallel, keys.boolean_or("use_parallel_residual", config.family.residuals == Residuals::kParallel));
-  config.family.residuals = parallel ? Residuals::kParallel : Residuals::kSerial;
+  if (config.family.may_be_serial) {
+    RONDO_ASSIGN(const bool parallel, keys.boolean_or("use_parallel_residual", true));
+    config.family.residuals = parallel ? Residuals::kParallel : Residuals::kSerial;
+  }
+  RONDO_ASSIGN(const bool causal, keys.boolean_or("attention.causal", true));
+  if (!causal) return keys.unsupported("attention.causal", " is false, which is not there yet");
   return config;
 }
 

@@ -3,6 +3,7 @@
 #include <iterator>
 
 #include "models/arch/decoder.h"
+#include "models/printable.h"
 #include "runtime/fmt.h"
 
 namespace rondo::models {
@@ -17,16 +18,17 @@ class Finder {
   bool has(const std::string& name) const { return find_.has(prefix_ + name); }
 
   /// A norm of `elements`, or none where it may be absent.
-  Status norm(const std::string& name, std::int64_t elements, NormWeights& norm, bool required = false) {
-    if (!required && !has(name + ".weight")) return {};
+  Status norm(const std::string& name, std::int64_t elements, NormWeights& norm, Presence presence = Presence::kIfThere) {
+    if (presence == Presence::kNever || (presence == Presence::kIfThere && !has(name + ".weight"))) return {};
     RONDO_TRY(find_.vector({prefix_ + name + ".weight", elements, &norm.weight}));
-    return bias(name, elements, norm.bias);
+    if (config_.family.norm == NormKind::kRms) return {};
+    return bias(name, elements, norm.bias, config_.family.biases == Biases::kNorms || config_.family.biases == Biases::kAll);
   }
 
   /// A norm of queries or keys: of one head's elements for all, or of all heads'.
   Status head_norm(const std::string& name, std::int64_t heads, NormWeights& wanted) {
     const GgufTensor* tensor = file_.find_tensor(prefix_ + name + ".weight");
-    if (!tensor) return {};
+    if (!tensor) return config_.family.head_norms ? norm(name, config_.facts.head_dim, wanted, Presence::kAlways) : Status();
     if (tensor->n_dims != 1) {
       return Status(StatusCode::kUnsupported, fmt::format("{}: tensor '{}{}.weight' is a norm for each head of its own, which is not there yet", file_.name(), prefix_, name));
     }
@@ -35,9 +37,9 @@ class Finder {
     return norm(name, whole ? heads * head_dim : head_dim, wanted);
   }
 
-  Status linear(const std::string& name, std::int64_t rows, std::int64_t columns, LinearWeights& linear) {
+  Status linear(const std::string& name, std::int64_t rows, std::int64_t columns, LinearWeights& linear, bool needs_bias) {
     RONDO_TRY(find_.matrix({prefix_ + name + ".weight", rows, &linear.weight}, columns));
-    return bias(name, rows, linear.bias);
+    return bias(name, rows, linear.bias, needs_bias);
   }
 
   /// Linears of one input, as one tensor `together` or each as its own; `biased`: they must have biases.
@@ -47,7 +49,7 @@ class Finder {
     LinearWeights* linear;
   };
   Status linears(const char* together, std::initializer_list<Part> parts, std::int64_t columns, bool biased = false) {
-    if (together && has(std::string(together) + ".weight")) return linears_together(together, parts, columns);
+    if (together && has(std::string(together) + ".weight")) return linears_together(together, parts, columns, biased);
     std::vector<WantedWeight> matrices, biases;
     for (const Part& part : parts) {
       matrices.push_back({prefix_ + part.name + ".weight", part.rows, &part.linear->weight});
@@ -59,13 +61,15 @@ class Finder {
   }
 
  private:
-  Status bias(const std::string& name, std::int64_t elements, WeightSlice& slice) { return has(name + ".bias") ? find_.vector({prefix_ + name + ".bias", elements, &slice}) : Status(); }
+  Status bias(const std::string& name, std::int64_t elements, WeightSlice& slice, bool needed) {
+    return needed || has(name + ".bias") ? find_.vector({prefix_ + name + ".bias", elements, &slice}) : Status();
+  }
 
-  Status linears_together(const std::string& name, std::initializer_list<Part> parts, std::int64_t columns) {
+  Status linears_together(const std::string& name, std::initializer_list<Part> parts, std::int64_t columns, bool biased) {
     std::int64_t rows = 0;
     for (const Part& part : parts) rows += part.rows;
     LinearWeights whole;
-    RONDO_TRY(linear(name, rows, columns, whole));
+    RONDO_TRY(linear(name, rows, columns, whole, biased));
     std::int64_t first = 0;
     for (const Part& part : parts) {
       part.linear->weight = {whole.weight.block, whole.weight.first + first, part.rows};
@@ -85,22 +89,27 @@ Status find_layer(Finder& find, const DecoderConfig& config, DecoderWeights::Lay
   const NetworkFacts& facts = config.facts;
   const std::int64_t width = facts.width, ffn = facts.ffn;
   const std::int64_t query_rows = std::int64_t{facts.n_heads} * facts.head_dim, kv_rows = std::int64_t{facts.n_kv_heads} * facts.head_dim;
-  // What has a norm behind the branch may have none before it.
-  const bool behind = find.has("post_attention_norm.weight");
-  RONDO_TRY(find.norm("attn_norm", width, layer.attention_norm, !behind));
+  const Family& family = config.family;
+  const auto if_it_has = [](bool has) { return has ? Presence::kAlways : Presence::kNever; };
+  const bool all_biases = family.biases == Biases::kAll;
+  RONDO_TRY(find.norm("attn_norm", width, layer.attention_norm, if_it_has(family.norms_before)));
   RONDO_TRY(find.norm("attn_norm_2", width, layer.second_norm));
-  RONDO_TRY(find.linears("attn_qkv", {{"attn_q", query_rows, &layer.query}, {"attn_k", kv_rows, &layer.key}, {"attn_v", kv_rows, &layer.value}}, width, config.family.needs_query_key_value_bias));
+  RONDO_TRY(find.linears("attn_qkv", {{"attn_q", query_rows, &layer.query}, {"attn_k", kv_rows, &layer.key}, {"attn_v", kv_rows, &layer.value}}, width, all_biases || family.biases == Biases::kQueryKeyValue));
   RONDO_TRY(find.head_norm("attn_q_norm", facts.n_heads, layer.query_norm));
   RONDO_TRY(find.head_norm("attn_k_norm", facts.n_kv_heads, layer.key_norm));
-  RONDO_TRY(find.linear("attn_output", width, query_rows, layer.output));
-  RONDO_TRY(find.norm("post_attention_norm", width, layer.attention_post_norm));
-  const bool alone = config.family.residuals == Residuals::kParallel || config.family.norm == NormKind::kLayer;
-  RONDO_TRY(find.norm("ffn_norm", width, layer.ffn_norm, !alone && !behind));
-  if (!config.family.gated) RONDO_TRY(find.linear("ffn_up", ffn, width, layer.up));
+  RONDO_TRY(find.linear("attn_output", width, query_rows, layer.output, all_biases));
+  RONDO_TRY(find.norm("post_attention_norm", width, layer.attention_post_norm, if_it_has(family.norms_behind)));
+  RONDO_TRY(find.norm("ffn_norm", width, layer.ffn_norm, family.ffn_norm));
+  if (!family.gated) RONDO_TRY(find.linear("ffn_up", ffn, width, layer.up, all_biases));
   else if (find.has("ffn_gate.weight")) RONDO_TRY(find.linears(nullptr, {{"ffn_gate", ffn, &layer.gate}, {"ffn_up", ffn, &layer.up}}, width));
   else RONDO_TRY(find.linears("ffn_up", {{"ffn_gate", ffn, &layer.gate}, {"ffn_up", ffn, &layer.up}}, width));
-  RONDO_TRY(find.linear("ffn_down", width, ffn, layer.down));
-  return find.norm("post_ffw_norm", width, layer.ffn_post_norm);
+  RONDO_TRY(find.linear("ffn_down", width, ffn, layer.down, all_biases));
+  return find.norm("post_ffw_norm", width, layer.ffn_post_norm, if_it_has(family.norms_behind));
+}
+
+/// Factors of RoPE, which are read apart, and what old files have and nobody needs.
+bool is_known(std::string_view tensor) {
+  return tensor == "rope_freqs.weight" || tensor == "rope_factors_short.weight" || tensor == "rope_factors_long.weight" || tensor.ends_with(".attn_rot_embd.weight");
 }
 
 }  // namespace
@@ -111,15 +120,20 @@ Result<Network> open_decoder(const GgufFile& file, DecoderConfig config) {
   const NetworkFacts& facts = config.facts;
   Finder around(find, config, file, "");
   RONDO_TRY(find.matrix({"token_embd.weight", facts.n_vocab, &weights.embedding}, facts.width));
-  RONDO_TRY(around.norm("token_embd_norm", facts.width, weights.embedding_norm));
-  if (config.family.positions == Positions::kLearned) RONDO_TRY(find.matrix({"position_embd.weight", facts.context, &weights.positions}, facts.width));
+  RONDO_TRY(around.norm("token_embd_norm", facts.width, weights.embedding_norm, config.family.embedding_norm ? Presence::kAlways : Presence::kNever));
+  const bool learned = config.family.positions == Positions::kLearned || (config.family.positions == Positions::kAlibi && around.has("position_embd.weight"));
+  if (learned) RONDO_TRY(find.matrix({"position_embd.weight", facts.context, &weights.positions}, facts.width));
   for (std::uint32_t i = 0; i < facts.n_layers; ++i) {
     Finder layer(find, config, file, fmt::format("blk.{}.", i));
     RONDO_TRY(find_layer(layer, config, weights.layers.emplace_back()));
   }
-  RONDO_TRY(around.norm("output_norm", facts.width, weights.output_norm, true));
+  RONDO_TRY(around.norm("output_norm", facts.width, weights.output_norm, Presence::kAlways));
   weights.output.weight = weights.embedding;  // tied unless the file has a head of its own
-  if (around.has("output.weight")) RONDO_TRY(around.linear("output", facts.n_vocab, facts.width, weights.output));
+  if (around.has("output.weight")) RONDO_TRY(around.linear("output", facts.n_vocab, facts.width, weights.output, false));
+  for (const GgufTensor& tensor : file.tensors()) {
+    if (find.was_found(tensor.name) || is_known(tensor.name)) continue;
+    return Status(StatusCode::kUnsupported, fmt::format("{}: tensor '{}' is none that a {} has, or not there yet", file.name(), printable(tensor.name), facts.architecture));
+  }
   return make_decoder(std::move(config), std::move(weights), find.take_blocks());
 }
 

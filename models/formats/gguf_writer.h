@@ -20,7 +20,7 @@ class GgufWriter {
   void boolean(std::string_view key, bool value);
   void string(std::string_view key, std::string_view value);
 
-  /// A tensor of `size_bytes`; dims[0] varies fastest. Returns where its data belongs behind header_bytes(), aligned.
+  /// A tensor of `size_bytes`; dims[0] varies fastest. Returns where its data belongs behind header(), aligned.
   std::uint64_t tensor(std::string_view name, std::span<const std::uint64_t> dims, GgmlType type, std::uint64_t size_bytes);
 
   /// Magic, counts, keys and the table of tensors, padded to where the data begins.

@@ -47,7 +47,7 @@ constexpr Name kGemma[] = {{"input_layernorm", "attn_norm"},    {"self_attn.q_pr
                            {"post_feedforward_layernorm", "post_ffw_norm"}};
 constexpr Name kPhi[] = {{"input_layernorm", "attn_norm"}, {"self_attn.q_proj", "attn_q"}, {"self_attn.k_proj", "attn_k"}, {"self_attn.v_proj", "attn_v"}, {"self_attn.dense", "attn_output"}, {"mlp.fc1", "ffn_up"}, {"mlp.fc2", "ffn_down"}};
 constexpr Name kGpt2[] = {{"ln_1", "attn_norm"}, {"attn.c_attn", "attn_qkv", Layout::kTransposed}, {"attn.c_proj", "attn_output", Layout::kTransposed}, {"ln_2", "ffn_norm"}, {"mlp.c_fc", "ffn_up", Layout::kTransposed}, {"mlp.c_proj", "ffn_down", Layout::kTransposed}};
-constexpr Name kBigCode[] = {{"ln_1", "attn_norm"}, {"attn.c_attn", "attn_qkv"}, {"attn.c_proj", "attn_output"}, {"ln_2", "ffn_norm"}, {"mlp.c_fc", "ffn_up"}, {"mlp.c_proj", "ffn_down"}};
+constexpr Name kBigCode[] = {{"ln_1", "attn_norm"}, {"attn.c_attn", "attn_qkv", Layout::kByGroup}, {"attn.c_proj", "attn_output"}, {"ln_2", "ffn_norm"}, {"mlp.c_fc", "ffn_up"}, {"mlp.c_proj", "ffn_down"}};
 constexpr Name kNeoX[] = {{"input_layernorm", "attn_norm"},     {"attention.query_key_value", "attn_qkv", Layout::kByHead}, {"attention.dense", "attn_output"}, {"post_attention_layernorm", "ffn_norm"},
                           {"mlp.dense_h_to_4h", "ffn_up"},      {"mlp.dense_4h_to_h", "ffn_down"}};
 constexpr Name kBloom[] = {{"input_layernorm", "attn_norm"},    {"self_attention.query_key_value", "attn_qkv", Layout::kByHead}, {"self_attention.dense", "attn_output"}, {"post_attention_layernorm", "ffn_norm"},
@@ -81,6 +81,14 @@ struct Kind {
   double rotary_part = 1;    ///< of a head, where no field says it
   std::uint32_t window = 0;  ///< where no field says it
 };
+
+constexpr std::string_view kTied[] = {"gemma", "gemma2", "gemma3_text", "gpt2", "gpt_bigcode", "opt", "bloom", "falcon", "mpt", "cohere", "cohere2", "starcoder2", "smollm3"};
+constexpr std::string_view kWindowed[] = {"mistral", "gemma2", "gemma3_text", "cohere2", "starcoder2", "phi3", "qwen2", "qwen3", "smollm3"};
+
+template <std::size_t n>
+bool is_one_of(std::string_view name, const std::string_view (&names)[n]) {
+  return std::find(std::begin(names), std::end(names), name) != std::end(names);
+}
 
 constexpr Kind kKinds[] = {
     {"llama", "llama", kLlama, kAround, "model.", "layers.", "rms_norm_eps", false, true},
@@ -190,7 +198,7 @@ class Shards {
     for (auto entry = map->begin(); entry != map->end(); ++entry) {
       if (!entry->is_string()) return Status(StatusCode::kCorruptData, fmt::format("{}: 'weight_map' has no file for '{}'", index, printable(entry.key())));
       const std::string& file = entry->get_ref<const std::string&>();
-      if (file.empty() || file.find('/') != std::string::npos) return Status(StatusCode::kCorruptData, fmt::format("{}: '{}' is no file of the folder", index, printable(file)));
+      if (file.empty() || file.find('/') != std::string::npos || file.find('\0') != std::string::npos) return Status(StatusCode::kCorruptData, fmt::format("{}: '{}' is no file of the folder", index, printable(file)));
       files[file].insert(entry.key());
     }
     for (const auto& [file, names] : files) {
@@ -298,11 +306,14 @@ class Translator {
     return write_scales();
   }
 
+  Status check_range(const char* field, std::uint32_t value, std::uint32_t most) const {
+    return value >= 1 && value <= most ? Status() : config_.wrong(field, fmt::format("is {} but must be in [1, {}]", value, most));
+  }
+
   Status write_sizes() {
     RONDO_ASSIGN(n_layers_, need({"num_hidden_layers", "n_layer", "n_layers"}));
     RONDO_ASSIGN(width_, need({"hidden_size", "n_embd", "n_embed", "d_model"}));
     RONDO_ASSIGN(n_heads_, need({"num_attention_heads", "n_head", "n_heads"}));
-    if (n_heads_ == 0 || width_ == 0) return config_.wrong("hidden_size", "and the number of heads must be positive");
     RONDO_ASSIGN(const std::optional<std::uint32_t> kv_heads, config_.count({"num_key_value_heads", "num_kv_heads", "n_head_kv"}));
     n_kv_heads_ = kv_heads.value_or(n_heads_);
     const bool falcon = std::string_view(kind_.model_type) == "falcon";
@@ -311,7 +322,13 @@ class Translator {
     if (falcon && !grouped_) n_kv_heads_ = multi_query ? 1 : n_heads_;
     if (!falcon && multi_query) n_kv_heads_ = 1;
     RONDO_ASSIGN(const std::optional<std::uint32_t> head_dim, config_.count({"head_dim"}));
+    RONDO_TRY(check_range("num_hidden_layers", n_layers_, 4096));
+    RONDO_TRY(check_range("hidden_size", width_, 1 << 20));
+    RONDO_TRY(check_range("num_attention_heads", n_heads_, 1 << 14));
+    RONDO_TRY(check_range("num_key_value_heads", n_kv_heads_, n_heads_));
+    if (!head_dim && width_ % n_heads_ != 0) return config_.wrong("hidden_size", fmt::format("is {}, which {} heads do not divide", width_, n_heads_));
     head_dim_ = head_dim.value_or(width_ / n_heads_);
+    RONDO_TRY(check_range("head_dim", head_dim_, 1 << 14));
     RONDO_ASSIGN(const std::optional<std::uint32_t> ffn, config_.count({"intermediate_size", "ffn_hidden_size", "ffn_dim", "n_inner"}));
     RONDO_ASSIGN(const std::optional<std::uint32_t> expansion, config_.count({"expansion_ratio"}));
     RONDO_ASSIGN(const std::optional<std::uint32_t> context, config_.count({"max_position_embeddings", "n_positions", "max_seq_len", "seq_length"}));
@@ -336,6 +353,7 @@ class Translator {
   }
 
   Status write_rope() {
+    if (config_.has("rope_parameters")) return config_.later("rope_parameters", "is there instead of rope_theta and rope_scaling");
     RONDO_ASSIGN(const std::optional<double> theta, config_.number({"rope_theta", "rotary_emb_base"}));
     if (theta) f32("rope.freq_base", *theta);
     RONDO_ASSIGN(const std::optional<double> local_theta, config_.number({"rope_local_base_freq"}));
@@ -351,9 +369,14 @@ class Translator {
     if (type.empty()) {
       RONDO_ASSIGN(type, config_.string_or(*scaling, "type", "default"));
     }
-    if (type == "default") return {};
+    if (type == "default" && !has_field(*scaling, "factor")) return {};
     RONDO_ASSIGN(const std::optional<double> factor, config_.number(*scaling, {"factor"}));
-    RONDO_ASSIGN(const std::optional<double> original, config_.number(*scaling, {"original_max_position_embeddings"}));
+    std::optional<std::uint32_t> original;
+    if (has_field(*scaling, "original_max_position_embeddings")) {
+      RONDO_ASSIGN(const std::uint64_t value, find_u64(*scaling, "original_max_position_embeddings", fmt::format("{}: rope_scaling", config_.name())));
+      if (value < 1 || value > 1u << 24) return config_.wrong("rope_scaling", fmt::format("has 'original_max_position_embeddings' of {}", value));
+      original = static_cast<std::uint32_t>(value);
+    }
     if (type == "llama3") return write_llama3_factors(*scaling, theta.value_or(10000), factor, original);
     if (type == "longrope" || type == "su") return write_long_factors(*scaling);
     if (type != "linear" && type != "yarn") return config_.later("rope_scaling", fmt::format("is of type '{}'", printable(type)));
@@ -362,16 +385,23 @@ class Translator {
       RONDO_ASSIGN(const std::optional<double> beta, config_.number(*scaling, {field}));
       if (beta && *beta != usual) return config_.later("rope_scaling", fmt::format("has a '{}' of {} instead of {}", field, *beta, usual));
     }
-    RONDO_ASSIGN(const std::optional<double> attention_factor, config_.number(*scaling, {"attention_factor"}));
-    if (attention_factor) return config_.later("rope_scaling", "has an 'attention_factor' of its own");
+    RONDO_TRY(refuse_in_scaling(*scaling, {"attention_factor", "mscale", "mscale_all_dim"}));
+    if (has_field(*scaling, "truncate") && *scaling->find("truncate") != true) return config_.later("rope_scaling", "has 'truncate' that is not true");
     writer_.string(key("rope.scaling.type"), type);
     f32("rope.scaling.factor", *factor);
-    if (original) u32("rope.scaling.original_context_length", static_cast<std::uint32_t>(*original));
+    if (original) u32("rope.scaling.original_context_length", *original);
+    return {};
+  }
+
+  Status refuse_in_scaling(const json& scaling, std::initializer_list<const char*> fields) const {
+    for (const char* field : fields) {
+      if (has_field(scaling, field)) return config_.later("rope_scaling", fmt::format("has '{}'", field));
+    }
     return {};
   }
 
   /// Llama 3.1: frequencies that turn seldom within the original context are divided, those that turn often stay.
-  Status write_llama3_factors(const json& scaling, double theta, std::optional<double> factor, std::optional<double> original) {
+  Status write_llama3_factors(const json& scaling, double theta, std::optional<double> factor, std::optional<std::uint32_t> original) {
     RONDO_ASSIGN(const std::optional<double> low, config_.number(scaling, {"low_freq_factor"}));
     RONDO_ASSIGN(const std::optional<double> high, config_.number(scaling, {"high_freq_factor"}));
     if (!factor || !original || !low || !high || *factor < 1 || *high <= *low) return config_.wrong("rope_scaling", "must have 'factor', 'low_freq_factor', 'high_freq_factor' and 'original_max_position_embeddings'");
@@ -387,6 +417,7 @@ class Translator {
 
   /// Ding et al. 2024: factors for contexts up to the original one, and for longer ones.
   Status write_long_factors(const json& scaling) {
+    RONDO_TRY(refuse_in_scaling(scaling, {"attention_factor", "short_mscale", "long_mscale"}));
     for (const auto& [field, tensor] : {std::pair{"short_factor", "rope_factors_short.weight"}, std::pair{"long_factor", "rope_factors_long.weight"}}) {
       RONDO_ASSIGN(const json* list, find_array(scaling, field, fmt::format("{}: rope_scaling", config_.name())));
       std::vector<float> factors;
@@ -421,7 +452,8 @@ class Translator {
     RONDO_ASSIGN(std::optional<std::uint32_t> window, config_.count({"sliding_window"}));
     if (!config_.document().contains("sliding_window") && kind_.window > 0) window = kind_.window;
     RONDO_ASSIGN(const bool used, config_.boolean_or("use_sliding_window", type != "qwen2" && type != "qwen3" && type != "smollm3"));
-    if (!window || !used) return {};
+    if (type == "gemma2" && !window) u32("attention.sliding_window", 0);  // null: none, where GGUF's absent key means the usual one
+    if (!window || !used || !is_one_of(type, kWindowed)) return {};
     if (type == "qwen2" || type == "qwen3" || type == "smollm3") return config_.later("use_sliding_window", "is true");
     if (*window == 0) return config_.wrong("sliding_window", "is 0 but must be positive");
     u32("attention.sliding_window", *window);
@@ -462,6 +494,8 @@ class Translator {
     }
     if (type == "cohere" || type == "cohere2") RONDO_TRY(copy_number("logit_scale", "logit_scale", 0.0625));
     if (type == "mpt") RONDO_TRY(write_mpt_attention());
+    RONDO_ASSIGN(const std::optional<std::uint32_t> interval, config_.count({"no_rope_layer_interval"}));
+    if (type == "smollm3" && interval.value_or(4) != 4) return config_.later("no_rope_layer_interval", fmt::format("is {} instead of 4", *interval));
     if (type == "smollm3") RONDO_TRY(check_layer_list("no_rope_layers", [](std::uint32_t i, const json& value) { return value == ((i + 1) % 4 != 0 ? 1 : 0); }));
     if (config_.has("use_parallel_residual")) {
       RONDO_ASSIGN(const bool parallel, config_.boolean_or("use_parallel_residual", true));
@@ -472,7 +506,7 @@ class Translator {
 
   Status refuse_what_is_not_there() const {
     for (const auto& [field, expected] : {std::pair{"parallel_attn", true}, std::pair{"alibi", false}, std::pair{"apply_residual_connection_post_layernorm", false},
-                                          std::pair{"scale_attn_by_inverse_layer_idx", false}, std::pair{"use_qk_norm", false}, std::pair{"qk_layernorm", false}, std::pair{"do_layer_norm_before", true}, std::pair{"_remove_final_layer_norm", false}, std::pair{"scale_attn_weights", true}}) {
+                                          std::pair{"scale_attn_by_inverse_layer_idx", false}, std::pair{"use_qk_norm", false}, std::pair{"qk_layernorm", false}, std::pair{"do_layer_norm_before", true}, std::pair{"_remove_final_layer_norm", false}, std::pair{"scale_attn_weights", true}, std::pair{"use_bidirectional_attention", false}, std::pair{"is_causal", true}}) {
       RONDO_ASSIGN(const bool value, config_.boolean_or(field, expected));
       if (value != expected) return config_.later(field, value ? "is true" : "is false");
     }
@@ -515,23 +549,27 @@ class Translator {
   }
 
   Status place_tensors() {
-    RONDO_ASSIGN(const bool tied, config_.boolean_or("tie_word_embeddings", false));
+    RONDO_ASSIGN(const bool tied, config_.boolean_or("tie_word_embeddings", is_one_of(kind_.model_type, kTied)));
+    bool has_head = false;
     for (const auto& [name, tensor] : shards_.tensors()) {
       if (is_left_over(name)) continue;
       const auto found = find_name(name);
       const auto wrong = [&, &name = name, &tensor = tensor](StatusCode code, const std::string& what) { return Status(code, fmt::format("{}: tensor '{}' {}", tensor.source->name, printable(name), what)); };
       if (!found) return wrong(StatusCode::kUnsupported, fmt::format("is none that a {} has, or not there yet", kind_.model_type));
       if (tied && found->first == "output.weight") continue;  // a copy
+      has_head = has_head || found->first == "output.weight";
       const SafetensorsEntry& entry = tensor.entry;
       const std::optional<GgmlType> type = entry.dtype == SafetensorsDtype::kF32   ? std::optional(GgmlType::kF32)
                                            : entry.dtype == SafetensorsDtype::kF16  ? std::optional(GgmlType::kF16)
                                            : entry.dtype == SafetensorsDtype::kBF16 ? std::optional(GgmlType::kBF16)
                                                                                     : std::nullopt;
       if (!type) return wrong(StatusCode::kUnsupported, fmt::format("is {}, which is not there yet (F32, F16 and BF16 are)", entry.spelling()));
+      if (std::find(entry.shape.begin(), entry.shape.end(), 0u) != entry.shape.end()) return wrong(StatusCode::kCorruptData, "has no elements");
       if (entry.shape.empty() || entry.shape.size() > 2) return wrong(StatusCode::kUnsupported, fmt::format("has {} dimensions, which is not there yet", entry.shape.size()));
       Placed placed;
       placed.tensor = &tensor;
       placed.layout = entry.shape.size() == 1 && found->second == Layout::kTransposed ? Layout::kSame : found->second;
+      // Without groups: one KV head's queries, keys and values, or each head's.
       if (placed.layout == Layout::kByGroup && !grouped_) placed.layout = n_kv_heads_ == n_heads_ ? Layout::kByHead : Layout::kSame;
       RONDO_TRY(check_heads(placed, wrong));
       std::vector<std::uint64_t> dims(entry.shape.rbegin(), entry.shape.rend());
@@ -545,6 +583,7 @@ class Translator {
       placed.offset_bytes = writer_.tensor(found->first, dims, *type, size_bytes);
       placed_.push_back(std::move(placed));
     }
+    if (!tied && !has_head) return Status(StatusCode::kCorruptData, fmt::format("{}: the head is missing (lm_head.weight), and 'tie_word_embeddings' is false", config_.name()));
     return {};
   }
 
@@ -552,7 +591,7 @@ class Translator {
   template <typename Wrong>
   Status check_heads(const Placed& placed, const Wrong& wrong) const {
     if (placed.layout != Layout::kByHead && placed.layout != Layout::kByGroup) return {};
-    const std::uint64_t rows = std::uint64_t{head_dim_} * (n_heads_ + 2 * n_kv_heads_);
+    const std::uint64_t rows = std::uint64_t{head_dim_} * (std::uint64_t{n_heads_} + 2 * std::uint64_t{n_kv_heads_});
     if (placed.tensor->entry.shape[0] == rows && n_kv_heads_ > 0 && n_heads_ % n_kv_heads_ == 0) return {};
     return wrong(StatusCode::kCorruptData, fmt::format("has {} rows, but {} heads and {} KV heads of {} have {}", placed.tensor->entry.shape[0], n_heads_, n_kv_heads_, head_dim_, rows));
   }

@@ -9,6 +9,11 @@
 
 namespace rondo::models {
 
+bool TokenizerModel::is_there(const GgufFile& file) {
+  const Result<std::string_view> kind = file.string("tokenizer.ggml.model");
+  return !kind.ok() || (*kind != "none" && *kind != "no_vocab");
+}
+
 Result<std::shared_ptr<const TokenizerModel>> TokenizerModel::create(const GgufFile& file) {
   constexpr std::string_view kModelKey = "tokenizer.ggml.model";
   RONDO_ASSIGN(const std::string_view kind, file.string(kModelKey));
@@ -20,7 +25,7 @@ Result<std::shared_ptr<const TokenizerModel>> TokenizerModel::create(const GgufF
     RONDO_ASSIGN(BpeTokenizer bpe, BpeTokenizer::create(file));
     return std::shared_ptr<const TokenizerModel>(std::make_shared<const BpeTokenizer>(std::move(bpe)));
   }
-  if (kind == "none" || kind == "no_vocab") return Status(StatusCode::kNotFound, fmt::format("{}: has no tokenizer; give tokens", file.name()));
+  if (!is_there(file)) return Status(StatusCode::kNotFound, fmt::format("{}: has no tokenizer; give tokens", file.name()));
   return Status(
       StatusCode::kUnsupported,
       fmt::format("{}: metadata key '{}' is '{}': this kind of tokenizer is not there yet, expected 'llama' or 'gpt2'",

@@ -21,6 +21,8 @@ namespace rondo::models {
 
 class TokenizerModel {
  public:
+  /// Whether the file has a tokenizer, or says that there is none (tokenizer.ggml.model is "none" or "no_vocab").
+  static bool is_there(const GgufFile& file);
   /// The tokenizer of `file`, of the kind that it names.
   /// Errors: kUnsupported (another kind, or beyond a limit), kNotFound and kCorruptData (missing or wrong keys), naming
   /// file and key.

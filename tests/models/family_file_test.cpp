@@ -45,11 +45,23 @@ class FamilyFileTest : public ::testing::TestWithParam<FamilyFile> {
   }
 };
 
+/// What some members of the family have and others have not: keys with a usual value, a head of its own, factors, biases.
+bool is_optional(const FamilyFile& family, const std::string& name) {
+  const std::string_view architecture = family.architecture;
+  if (name.starts_with(family.architecture)) return name.ends_with("rope.dimension_count") || (!name.ends_with("_count") && !name.ends_with("_length") && !name.ends_with("epsilon"));
+  if (name == "output.weight" || name.starts_with("rope_f")) return true;
+  if (name.ends_with(".ffn_norm.weight")) return architecture == "stablelm";
+  if (name.ends_with("attn_norm_2.weight")) return true;
+  // Norms of queries and keys are Qwen 3's and the like's; a linear's biases are there or not, but for families that have all.
+  const bool of_norm = name.find("norm") != std::string::npos;
+  return name.ends_with(".bias") && !of_norm && (architecture == "llama" || architecture == "starcoder2" || architecture == "stablelm" || name == "output.bias");
+}
+
 /// Keys that say what is so without them, and factors for longer contexts than the test's.
 bool says_nothing(const std::string& family, const std::string& name) {
   const bool all_heads = name.ends_with("head_count_kv") && (family == "bloom" || family == "mpt" || family == "gpt2" || family == "phi2" || family.starts_with("gptneox"));
   return all_heads || name.ends_with("value_length") || (name.ends_with("scaling.type") && family != "llama-yarn") || (name.ends_with("use_parallel_residual") && family == "gptneox") ||
-         (name == "rope_factors_long.weight" && family == "phi3-long") || name.ends_with("original_context_length") || (name == "rope_factors_short.weight" && family == "phi3-longer");
+         (name == "rope_factors_long.weight" && family == "phi3-long") || name.ends_with("original_context_length") || (name == "rope_factors_short.weight" && family == "phi3-longer") || (name.ends_with("use_parallel_residual") && family == "stablelm-stale-key");
 }
 
 TEST_P(FamilyFileTest, WhatIsLeftOutIsNamedOrShows) {
@@ -63,13 +75,14 @@ TEST_P(FamilyFileTest, WhatIsLeftOutIsNamedOrShows) {
       EXPECT_EQ(found.status().message().find('\n'), std::string::npos) << found.status().message();
       continue;
     }
+    EXPECT_TRUE(is_optional(GetParam(), name)) << name << " is left out, and nobody minds";
     EXPECT_GT(largest_change(*whole, *found), 1e-3) << name << " is left out, and nobody sees it";
   }
 }
 
 TEST_P(FamilyFileTest, KeysOfAnotherTypeAreNamed) {
   for (const std::string& name : names()) {
-    if (name.find(std::string(GetParam().architecture) + ".") != 0) continue;
+    if (name.find(std::string(GetParam().architecture) + ".") != 0 || name == "stablelm.use_parallel_residual") continue;  // the last is not read
     const Result<std::vector<float>> found = logits_of({.without = "", .changed_key = name, .value = FamilyFault::Value::kText});
     ASSERT_FALSE(found.ok()) << name;
     EXPECT_EQ(found.status().code(), StatusCode::kCorruptData) << found.status().message();

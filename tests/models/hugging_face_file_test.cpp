@@ -143,14 +143,25 @@ TEST_F(HuggingFaceFileTest, TensorsThatContradictTheConfig) {
   changed[name].shape = {changed[name].shape[0], changed[name].shape[1], 1};
   write_tensors("model.safetensors", changed);
   expect_refusal(StatusCode::kUnsupported, {name, "3 dimensions"});
+  changed[name] = {{0, 64}, {}, SafetensorsDtype::kF32};
+  write_tensors("model.safetensors", changed);
+  expect_refusal(StatusCode::kCorruptData, {name, "no elements"});
   changed = tensors_;
   changed[name].dtype = SafetensorsDtype::kI32;
   write_tensors("model.safetensors", changed);
   expect_refusal(StatusCode::kUnsupported, {name, "I32", "F32, F16 and BF16"});
   changed = tensors_;
-  changed["model.layers.0.mamba.weight"] = tensors_.at(name);
-  write_tensors("model.safetensors", changed);
-  expect_refusal(StatusCode::kUnsupported, {"model.layers.0.mamba.weight", "qwen2"});
+  for (const char* extra : {"model.layers.0.mamba.weight", "model.layers.7.mlp.up_proj.weight", "model.norm.bias"}) {
+    changed = tensors_;
+    changed[extra] = tensors_.at(name);
+    write_tensors("model.safetensors", changed);
+    const Status status = opened();
+    EXPECT_EQ(status.code(), StatusCode::kUnsupported) << extra << ": " << status.message();
+  }
+  write_tensors("model.safetensors", tensors_);
+  config_["tie_word_embeddings"] = false;
+  write_config();
+  expect_refusal(StatusCode::kCorruptData, {"config.json", "lm_head.weight", "'tie_word_embeddings'"});
 }
 
 /// Shards: as one file, and every way in which an index and its files disagree.
@@ -275,6 +286,13 @@ TEST_F(HeaderTest, WhatWouldChangeResultsIsRefused) {
   names({{"model_type", "falcon"}, {"alibi", true}}, "alibi");
   names({{"model_type", "gpt2"}, {"scale_attn_weights", false}}, "scale_attn_weights");
   names({{"model_type", "stablelm"}, {"partial_rotary_factor", 2}}, "partial_rotary_factor");
+  names({{"model_type", "llama"}, {"rope_parameters", {{"rope_theta", 5e5}}}}, "rope_parameters");
+  names({{"model_type", "qwen3"}, {"use_bidirectional_attention", true}}, "use_bidirectional_attention");
+  names({{"model_type", "llama"}, {"rope_scaling", {{"factor", 2.0}}}}, "rope_scaling");
+  names({{"model_type", "llama"}, {"rope_scaling", {{"type", "yarn"}, {"factor", 4.0}, {"original_max_position_embeddings", -5}}}}, "original_max_position_embeddings");
+  names({{"model_type", "llama"}, {"head_dim", 4294967295u}}, "head_dim");
+  names({{"model_type", "llama"}, {"num_key_value_heads", 0}}, "num_key_value_heads");
+  names({{"model_type", "llama"}, {"num_key_value_heads", 1u << 30}}, "num_key_value_heads");
 }
 
 /// BF16 and F16 are what they mean.

@@ -56,6 +56,7 @@ Status generate(const GlobalFlags& flags, const GenerateFlags& own, StopReason& 
     return Status(StatusCode::kInvalidArgument, fmt::format("--ctx is {} but {} was made for {}", own.ctx, own.model, model.info().context));
   }
   RONDO_ASSIGN(const std::vector<std::int32_t> prompt, prompt_tokens(own, model.tokenizer(), model.info().n_vocab));
+  if (!own.stop_texts.empty() && model.tokenizer().n_vocab() == 0) return Status(StatusCode::kInvalidArgument, fmt::format("--stop is a text, but {} has no tokenizer", own.model));
   SessionOptions options = flags.session_options();
   options.n_ctx = own.ctx;
   options.seed = own.seed;
@@ -86,7 +87,7 @@ Status generate(const GlobalFlags& flags, const GenerateFlags& own, StopReason& 
     RONDO_ASSIGN(times, run_session(session, prompt, own.n, [&](std::int32_t token) {
                    tokens.push_back(token);
                    // Without a tokenizer, the text is the tokens.
-                   emit(has_text ? stream.add(token) : fmt::format("{}{}", tokens.size() > 1 ? "," : "", token));
+                   emit(has_text ? stream.add(token) : own.json ? "" : fmt::format("{}{}", tokens.size() > 1 ? "," : "", token));
                    return !stream.stopped();
                  }));
     stop = session.stop_reason();
