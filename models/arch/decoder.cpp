@@ -42,7 +42,7 @@ std::vector<float> alibi_slopes(std::uint32_t n_heads, double max_bias) {
 class Builder {
  public:
   Builder(const Decoder& decoder, Role role, std::int64_t rows, const StepPlaces& places)
-      : decoder_(decoder), config_(decoder.config), facts_(config_.facts), weights_(decoder.weights), step_(decoder.blocks, decoder.caches, places, role, rows), g_(step_.graph()), role_(role), n_ctx_(places.n_ctx) {}
+      : config_(decoder.config), facts_(config_.facts), weights_(decoder.weights), step_(decoder.blocks, decoder.caches, places, role, rows), g_(step_.graph()), role_(role), n_ctx_(places.n_ctx) {}
 
   Graph build() {
     tokens_ = step_.begin();
@@ -147,7 +147,6 @@ class Builder {
     return scaled(g_.add(Op::tanh, {scaled(logits, 1 / config_.final_softcap)}), config_.final_softcap);
   }
 
-  const Decoder& decoder_;
   const DecoderConfig& config_;
   const NetworkFacts& facts_;
   const DecoderWeights& weights_;
