@@ -29,6 +29,8 @@ uint word_of(uint at) {
 
 void main() {
   const uint at = gl_GlobalInvocationID.x;
+  // The kernel has no rows of a step that could be inactive: what its table does not hold, it leaves alone, whatever the parameters.
+  if (p.to + at >= tables.length()) return;
   if (at >= p.counts_0 + p.counts_1 + p.counts_2 + p.counts_3 + p.counts_4 + p.counts_5) return;
   tables[p.to + at] = word_of(at);
 }
