@@ -10,6 +10,7 @@
 
 #include "models/formats/gguf.h"
 #include "tests/support/gguf_writer.h"
+#include "tests/support/small_vocabulary.h"
 
 namespace rondo::tests {
 
@@ -34,29 +35,12 @@ struct SmallLlama {
     writer.u32("llama.attention.head_count_kv", n_kv_heads).u32("llama.feed_forward_length", ffn).u32("llama.context_length", context);
     if (rms_epsilon) writer.f32("llama.attention.layer_norm_rms_epsilon", epsilon);
     if (add_keys) add_keys(writer);
-    write_tokenizer(writer);
+    testing::write_byte_tokenizer(writer, n_tokens, eos);
     write_tensors(writer);
     return writer.build();
   }
 
  private:
-  void write_tokenizer(testing::GgufWriter& writer) const {
-    std::vector<std::string> tokens = {"<unk>", "<s>", "</s>"};
-    std::vector<std::int32_t> types = {2, 3, 3};
-    constexpr char kDigits[] = "0123456789ABCDEF";
-    for (int byte = 0; byte < 256; ++byte) {
-      tokens.push_back(std::string("<0x") + kDigits[byte / 16] + kDigits[byte % 16] + ">");
-      types.push_back(6);
-    }
-    while (tokens.size() < n_tokens) {
-      tokens.push_back("word" + std::to_string(tokens.size()));
-      types.push_back(1);
-    }
-    writer.string("tokenizer.ggml.model", "llama").strings("tokenizer.ggml.tokens", tokens);
-    writer.f32s("tokenizer.ggml.scores", std::vector<float>(tokens.size(), -1.0f)).i32s("tokenizer.ggml.token_type", types);
-    writer.u32("tokenizer.ggml.bos_token_id", 1).u32("tokenizer.ggml.eos_token_id", eos).u32("tokenizer.ggml.unknown_token_id", 0);
-  }
-
   void write_tensors(testing::GgufWriter& writer) const {
     const std::uint64_t kv_rows = std::uint64_t{width} / std::max(n_heads, 1u) * n_kv_heads;
     add(writer, "token_embd.weight", {width, n_vocab});

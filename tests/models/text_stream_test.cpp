@@ -15,17 +15,12 @@ using rondo::testing::GgufWriter;
 /// Ids 0 to 255 are bytes; then words.
 Tokenizer byte_tokenizer() {
   rondo::testing::SmallVocabulary vocabulary;
-  constexpr char kDigits[] = "0123456789ABCDEF";
-  for (int byte = 0; byte < 256; ++byte) {
-    vocabulary.add(std::string("<0x") + kDigits[byte / 16] + kDigits[byte % 16] + ">", rondo::testing::kByte);
-  }
-  vocabulary.add("one");
-  vocabulary.add("STO");
-  vocabulary.add("P and");
+  vocabulary.add_bytes(-1);
+  vocabulary.add("one", rondo::testing::kNormal, -1);
+  vocabulary.add("STO", rondo::testing::kNormal, -1);
+  vocabulary.add("P and", rondo::testing::kNormal, -1);
   GgufWriter writer;
-  writer.string("tokenizer.ggml.model", "llama").strings("tokenizer.ggml.tokens", vocabulary.tokens);
-  writer.f32s("tokenizer.ggml.scores", std::vector<float>(vocabulary.tokens.size(), -1.0f)).i32s("tokenizer.ggml.token_type", vocabulary.types);
-  return create_tokenizer(writer);
+  return create_tokenizer(vocabulary.write(writer));
 }
 
 constexpr std::int32_t kOne = 256, kSto = 257, kPAnd = 258;

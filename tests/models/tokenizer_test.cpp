@@ -1,7 +1,5 @@
 #include <rondo/tokenizer.h>
 
-#include <array>
-#include <cstdio>
 #include <functional>
 #include <limits>
 #include <ostream>
@@ -36,20 +34,9 @@ using rondo::testing::source_of;
 const std::string kSpace = "\xe2\x96\x81";
 
 struct Vocabulary : rondo::testing::SmallVocabulary {
-  void add_bytes() {
-    for (int byte = 0; byte < 256; ++byte) {
-      std::array<char, 8> name = {};
-      std::snprintf(name.data(), name.size(), "<0x%02X>", static_cast<unsigned>(byte));
-      add(name.data(), kByte);
-    }
-  }
   GgufWriter writer(const std::string& kind = "llama") const {
     GgufWriter out;
-    out.string("tokenizer.ggml.model", kind);
-    out.strings("tokenizer.ggml.tokens", tokens);
-    out.f32s("tokenizer.ggml.scores", scores);
-    out.i32s("tokenizer.ggml.token_type", types);
-    return out;
+    return write(out, kind);
   }
 };
 

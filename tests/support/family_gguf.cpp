@@ -7,6 +7,7 @@
 
 #include "models/formats/gguf.h"
 #include "tests/support/gguf_writer.h"
+#include "tests/support/small_vocabulary.h"
 
 namespace rondo::tests {
 
@@ -56,7 +57,7 @@ class Maker {
 
   std::string build() {
     write_keys();
-    write_tokenizer();
+    rondo::testing::write_byte_tokenizer(writer_, kVocabulary);
     matrix("token_embd.weight", kVocabulary, family_.width, 1);
     if (family_.positions) matrix("position_embd.weight", kContext, family_.width, 1);
     if (family_.embedding_norm) norm("token_embd_norm", family_.width);
@@ -120,23 +121,6 @@ class Maker {
     number("rope.scaling.factor", family_.scaling_factor), number("attn_logit_softcapping", family_.attention_softcap), number("final_logit_softcapping", family_.final_softcap);
     number("embedding_scale", family_.embedding_scale), number("residual_scale", family_.residual_scale), number("logit_scale", family_.logit_scale);
     number("attention.scale", family_.attention_scale), number("attention.max_alibi_bias", family_.max_alibi_bias);
-  }
-
-  void write_tokenizer() {
-    std::vector<std::string> tokens = {"<unk>", "<s>", "</s>"};
-    std::vector<std::int32_t> types = {2, 3, 3};
-    constexpr char kDigits[] = "0123456789ABCDEF";
-    for (int byte = 0; byte < 256; ++byte) {
-      tokens.push_back(std::string("<0x") + kDigits[byte / 16] + kDigits[byte % 16] + ">");
-      types.push_back(6);
-    }
-    while (tokens.size() < kVocabulary) {
-      tokens.push_back("word" + std::to_string(tokens.size()));
-      types.push_back(1);
-    }
-    writer_.string("tokenizer.ggml.model", "llama").strings("tokenizer.ggml.tokens", tokens);
-    writer_.f32s("tokenizer.ggml.scores", std::vector<float>(tokens.size(), -1.0f)).i32s("tokenizer.ggml.token_type", types);
-    writer_.u32("tokenizer.ggml.bos_token_id", 1).u32("tokenizer.ggml.eos_token_id", 2).u32("tokenizer.ggml.unknown_token_id", 0);
   }
 
   void write_layer(const std::string& prefix) {

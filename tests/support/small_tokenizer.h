@@ -15,27 +15,11 @@
 
 #include "tests/support/cpu_timer.h"
 #include "tests/support/gguf_writer.h"
+#include "tests/support/small_vocabulary.h"
 
 namespace rondo::testing {
 
 using Ids = std::vector<std::int32_t>;
-
-// Values of tokenizer.ggml.token_type.
-constexpr std::int32_t kNormal = 1, kUnknown = 2, kControl = 3, kUserDefined = 4, kUnused = 5, kByte = 6;
-
-/// A small vocabulary; hostile cases change one of its parts.
-struct SmallVocabulary {
-  std::vector<std::string> tokens;
-  std::vector<float> scores;
-  std::vector<std::int32_t> types;
-
-  std::int32_t add(const std::string& token, std::int32_t type = kNormal, float score = 0) {
-    tokens.push_back(token);
-    scores.push_back(score);
-    types.push_back(type);
-    return static_cast<std::int32_t>(tokens.size()) - 1;
-  }
-};
 
 inline Tokenizer create_tokenizer(const GgufWriter& writer) {
   const std::string bytes = writer.build();
