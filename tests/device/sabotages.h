@@ -33,15 +33,18 @@ inline const std::vector<Sabotage>& sabotages() {
   return kSabotages;
 }
 
-/// While it lives, a device gets other code for one shader.
+/// While it lives, a device gets other code for one shader; without a path, its driver's compiler refuses that shader.
 class ReplacedShader {
  public:
-  ReplacedShader(runtime::Device& device, runtime::Shader shader, const char* path) : table_(device.table_for_tests()) {
-    std::ifstream file(path, std::ios::binary);
-    const std::string bytes((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
-    EXPECT_FALSE(bytes.empty()) << path;
-    replacement_.resize(bytes.size() / 4);
-    std::memcpy(replacement_.data(), bytes.data(), replacement_.size() * 4);
+  ReplacedShader(runtime::Device& device, runtime::Shader shader, const char* path = nullptr) : table_(device.table_for_tests()) {
+    replacement_.clear();
+    if (path != nullptr) {
+      std::ifstream file(path, std::ios::binary);
+      const std::string bytes((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
+      EXPECT_FALSE(bytes.empty()) << path;
+      replacement_.resize(bytes.size() / 4);
+      std::memcpy(replacement_.data(), bytes.data(), replacement_.size() * 4);
+    }
     original_ = runtime::shader_code(shader);
     real_ = table_.vkCreateShaderModule;
     table_.vkCreateShaderModule = create;
@@ -54,6 +57,7 @@ class ReplacedShader {
   static VkResult VKAPI_PTR create(VkDevice device, const VkShaderModuleCreateInfo* info, const VkAllocationCallbacks* allocator, VkShaderModule* made) {
     VkShaderModuleCreateInfo other = *info;
     if (info->codeSize == original_.size() * 4 && std::memcmp(info->pCode, original_.data(), info->codeSize) == 0) {
+      if (replacement_.empty()) return VK_ERROR_INITIALIZATION_FAILED;
       other.codeSize = replacement_.size() * 4;
       other.pCode = replacement_.data();
     }

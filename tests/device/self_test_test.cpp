@@ -168,31 +168,8 @@ TEST_F(SelfTest, WhatHasNoReplacementIsRefused) {
   EXPECT_NE(log_[0].find("nothing can take its place"), std::string::npos) << log_[0];
 }
 
-/// A driver whose compiler refuses one kernel.
-class RefusedShader {
- public:
-  RefusedShader(runtime::Device& device, runtime::Shader shader) : table_(device.table_for_tests()) {
-    code_ = runtime::shader_code(shader);
-    real_ = table_.vkCreateShaderModule;
-    table_.vkCreateShaderModule = create;
-  }
-  ~RefusedShader() { table_.vkCreateShaderModule = real_; }
-  RefusedShader(const RefusedShader&) = delete;
-  RefusedShader& operator=(const RefusedShader&) = delete;
-
- private:
-  static VkResult VKAPI_PTR create(VkDevice device, const VkShaderModuleCreateInfo* info, const VkAllocationCallbacks* allocator, VkShaderModule* made) {
-    if (info->codeSize == code_.size() * 4 && std::memcmp(info->pCode, code_.data(), info->codeSize) == 0) return VK_ERROR_INITIALIZATION_FAILED;
-    return real_(device, info, allocator, made);
-  }
-
-  VolkDeviceTable& table_;
-  static inline PFN_vkCreateShaderModule real_ = nullptr;
-  static inline std::vector<std::uint32_t> code_;
-};
-
 TEST_F(SelfTest, AKernelThatCantBeMadeIsReplacedToo) {
-  const RefusedShader refused(runtime(), runtime::Shader::rope_kv_write);
+  const ReplacedShader refused(runtime(), runtime::Shader::rope_kv_write);
   for (const bool with_executor : {false, true}) {
     ModelOptions options;
     if (with_executor) {
@@ -239,7 +216,8 @@ std::vector<Blamed> blamed_when_failing(VkResult failure) {
     options.self_test = true;
     options.on_quarantine = [&](const std::string& kernel) { kernels.push_back(kernel); };
     const Result<Model> model = Model::create(device, open_file(tiny_path()).value(), options);
-    EXPECT_FALSE(model.ok()) << "call " << n;
+    // An upload that ended while its wait was said to have timed out is as good as any other.
+    EXPECT_TRUE(!model.ok() || (failure == VK_TIMEOUT && kernels.empty())) << "call " << n;
     EXPECT_LE(kernels.size(), 1u);
     if (!kernels.empty()) all.push_back({kernels[0], model.status()});
     (void)device.internal().vk().vkDeviceWaitIdle(device.internal().handle());
