@@ -29,14 +29,16 @@ std::optional<std::size_t> find_producer(const Graph& graph, TensorId id) {
   return std::nullopt;
 }
 
-/// A linear that may go: no residual yet, and nobody outside reads its output.
+/// A linear or a norm of rows that nothing is added to yet, and that no caller reads.
 bool takes_residual(const Graph& graph, const Node& node) {
-  return node.op == Op::linear && node.inputs[2] == kNone && graph.storage_of(node.outputs[0]).kind != StorageKind::kOutput;
+  const Tensor& output = graph.tensor(node.outputs[0]);
+  const bool can_add = node.op == Op::linear || (node.op == Op::rms_norm && output.shape.rank < 4);
+  return can_add && node.inputs[2] == kNone && graph.storage_of(node.outputs[0]).kind != StorageKind::kOutput;
 }
 
-/// The same, and nothing but a bias comes after its sums.
+/// A linear of these, with nothing but a bias after its sums.
 bool is_affine(const Graph& graph, const Node& node) {
-  return takes_residual(graph, node) && attributes_of<LinearAttributes>(node).activation == Activation::kIdentity;
+  return node.op == Op::linear && takes_residual(graph, node) && attributes_of<LinearAttributes>(node).activation == Activation::kIdentity;
 }
 
 /// The same without a bias.
@@ -160,39 +162,16 @@ bool reads_what_changes(const Graph& graph, std::size_t first, std::size_t secon
   return false;
 }
 
-/// add(linear(x, w), residual), either way round -> linear(x, w, residual), whatever the linear does with its sums before.
+/// add(f(x), residual), either way round -> f(x, residual): f is linear, whatever it does with its sums before, or rms_norm.
 void fuse_residual(Graph& graph) {
   std::vector<Node>& nodes = graph.nodes();
   for (std::size_t i = 0; i < nodes.size(); ++i) {
     if (nodes[i].op != Op::add) continue;
     for (std::size_t side : {0u, 1u}) {
-      const TensorId linear_output = nodes[i].inputs[side], residual = nodes[i].inputs[1 - side];
-      const std::optional<std::size_t> producer = find_producer(graph, linear_output);
-      if (!producer || !takes_residual(graph, nodes[*producer]) || count_readers(graph, linear_output) != 1 || reads_what_changes(graph, *producer, i)) continue;
-      if (!(graph.tensor(residual).shape == graph.tensor(linear_output).shape) || row_stride(graph.tensor(residual)) < 0) continue;
-      Node fused = nodes[*producer];
-      fused.inputs[2] = residual;
-      fused.outputs = nodes[i].outputs;
-      nodes[i] = std::move(fused);
-      nodes.erase(nodes.begin() + static_cast<std::ptrdiff_t>(*producer));
-      --i;
-      break;
-    }
-  }
-}
-
-/// add(rms_norm(x), residual), either way round -> rms_norm(x, residual), as Gemma's norms behind attention have it.
-void fuse_norm_residual(Graph& graph) {
-  std::vector<Node>& nodes = graph.nodes();
-  for (std::size_t i = 0; i < nodes.size(); ++i) {
-    if (nodes[i].op != Op::add) continue;
-    for (std::size_t side : {0u, 1u}) {
-      const TensorId normed = nodes[i].inputs[side], residual = nodes[i].inputs[1 - side];
-      const std::optional<std::size_t> producer = find_producer(graph, normed);
-      if (!producer || nodes[*producer].op != Op::rms_norm || nodes[*producer].inputs[2] != kNone) continue;
-      if (graph.storage_of(normed).kind == StorageKind::kOutput || count_readers(graph, normed) != 1 || reads_what_changes(graph, *producer, i)) continue;
-      const Tensor& other = graph.tensor(residual);
-      if (!(other.shape == graph.tensor(normed).shape) || other.shape.rank == 4 || other.type != graph.tensor(normed).type || row_stride(other) < 0) continue;
+      const TensorId produced = nodes[i].inputs[side], residual = nodes[i].inputs[1 - side];
+      const std::optional<std::size_t> producer = find_producer(graph, produced);
+      if (!producer || !takes_residual(graph, nodes[*producer]) || count_readers(graph, produced) != 1 || reads_what_changes(graph, *producer, i)) continue;
+      if (!(graph.tensor(residual).shape == graph.tensor(produced).shape) || row_stride(graph.tensor(residual)) < 0) continue;
       Node fused = nodes[*producer];
       fused.inputs[2] = residual;
       fused.outputs = nodes[i].outputs;
@@ -242,7 +221,6 @@ Status fuse(Graph& graph) {
   RONDO_TRY(merge_linears(graph));
   RONDO_TRY(fuse_rope_and_cache(graph));
   fuse_residual(graph);
-  fuse_norm_residual(graph);
   return graph.status();
 }
 
