@@ -1,6 +1,7 @@
 // output[r, :] = (x - mean x) / sqrt(var x + epsilon) * weight + bias of x = input[r, :]. Ba, Kiros and Hinton 2016.
-// A token has one row, or one for each head. One workgroup per row; grid (rows). Mean, then variance, both of differences to the row's first element, which keeps rows
-// whose values are close to each other exact. f32 accumulation in fixed order.
+// A token has one row, or one for each head. One workgroup per row; grid (tokens, heads). Mean, then variance, both of
+// differences to the row's first element, which keeps rows whose values are close to each other exact. f32 accumulation in
+// fixed order.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #include "layer_norm.params.h"
@@ -18,11 +19,10 @@ layout(std430, set = 0, binding = 4) writeonly buffer Output { ELEMENT values[];
 float input_at(uint i) { return from_element(input_values[i]); }
 
 void main() {
-  const uint row = gl_WorkGroupID.x;
-  const uint token = row / p.heads, head = row - token * p.heads;
+  const uint token = gl_WorkGroupID.x, head = gl_WorkGroupID.y;
   if (!row_valid(token, p.rows_per_sequence)) return;
   const uint self = gl_LocalInvocationID.x;
-  const uint at = p.input_offset + token * p.input_stride + head * p.head_stride;
+  const uint at = p.input_offset + token * p.input_stride + head * p.head_stride, to = (token * p.heads + head) * p.columns;
   const float pivot = input_at(at);
   float sum = 0.0;
   for (uint i = self; i < p.columns; i += kWidth) sum += input_at(at + i) - pivot;
@@ -36,6 +36,6 @@ void main() {
   for (uint i = self; i < p.columns; i += kWidth) {
     const float factor = p.has_weight != 0u ? weight[p.weight_offset + i] : 1.0;
     const float shift = p.has_bias != 0u ? bias[p.bias_offset + i] : 0.0;
-    values[row * p.columns + i] = to_element(((input_at(at + i) - pivot) - mean) * scale * factor + shift);
+    values[to + i] = to_element(((input_at(at + i) - pivot) - mean) * scale * factor + shift);
   }
 }

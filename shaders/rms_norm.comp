@@ -1,5 +1,6 @@
 // output[r, :] = input[r, :] / sqrt(mean(input[r, :]^2) + epsilon) * (weight + weight_bias) + residual[r, :]. Zhang and Sennrich 2019.
-// A token has one row, or one for each head. One workgroup per row; grid (rows). f32 accumulation in fixed order, tree in shared memory.
+// A token has one row, or one for each head. One workgroup per row; grid (tokens, heads). f32 accumulation in fixed order, tree in
+// shared memory.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #include "rms_norm.params.h"
@@ -17,11 +18,10 @@ shared float partial[kWidth];
 float input_at(uint i) { return from_element(input_values[i]); }
 
 void main() {
-  const uint row = gl_WorkGroupID.x;
-  const uint token = row / p.heads, head = row - token * p.heads;
+  const uint token = gl_WorkGroupID.x, head = gl_WorkGroupID.y;
   if (!row_valid(token, p.rows_per_sequence)) return;
   const uint self = gl_LocalInvocationID.x;
-  const uint at = p.input_offset + token * p.input_stride + head * p.head_stride;
+  const uint at = p.input_offset + token * p.input_stride + head * p.head_stride, to = (token * p.heads + head) * p.columns;
   float sum = 0.0;
   for (uint i = self; i < p.columns; i += kWidth) sum += input_at(at + i) * input_at(at + i);
   partial[self] = sum;
@@ -35,6 +35,6 @@ void main() {
     const float factor = p.has_weight != 0u ? weight[p.weight_offset + i] + p.weight_bias : 1.0;
     float value = input_at(at + i) * scale * factor;
     if (p.has_residual != 0u) value += from_element(residual[p.residual_offset + token * p.residual_stride + i]);
-    values[row * p.columns + i] = to_element(value);
+    values[to + i] = to_element(value);
   }
 }

@@ -31,7 +31,8 @@ Status lower(const Node& node, Lowering& lowering) {
   shaders::LayerNormParams push{};
   const bool heads = has_even_heads(input);
   push.heads = heads ? u32(input.shape[2]) : 1;
-  push.rows_per_sequence = lowering.rows_per_sequence(input.shape.n_rows() / push.heads);
+  const std::uint32_t n_tokens = u32(input.shape.n_rows()) / push.heads;
+  push.rows_per_sequence = lowering.rows_per_sequence(n_tokens);
   push.columns = u32(input.shape.last());
   push.input_offset = u32(input.offset_elements);
   push.input_stride = heads ? stride_of(input, 1) : u32(row_stride(input));
@@ -46,7 +47,7 @@ Status lower(const Node& node, Lowering& lowering) {
                      {lowering.read_only(node.inputs[1]), runtime::Access::kRead},
                      {lowering.read_only(node.inputs[2]), runtime::Access::kRead},
                      {output.storage, runtime::Access::kWrite}},
-                    push, {u32(input.shape.n_rows()), 1, 1}, {2 * tensor_bytes(input), 8 * tensor_elements(input)});
+                    push, {n_tokens, push.heads, 1}, {2 * tensor_bytes(input), 8 * tensor_elements(input)});
   return {};
 }
 
