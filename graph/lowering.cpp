@@ -197,19 +197,27 @@ bool is_type(std::string_view name) {
   return std::any_of(std::begin(kWeightTypes), std::end(kWeightTypes), is_named);
 }
 
+std::vector<std::string> split_words(const std::string& label) {
+  std::vector<std::string> words(1);
+  for (const char c : label) {
+    if (c == ' ') words.emplace_back();
+    else words.back() += c;
+  }
+  return words;
+}
+
 /// Every label in quarantine is one that a dispatch may have: an operator, one of its kernels where it has several, a type.
 Status check_quarantine(const LoweringOptions& options) {
   for (const std::string& label : options.quarantine) {
-    std::vector<std::string> words;
-    for (std::size_t at = 0; at <= label.size(); at = std::min(label.find(' ', at), label.size()) + 1) words.push_back(label.substr(at, label.find(' ', at) - at));
     const auto refuse = [&](const std::string& why) { return Status(StatusCode::kInvalidArgument, fmt::format("quarantine: '{}': {}", shown(label), why)); };
+    const std::vector<std::string> words = split_words(label);
     const std::optional<Op> op = find_operator(words[0]);
     if (!op) return refuse(fmt::format("there is no operator '{}'", shown(words[0])));
-    const auto kernels = operator_of(*op).kernels;
-    std::size_t next = 1;
-    if (kernels.size() > 1 && (words.size() < 2 || !has_kernel(*op, words[next++]))) return refuse(fmt::format("{} has the kernels {}", words[0], fmt::join(kernels, ", ")));
-    const bool typed = kernels.size() > 1 || *op == Op::kv_write || *op == Op::rope_kv_write;
-    if (words.size() != next + typed || (typed && !is_type(words[next]))) return refuse(typed ? "after the kernel comes one type, as in 'linear tiled q4_0'" : "that is not all that a kernel is called");
+    const auto [kernels, typed] = std::pair(operator_of(*op).kernels, operator_of(*op).kernels_have_types);
+    const std::size_t type_at = kernels.size() > 1 ? 2 : 1;
+    if (type_at == 2 && (words.size() < 2 || !has_kernel(*op, words[1]))) return refuse(fmt::format("{} has the kernels {}", words[0], fmt::join(kernels, ", ")));
+    if (typed && (words.size() != type_at + 1 || !is_type(words[type_at]))) return refuse("after the kernel comes one type, as in 'linear tiled q4_0'");
+    if (!typed && words.size() != type_at) return refuse("that is not all that a kernel is called");
   }
   return {};
 }

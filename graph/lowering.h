@@ -22,8 +22,9 @@ struct LoweringOptions {
   bool fusion = true;
   /// Operator name -> kernel name: that kernel or an error.
   std::map<std::string, std::string, std::less<>> forced_kernels;
-  /// Kernels that give wrong results on this device, by the label of their dispatches ("linear tiled q4_0", "rms_norm"). The next one that
-  /// can do the same takes their place; where there is none, a fused operator is lowered as the simple ones that it means.
+  /// Kernels that give wrong results on this device, by the label of their dispatches ("linear tiled q4_0", "rms_norm").
+  /// The next one that can do the same takes their place; where there is none, a fused operator is lowered as the simple
+  /// ones that it means.
   std::vector<std::string> quarantine;
   /// Buffer index that activations and scratch are placed in.
   std::uint32_t activation_buffer = 0;
@@ -83,7 +84,8 @@ class Lowering {
   /// Whether dispatches of this label are in quarantine: an operator with a choice makes another one.
   bool is_quarantined(std::string_view label) const;
 
-  /// Rows per sequence of a tensor with `n_rows` rows, rounded up where they can't be shared out: kernels skip row r when r % that >= the step's count.
+  /// Rows per sequence of a tensor with `n_rows` rows, rounded up where they can't be shared out: kernels skip row r when
+  /// r % that >= the step's count.
   std::uint32_t rows_per_sequence(std::int64_t n_rows) const;
 
   /// An unnamed activation that only this node uses.

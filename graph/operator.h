@@ -85,6 +85,8 @@ struct Operator {
   std::vector<Node> (*decompose)(Graph& graph, const Node& node) = nullptr;
   /// Names of the kernels that can be forced, best known first where several are allowed.
   std::span<const char* const> kernels = {};
+  /// Labels of its dispatches end in the type of weights or cache that the kernel is specialized for.
+  bool kernels_have_types = false;
 };
 
 /// The operator's table. Never fails.

@@ -309,6 +309,7 @@ extern const Operator attention_operator = {
     .lower = lower,
     .reference = attention_reference,
     .kernels = kKernels,
+    .kernels_have_types = true,
 };
 
 }  // namespace rondo::graph

@@ -93,6 +93,7 @@ extern const Operator kv_write_operator = {
     .lower = lower,
     .reference = reference,
     .kernels = kKernels,
+    .kernels_have_types = true,
 };
 
 }  // namespace rondo::graph

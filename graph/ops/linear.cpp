@@ -79,6 +79,7 @@ extern const Operator linear_operator = {
     .lower = lower,
     .reference = reference,
     .kernels = kLinearKernels,
+    .kernels_have_types = true,
 };
 
 }  // namespace rondo::graph

@@ -56,6 +56,7 @@ extern const Operator linear_glu_operator = {
     .lower = lower,
     .decompose = decompose,
     .kernels = kLinearKernels,
+    .kernels_have_types = true,
 };
 
 }  // namespace rondo::graph

@@ -126,6 +126,7 @@ extern const Operator rope_kv_write_operator = {
     .lower = lower,
     .decompose = decompose,
     .kernels = kKernels,
+    .kernels_have_types = true,
 };
 
 }  // namespace rondo::graph
