@@ -34,6 +34,14 @@ double activate(Activation activation, double x) {
   return x;
 }
 
+double gated(const GluAttributes& attributes, double gate, double up) {
+  if (attributes.limit > 0) {
+    if (gate > attributes.limit) gate = attributes.limit;
+    if (std::abs(up) > attributes.limit) up = std::copysign(attributes.limit, up);
+  }
+  return activate(attributes.activation, gate) * (up + attributes.up_bias);
+}
+
 const char* activation_name(Activation activation) { return kNames[static_cast<std::size_t>(activation)]; }
 
 std::span<const char* const> activation_names() { return kNames; }

@@ -8,6 +8,9 @@ namespace rondo::graph {
 /// The function's value; kIdentity gives x. NaN gives NaN.
 double activate(Activation activation, double x);
 
+/// activation(min(gate, limit)) * (clamp(up, -limit, limit) + up_bias). NaN gives NaN.
+double gated(const GluAttributes& attributes, double gate, double up);
+
 /// The name of the operator and of the attribute in files: "gelu_tanh"; "none" for kIdentity.
 const char* activation_name(Activation activation);
 

@@ -63,6 +63,13 @@ void AttributeReader::read(const char* name, Activation& field) {
   }
 }
 
+void AttributeReader::read(GluAttributes& glu) {
+  read("activation", glu.activation);
+  read("limit", glu.limit);
+  read("up_bias", glu.up_bias);
+  if (glu.limit < 0) refuse(fmt::format("limit is {} but must be positive, or 0 for none", glu.limit));
+}
+
 int AttributeReader::take_choice(const char* name, int fallback, const char* first, const char* second) {
   const char* const names[] = {first, second};
   const AttributeValue* found = take(name, fallback < 0 ? std::nullopt : std::optional<AttributeValue>(names[fallback]));

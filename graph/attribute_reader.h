@@ -34,6 +34,8 @@ class AttributeReader {
   /// A list of at most kMaxRank integers of at most 31 bits.
   void read(const char* name, std::vector<std::int64_t>& field);
   void read(const char* name, Activation& field);
+  /// `activation`, `limit` and `up_bias`.
+  void read(GluAttributes& glu);
   /// The field becomes the first value of its enum for the first name, the second one for the second name.
   template <typename Choice>
   void read_choice(const char* name, Choice& field, const char* first, const char* second) {

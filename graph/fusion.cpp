@@ -29,10 +29,10 @@ std::optional<std::size_t> find_producer(const Graph& graph, TensorId id) {
   return std::nullopt;
 }
 
-/// A linear or a norm of rows that nothing is added to yet, and that no caller reads.
+/// A linear, a sum over experts or a norm of rows that nothing is added to yet, and that no caller reads.
 bool takes_residual(const Graph& graph, const Node& node) {
   const Tensor& output = graph.tensor(node.outputs[0]);
-  const bool can_add = node.op == Op::linear || (node.op == Op::rms_norm && output.shape.rank < 4);
+  const bool can_add = node.op == Op::linear || node.op == Op::weighted_sum || (node.op == Op::rms_norm && output.shape.rank < 4);
   return can_add && node.inputs[2] == kNone && graph.storage_of(node.outputs[0]).kind != StorageKind::kOutput;
 }
 
@@ -104,6 +104,26 @@ void fuse_glu(Graph& graph) {
                        count_readers(graph, up.outputs[0]) == 1;
     if (!match) continue;
     Node fused{Op::linear_glu, {gate.inputs[0], joined_weight(graph, i - 2, i)}, nodes[i].outputs, attributes_of<GluAttributes>(nodes[i])};
+    nodes[i] = std::move(fused);
+    nodes.erase(nodes.begin() + static_cast<std::ptrdiff_t>(i) - 2, nodes.begin() + static_cast<std::ptrdiff_t>(i));
+    i -= 2;
+  }
+}
+
+/// glu(expert_linear(x, gate), expert_linear(x, up)) -> expert_linear_glu(x, gate and up), of the same experts.
+void fuse_expert_glu(Graph& graph) {
+  std::vector<Node>& nodes = graph.nodes();
+  for (std::size_t i = 2; i < nodes.size(); ++i) {
+    const Node &gate = nodes[i - 2], &up = nodes[i - 1];
+    if (nodes[i].op != Op::glu || gate.op != Op::expert_linear || up.op != Op::expert_linear) continue;
+    const bool match = nodes[i].inputs[0] == gate.outputs[0] && nodes[i].inputs[1] == up.outputs[0] && gate.inputs[0] == up.inputs[0] && gate.inputs[2] == up.inputs[2] &&
+                       weights_adjoin(graph, gate.inputs[1], up.inputs[1]) && biases_adjoin(graph, gate.inputs[3], up.inputs[3]) &&
+                       graph.tensor(gate.inputs[1]).shape == graph.tensor(up.inputs[1]).shape && graph.storage_of(gate.inputs[1]).pieces.empty() &&
+                       attributes_of<ExpertAttributes>(gate).experts == attributes_of<ExpertAttributes>(up).experts && count_readers(graph, gate.outputs[0]) == 1 &&
+                       count_readers(graph, up.outputs[0]) == 1;
+    if (!match) continue;
+    const ExpertAttributes attributes{attributes_of<ExpertAttributes>(gate).experts, attributes_of<GluAttributes>(nodes[i])};
+    Node fused{Op::expert_linear_glu, {gate.inputs[0], joined_weight(graph, i - 2, i), gate.inputs[2], joined_bias(graph, i - 2, i)}, nodes[i].outputs, attributes};
     nodes[i] = std::move(fused);
     nodes.erase(nodes.begin() + static_cast<std::ptrdiff_t>(i) - 2, nodes.begin() + static_cast<std::ptrdiff_t>(i));
     i -= 2;
@@ -220,6 +240,7 @@ Status fuse(Graph& graph) {
   fuse_glu(graph);
   RONDO_TRY(merge_linears(graph));
   RONDO_TRY(fuse_rope_and_cache(graph));
+  fuse_expert_glu(graph);
   fuse_residual(graph);
   return graph.status();
 }

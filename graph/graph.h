@@ -76,9 +76,23 @@ struct LinearAttributes {
   Activation activation = Activation::kIdentity;
 };
 
-/// activation(gate) * up
+/// activation(min(gate, limit)) * (clamp(up, -limit, limit) + up_bias)
 struct GluAttributes {
   Activation activation = Activation::kSilu;
+  double limit = 0;      ///< 0: none
+  double up_bias = 0;  ///< 1 for gpt-oss
+};
+
+/// The `k` largest logits of each row; weights are the softmax over these, or over all.
+struct RouteAttributes {
+  std::int64_t k = 1;
+  bool normalize = true;
+};
+
+/// A weight of N `experts` rows, expert after expert; of a fused one the gates of all come first.
+struct ExpertAttributes {
+  std::int64_t experts = 1;
+  GluAttributes glu;  ///< of the fused operator
 };
 
 /// softmax(scale * input + mask) along an axis; negative axes count from the last.
@@ -142,7 +156,7 @@ struct PatchEmbedAttributes {
   std::int64_t patch = 0;  ///< P: patches are P x P pixels
 };
 
-using Attributes = std::variant<std::monostate, RopeAttributes, RmsNormAttributes, AttentionAttributes, StepBeginAttributes, LinearAttributes, GluAttributes,
+using Attributes = std::variant<std::monostate, RopeAttributes, RmsNormAttributes, AttentionAttributes, StepBeginAttributes, LinearAttributes, GluAttributes, RouteAttributes, ExpertAttributes,
                                 SoftmaxAttributes, LayerNormAttributes, MatmulAttributes, ReduceAttributes, TopKAttributes, ConcatAttributes, PadAttributes,
                                 EmbeddingAttributes, SinusoidAttributes, PatchEmbedAttributes>;
 

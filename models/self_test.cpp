@@ -86,14 +86,14 @@ class CaseRun {
     for (const graph::TensorId id : node.outputs) {
       const graph::Tensor& output = test_.graph.tensor(id);
       const graph::Shape& shape = output.shape;
-      const bool is_norm = node.op == graph::Op::rms_norm || node.op == graph::Op::layer_norm;  // of heads
-      const std::int64_t heads = shape.rank == 4 && is_norm ? shape[2] : 1;
-      const std::int64_t per_sequence = (shape.n_rows() / heads + test_.graph.n_sequences - 1) / test_.graph.n_sequences;
+      // Rows of a sequence, and of a token: norms of heads have several.
+      const std::int64_t per_sequence = std::max<std::int64_t>(shape.n_rows() / test_.graph.n_sequences, 1), per_token = std::max<std::int64_t>(per_sequence / test_.rows, 1);
       const auto is_valid = [&](const std::array<std::int64_t, graph::kMaxRank>& index) {
         if (rows == graph::StepRows::kSequences) return true;
-        std::int64_t row = rows == graph::StepRows::kHeads ? index[2] : 0;
-        for (int axis = 0; rows == graph::StepRows::kFirstAxis && axis + 1 < shape.rank; ++axis) row = row * shape[axis] + index[static_cast<std::size_t>(axis)];
-        return row / heads % per_sequence < test_.count;
+        if (rows == graph::StepRows::kHeads) return index[2] < test_.count;
+        std::int64_t row = 0;
+        for (int axis = 0; axis + 1 < shape.rank; ++axis) row = row * shape[axis] + index[static_cast<std::size_t>(axis)];
+        return row % per_sequence / per_token < test_.count;
       };
       graph::keep_invalid(output, is_valid, before_[output.storage], expected_[output.storage]);
     }

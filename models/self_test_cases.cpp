@@ -30,6 +30,8 @@ constexpr std::int64_t kKeysOfOneRow = 2 * 64 * 16 + 37, kKeys = 3 * 64 + 11;
 /// Rows kept of a weight, or of either half where gates come before ups: more than a workgroup of any kernel makes; in front
 /// of them as many as leave an offset.
 constexpr std::int64_t kOutputs = 72, kRowsBefore = 3;
+/// Experts kept of those that a weight has rows of.
+constexpr std::int64_t kExperts = 3;
 /// Rows kept of a table that ids choose from.
 constexpr std::int64_t kEmbeddings = 251;
 /// Bounds are so many times those of `check`, since a good kernel in quarantine is slow for ever; sums in f16 are off by 1e-6.
@@ -44,6 +46,9 @@ struct Variant {
   std::uint64_t seed = 0;
   bool stops = false, full = false;  ///< at an id that ends the text; at the end of the context
 };
+
+bool is_of_experts(Op op) { return op == Op::expert_linear || op == Op::expert_linear_glu; }
+bool is_linear(Op op) { return op == Op::linear || op == Op::linear_glu || is_of_experts(op); }
 
 /// Norms where epsilon counts; every way to sample, several times; every way to end a step.
 std::span<const Variant> variants_of(Op op) {
@@ -143,6 +148,7 @@ class Cutter {
  public:
   Cutter(const Network& network, const graph::Graph& step, const StepNumbers& numbers) : network_(network), step_(step), numbers_(numbers) {
     test_.graph.n_sequences = step.n_sequences;
+    test_.rows = numbers.rows;
     test_.count = static_cast<std::int32_t>(numbers.count);
     const auto found = std::find_if(step_.nodes().begin(), step_.nodes().end(), [](const graph::Node& node) { return node.op == Op::step_begin; });
     begin_ = found == step_.nodes().end() ? nullptr : &*found;
@@ -153,12 +159,12 @@ class Cutter {
   Result<SelfTestCase> cut(const graph::Node& node) {
     graph::Node made{node.op, {}, {}, node.attributes};
     for (std::size_t i = 0; i < node.inputs.size(); ++i) {
-      const bool is_matrix = i == 1 && is_weight(node.inputs[i]) && (node.op == Op::linear || node.op == Op::linear_glu || node.op == Op::embedding);
+      const bool is_matrix = i == 1 && is_weight(node.inputs[i]) && (is_linear(node.op) || node.op == Op::embedding);
       made.inputs.push_back(is_matrix ? cut_matrix(node) : copy(node.inputs[i], false));
     }
     for (const TensorId id : node.outputs) made.outputs.push_back(copy(id, true));
     if (!missing_.empty()) return Status(StatusCode::kInternal, fmt::format("self-test: weight {} is no block of the network", missing_));
-    if (node.op == Op::linear || node.op == Op::linear_glu) cut_columns(made);
+    if (is_linear(node.op)) cut_columns(made);
     set_bounds(made);
     test_.graph.name = fmt::format("self-test of {}", graph::operator_of(node.op).name);
     test_.graph.nodes().push_back(std::move(made));
@@ -174,7 +180,9 @@ class Cutter {
       const Floats floats(static_cast<std::uint32_t>(made + 1), variant.scale);
       test.contents[made] = storage.type == Type::kI32 ? words_of(tensor, storage, variant) : float_bytes(storage, tensor, floats);
     }
-    if (test.graph.nodes().front().op == Op::sample) spread_logits(test, variant);
+    const graph::Node& node = test.graph.nodes().front();
+    if (node.op == Op::sample) spread_logits(test, variant);
+    if (is_of_experts(node.op)) choose_experts(test, node);
   }
 
  private:
@@ -188,34 +196,47 @@ class Cutter {
     return 0;
   }
 
-  /// Some rows of the node's weight, as a weight of its own.
+  /// Some rows of the node's weight, as a weight of its own: of gates and of ups, and of some experts.
   TensorId cut_matrix(const graph::Node& node) {
     const Tensor& weight = step_.tensor(node.inputs[1]);
     const std::size_t block = block_of(node.inputs[1]);
-    const bool halves = node.op == Op::linear_glu;
-    const std::int64_t n = halves ? weight.shape[0] / 2 : weight.shape[0], first = weight.offset_elements / weight.shape[1];
+    const auto index = static_cast<std::int32_t>(block);
+    const auto* experts = std::get_if<graph::ExpertAttributes>(&node.attributes);
+    const std::int64_t n_experts = experts ? experts->experts : 1, n_parts = parts_of(node.op), n = weight.shape[0] / n_parts / n_experts, first = weight.offset_elements / weight.shape[1];
     // Positions choose from a table as far as they go.
     const bool by_position = begin_ && node.op == Op::embedding && step_.tensor(node.inputs[0]).storage == step_.tensor(begin_->outputs[1]).storage;
     const std::int64_t kept = std::min(n, node.op != Op::embedding ? kOutputs : by_position ? numbers_.end : kEmbeddings), before = std::min(first, kRowsBefore);
-    const TensorId whole = test_.graph.add_weight(step_.storage_of(node.inputs[1]).name, weight.type, {before + (halves ? 2 * kept : kept), weight.shape[1]});
-    const auto index = static_cast<std::int32_t>(block);
-    test_.weights.push_back({test_.graph.tensor(whole).storage, block, {WeightSlice{index, first - before, before + kept}, halves ? WeightSlice{index, first + n, kept} : WeightSlice{}}});
-    return test_.graph.slice(whole, 0, before, before + (halves ? 2 * kept : kept));
+    std::vector<WeightSlice> runs = {{index, first - before, before}};
+    for (std::int64_t part = 0; part < n_parts; ++part) {
+      for (std::int64_t expert = 0; expert < std::min(n_experts, kExperts); ++expert) runs.push_back({index, first + (part * n_experts + expert) * n, kept});
+    }
+    const std::int64_t rows = before + kept * static_cast<std::int64_t>(runs.size() - 1);
+    const TensorId whole = test_.graph.add_weight(step_.storage_of(node.inputs[1]).name, weight.type, {rows, weight.shape[1]});
+    test_.weights.push_back({test_.graph.tensor(whole).storage, block, std::move(runs)});
+    return test_.graph.slice(whole, 0, before, rows);
   }
+
+  /// Matrices of one expert that lie one after the other.
+  static std::int64_t parts_of(Op op) { return op == Op::linear_glu || op == Op::expert_linear_glu ? 2 : 1; }
 
   /// Makes outputs, residual and bias of a linear as wide as what is left of its weight.
   void cut_columns(graph::Node& node) {
-    const std::int64_t rows = test_.graph.tensor(node.inputs[1]).shape[0], kept = node.op == Op::linear_glu ? rows / 2 : rows;
-    const auto narrow = [&](TensorId id) {
+    const std::int64_t rows = test_.graph.tensor(node.inputs[1]).shape[0];
+    auto* experts = std::get_if<graph::ExpertAttributes>(&node.attributes);
+    if (experts) experts->experts = std::min(experts->experts, kExperts);
+    const std::int64_t kept = rows / parts_of(node.op) / (experts ? experts->experts : 1);
+    const auto narrow = [&](TensorId id, std::int64_t columns) {
       if (id == graph::kNone) return;
       graph::Shape& shape = test_.graph.tensor(id).shape;
-      shape[shape.rank - 1] = std::min(shape.last(), kept);
+      shape[shape.rank - 1] = std::min(shape.last(), columns);
     };
-    narrow(node.outputs[0]);
-    for (std::size_t i = 2; i < node.inputs.size(); ++i) {
+    Tensor& output = test_.graph.tensor(node.outputs[0]);
+    narrow(node.outputs[0], kept * (experts ? test_.graph.tensor(node.inputs[2]).shape.last() : 1));
+    if (experts) output.strides = graph::contiguous_strides(output.shape);  // outputs of a token's experts lie side by side
+    for (std::size_t i = experts ? 3 : 2; i < node.inputs.size(); ++i) {
       // What is the input as well keeps its columns there.
       if (node.inputs[i] != graph::kNone && node.inputs[i] == node.inputs[0]) node.inputs[i] = test_.graph.add_view(test_.graph.tensor(node.inputs[i]));
-      narrow(node.inputs[i]);
+      narrow(node.inputs[i], experts ? rows : kept);
     }
   }
 
@@ -255,7 +276,7 @@ class Cutter {
     views_[from] = id;
     if (!is_vector) return made;
     const std::size_t block = block_of(id);
-    test_.weights.push_back({made, block, {WeightSlice{static_cast<std::int32_t>(block), 0, rows}, {}}});
+    test_.weights.push_back({made, block, {WeightSlice{static_cast<std::int32_t>(block), 0, rows}}});
     return made;
   }
 
@@ -278,6 +299,17 @@ class Cutter {
     if (begin_ && step_.tensor(begin_->inputs[1]).storage == tensor.storage) words = state_words(words.size(), numbers_, variant);
     const auto bytes = std::as_bytes(std::span(words));
     return {bytes.begin(), bytes.end()};
+  }
+
+  /// All experts that there are, in turn.
+  static void choose_experts(SelfTestCase& test, const graph::Node& node) {
+    const Tensor& chosen = test.graph.tensor(node.inputs[2]);
+    std::vector<std::byte>& bytes = test.contents[chosen.storage];
+    const auto n = static_cast<std::int32_t>(std::get<graph::ExpertAttributes>(node.attributes).experts);
+    for (std::size_t i = 0; i < bytes.size() / 4; ++i) {
+      const std::int32_t expert = static_cast<std::int32_t>(i * 5 / 2) % n;
+      std::memcpy(bytes.data() + 4 * i, &expert, 4);
+    }
   }
 
   /// Logits of which a few matter, among them those of tokens that were there before: every way to sample shows, and no rounding

@@ -4,7 +4,6 @@
 // for it, with the same specialization constants; fewer rows of tokens and of weights, and a context of its own. Pure.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <map>
 #include <span>
@@ -26,12 +25,13 @@ struct SelfTestCase {
   std::vector<runtime::Kernel> kernels;  ///< that it runs
   std::string key;                       ///< equal for cases that run the same kernels with the same parameters on the same kind of input
   StorageContents contents;              ///< of all storages but weights, constants and outputs
-  std::int32_t count = 0;                ///< rows that are valid; the others are left alone
+  std::int64_t rows = 0;                 ///< tokens of the step
+  std::int32_t count = 0;                ///< of which so many are valid; the others are left alone
   /// Rows of a block of the network, for a weight.
   struct WeightRows {
     graph::StorageId storage = graph::kNone;
     std::size_t block = 0;
-    std::array<WeightSlice, 2> runs;  ///< that the storage has, one after the other; of a vector all elements
+    std::vector<WeightSlice> runs;  ///< that the storage has, one after the other; of a vector all elements
   };
   std::vector<WeightRows> weights;
   /// How far elements of a storage that the operator writes may be off, as a normalised mean squared error; absent: not at all.

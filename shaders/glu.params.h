@@ -7,4 +7,6 @@ RONDO_PARAMS(GluParams) {
   uint gate_stride;
   uint up_offset;
   uint up_stride;
+  float limit;  // 0: none
+  float up_bias;
 } RONDO_PARAMS_END

@@ -1,5 +1,5 @@
-// output[m, n] = activate(sum_k input[m, k] weight[n, k] + bias[n]) + residual[m, n]; with kGlu activate(gate) * up of weight
-// rows n and N + n, without bias.
+// output[m, n] = activate(sum_k input[m, k] weight[n, k] + bias[n]) + residual[m, n]; with kGlu glu of weight rows n and
+// up_rows + n.
 // For many rows: a workgroup of 64 makes a tile of 8 kTileRows x 64 outputs (32 with GLU) from 32 columns at a time,
 // weights and input dequantised once into shared memory. Grid (ceil(N / tile), ceil(M / tile)). f32 accumulation.
 #version 450
@@ -31,7 +31,7 @@ shared float input_tile[32 * (kM + 1)];
 shared float weight_tile[32 * (kN + 1)];
 
 uint weight_row(uint tile_row, uint first_output) {
-  if (kGlu == 1u && tile_row >= kOutputs) return min(first_output + tile_row - kOutputs, p.outputs - 1u) + p.outputs;
+  if (kGlu == 1u && tile_row >= kOutputs) return min(first_output + tile_row - kOutputs, p.outputs - 1u) + p.up_rows;
   return min(first_output + tile_row, p.outputs - 1u);
 }
 
@@ -54,9 +54,10 @@ void load_input(uint group, uint first_row) {
   }
 }
 
-void store(uint row, uint n, float value) {
+// `up` with kGlu only.
+void store(uint row, uint n, float sum, float up) {
   if (row >= p.rows || n >= p.outputs || !row_valid(row, p.rows_per_sequence)) return;
-  store_output(row, n, value);
+  store_output(row, n, kGlu == 1u ? output_of_glu(sum, up, n) : output_of(sum, n));
 }
 
 void main() {
@@ -90,10 +91,10 @@ void main() {
     const uint row = first_row + ty + 8u * i;
     if (kGlu == 1u) {
       [[unroll]] for (uint j = 0u; j < 4u; ++j) {
-        store(row, first_output + tx + 8u * j, activate(sums[i * 8u + j]) * sums[i * 8u + j + 4u]);
+        store(row, first_output + tx + 8u * j, sums[i * 8u + j], sums[i * 8u + j + 4u]);
       }
     } else {
-      [[unroll]] for (uint j = 0u; j < 8u; ++j) store(row, first_output + tx + 8u * j, sums[i * 8u + j]);
+      [[unroll]] for (uint j = 0u; j < 8u; ++j) store(row, first_output + tx + 8u * j, sums[i * 8u + j], 0.0);
     }
   }
 }

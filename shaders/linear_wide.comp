@@ -1,5 +1,5 @@
-// output[m, n] = activate(sum_k input[m, k] weight[n, k] + bias[n]) + residual[m, n]; with kGlu activate(gate) * up of weight
-// rows n and N + n, without bias.
+// output[m, n] = activate(sum_k input[m, k] weight[n, k] + bias[n]) + residual[m, n]; with kGlu glu of weight rows n and
+// up_rows + n; with kExperts of the weight that row m has (lib/linear_experts.glsl), and kRows is 1.
 // For CPU drivers: a workgroup is one subgroup; an invocation makes kColumns outputs of each of kRows rows. The lanes load
 // 32 columns of a row of the input together, a vector each, and share them by subgroupShuffle: such drivers load lane by
 // lane, with a check for each, even from one address. f32 accumulation.
@@ -22,11 +22,13 @@ layout(constant_id = 4) const uint kGlu = 0u;
 layout(constant_id = 5) const uint kInputVec4 = 1u;
 layout(constant_id = 6) const uint kActivation = 0u;
 layout(constant_id = 7) const uint kBias = 0u;
+layout(constant_id = 8) const uint kExperts = 0u;
 
 #include "lib/linear_input.glsl"
 #define RONDO_WEIGHT_BINDING 2
 #define weight_layout p
 #include "lib/weight.glsl"
+#include "lib/linear_experts.glsl"
 #include "lib/linear_output.glsl"
 
 const uint kWeightRows = kColumns << kGlu;
@@ -34,13 +36,14 @@ const uint kLoads = kWidth < 8u ? 8u / kWidth : 1u;  // vectors that a lane load
 
 void main() {
   const uint first_row = gl_WorkGroupID.x * kRows;
-  const bool one_sequence = p.rows_per_sequence >= p.rows;
-  if (one_sequence && !row_valid(first_row, p.rows_per_sequence)) return;
+  const bool alike = kRows == 1u || p.rows_per_sequence >= p.rows;  // no later row is valid if the first is not
+  if (alike && !row_valid(token_of(first_row), p.rows_per_sequence)) return;
   const uint lane = gl_LocalInvocationID.x;
   const uint first = gl_WorkGroupID.y * kWidth * kColumns + lane;
+  const uint first_weight = first_weight_row(first_row);
   uint weight_rows[kWeightRows];
   [[unroll]] for (uint c = 0u; c < kWeightRows; ++c) {
-    weight_rows[c] = min(first + (c % kColumns) * kWidth, p.outputs - 1u) + (c / kColumns) * p.outputs + p.weight_offset_rows;
+    weight_rows[c] = min(first + (c % kColumns) * kWidth, p.outputs - 1u) + (c / kColumns) * p.up_rows + first_weight + p.weight_offset_rows;
   }
   float sums[kWeightRows * kRows];
   for (uint i = 0u; i < kWeightRows * kRows; ++i) sums[i] = 0.0;
@@ -52,7 +55,7 @@ void main() {
       [[unroll]] for (uint quad = 0u; quad < 8u; ++quad) w[c * 8u + quad] = unscaled[quad] * scale;
     }
     [[unroll]] for (uint r = 0u; r < kRows; ++r) {
-      const uint at = p.input_offset + min(first_row + r, p.rows - 1u) * p.input_stride;
+      const uint at = input_at(min(first_row + r, p.rows - 1u));
       [[unroll]] for (uint load = 0u; load < kLoads; ++load) {
         const vec4 own = input_quad(at, group * 32u + (load * kWidth + lane % 8u) * 4u);
         [[unroll]] for (uint l = 0u; l < 8u / kLoads; ++l) {
@@ -67,13 +70,12 @@ void main() {
   }
   for (uint r = 0u; r < kRows; ++r) {
     const uint row = first_row + r;
-    if (row >= p.rows || !row_valid(row, p.rows_per_sequence)) continue;
+    if (row >= p.rows || !row_valid(token_of(row), p.rows_per_sequence)) continue;
     for (uint c = 0u; c < kColumns; ++c) {
       const uint n = first + c * kWidth;
       if (n >= p.outputs) continue;
-      float value = sums[c * kRows + r];
-      if (kGlu == 1u) value = activate(value) * sums[(kColumns + c) * kRows + r];
-      store_output(row, n, value);
+      const float sum = sums[c * kRows + r];
+      store_output(row, n, kGlu == 1u ? output_of_glu(sum, sums[(kColumns + c) * kRows + r], first_weight + n) : output_of(sum, first_weight + n));
     }
   }
 }

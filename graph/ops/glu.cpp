@@ -1,4 +1,5 @@
-// glu: gate, up (..., N) -> activation(gate) * up. Shazeer 2020 (with silu, SwiGLU).
+// glu: gate, up (..., N) -> activation(min(gate, limit)) * (clamp(up, -limit, limit) + up_bias); a limit of 0 is none.
+// Shazeer 2020 (with silu, SwiGLU).
 #include "glu.params.h"
 #include "graph/activation.h"
 #include "graph/host_tensors.h"
@@ -35,8 +36,11 @@ Status lower(const Node& node, Lowering& lowering) {
   push.gate_stride = u32(row_stride(gate));
   push.up_offset = u32(up.offset_elements);
   push.up_stride = u32(row_stride(up));
+  const auto attributes = attributes_of<GluAttributes>(node);
+  push.limit = static_cast<float>(attributes.limit);
+  push.up_bias = static_cast<float>(attributes.up_bias);
   constexpr std::uint32_t kWidth = 64;
-  lowering.dispatch("glu", lowering.module_for(runtime::Shader::glu, gate.type), {kWidth, static_cast<std::uint32_t>(attributes_of<GluAttributes>(node).activation)},
+  lowering.dispatch("glu", lowering.module_for(runtime::Shader::glu, gate.type), {kWidth, static_cast<std::uint32_t>(attributes.activation)},
                     {{gate.storage, runtime::Access::kRead},
                      {up.storage, runtime::Access::kRead},
                      {lowering.tensor(node.outputs[0]).storage, runtime::Access::kWrite}},
@@ -45,12 +49,12 @@ Status lower(const Node& node, Lowering& lowering) {
 }
 
 Status reference(const Node& node, HostTensors& tensors) {
-  const Activation activation = attributes_of<GluAttributes>(node).activation;
+  const auto attributes = attributes_of<GluAttributes>(node);
   const HostView gate = tensors.view(node.inputs[0]), up = tensors.view(node.inputs[1]);
   HostView output = tensors.view(node.outputs[0]);
   for (std::int64_t row = 0; row < gate.shape().n_rows(); ++row) {
     for (std::int64_t i = 0; i < gate.shape().last(); ++i) {
-      output.row_set(static_cast<float>(activate(activation, gate.row_at(row, i)) * static_cast<double>(up.row_at(row, i))), row, i);
+      output.row_set(static_cast<float>(gated(attributes, static_cast<double>(gate.row_at(row, i)), static_cast<double>(up.row_at(row, i)))), row, i);
     }
   }
   return {};
@@ -60,7 +64,7 @@ constexpr const char* kKernels[] = {"baseline"};
 
 Attributes read_attributes(AttributeReader& reader) {
   GluAttributes glu;
-  reader.read("activation", glu.activation);
+  reader.read(glu);
   return glu;
 }
 

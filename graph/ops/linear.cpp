@@ -32,8 +32,8 @@ Status infer(Graph& graph, Node& node) {
 }
 
 Status lower(const Node& node, Lowering& lowering) {
-  return lower_linear(lowering, linear_operator, node.inputs[0], node.inputs[1], node.outputs[0],
-                      {.bias = node.inputs[3], .activation = attributes_of<LinearAttributes>(node).activation, .residual = node.inputs[2]});
+  return lower_linear(lowering, linear_operator, {.input = node.inputs[0], .weight = node.inputs[1], .output = node.outputs[0], .bias = node.inputs[3], .residual = node.inputs[2],
+                                                  .activation = attributes_of<LinearAttributes>(node).activation});
 }
 
 Status reference(const Node& node, HostTensors& tensors) {

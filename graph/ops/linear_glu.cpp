@@ -1,5 +1,5 @@
 // linear_glu (fused): input (..., K), weight (2 N, K) with the gates' rows first ->
-// activation(input gate^T) * (input up^T), (..., N).
+// glu(input gate^T, input up^T), (..., N).
 #include "graph/attribute_reader.h"
 #include "graph/operator.h"
 #include "graph/ops/checks.h"
@@ -23,8 +23,7 @@ Status infer(Graph& graph, Node& node) {
 }
 
 Status lower(const Node& node, Lowering& lowering) {
-  return lower_linear(lowering, linear_glu_operator, node.inputs[0], node.inputs[1], node.outputs[0],
-                      {.activation = attributes_of<GluAttributes>(node).activation, .glu = true});
+  return lower_linear(lowering, linear_glu_operator, {.input = node.inputs[0], .weight = node.inputs[1], .output = node.outputs[0], .glu = attributes_of<GluAttributes>(node)});
 }
 
 std::vector<Node> decompose(Graph& graph, const Node& node) {
@@ -38,7 +37,7 @@ std::vector<Node> decompose(Graph& graph, const Node& node) {
 
 Attributes read_attributes(AttributeReader& reader) {
   GluAttributes glu;
-  reader.read("activation", glu.activation);
+  reader.read(glu);
   return glu;
 }
 

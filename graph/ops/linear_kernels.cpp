@@ -20,9 +20,11 @@ constexpr std::uint32_t kWideRows = 8;
 
 std::string label_of(std::string_view op, LinearKernel kernel, Type weight) { return fmt::format("{} {} {}", op, kLinearKernels[static_cast<std::size_t>(kernel)], type_name(weight)); }
 
-Result<LinearKernel> choose(const Lowering& lowering, std::string_view op, std::uint32_t rows, Type activations, Type weight) {
-  std::string_view forced = lowering.forced_kernel(op);
-  if (forced.empty()) forced = lowering.forced_kernel("linear");
+bool has_kernel(const Operator& op, LinearKernel kernel) { return static_cast<std::size_t>(kernel) < op.kernels.size(); }
+
+Result<LinearKernel> choose(const Lowering& lowering, const Operator& op, std::uint32_t rows, Type activations, Type weight) {
+  std::string_view forced = lowering.forced_kernel(op.name);
+  if (forced.empty() && op.kernels.size() == std::size(kLinearKernels)) forced = lowering.forced_kernel("linear");
   const char* missing = wide_kernel_needs(lowering.caps(), activations);
   if (forced == "wide" && missing) {
     return Status(StatusCode::kUnsupported, fmt::format("kernel 'wide' needs {}, which device {} or this graph does not have", missing, lowering.caps().name));
@@ -30,11 +32,12 @@ Result<LinearKernel> choose(const Lowering& lowering, std::string_view op, std::
   if (forced == "vector") return LinearKernel::kVector;
   if (forced == "wide") return LinearKernel::kWide;
   if (forced == "tiled") return LinearKernel::kTiled;
-  std::vector<LinearKernel> candidates = {LinearKernel::kVector, LinearKernel::kTiled};  // best first
-  if (rows > kVectorRows) std::swap(candidates[0], candidates[1]);
+  std::vector<LinearKernel> candidates = {LinearKernel::kVector};  // best first
+  const bool tiles = has_kernel(op, LinearKernel::kTiled);
+  if (tiles) candidates.insert(rows > kVectorRows ? candidates.begin() : candidates.end(), LinearKernel::kTiled);
   if (lowering.caps().type == runtime::DeviceType::kCpu && !missing) candidates.insert(candidates.begin(), LinearKernel::kWide);
   for (const LinearKernel candidate : candidates) {
-    if (!lowering.is_quarantined(label_of(op, candidate, weight))) return candidate;
+    if (!lowering.is_quarantined(label_of(op.name, candidate, weight))) return candidate;
   }
   return candidates.front();
 }
@@ -43,14 +46,14 @@ Result<LinearKernel> choose(const Lowering& lowering, std::string_view op, std::
 struct LinearVariant {
   LinearKernel kernel;
   Type activations;
-  std::uint32_t type, glu, input_vec4, activation, has_bias;
+  std::uint32_t type, glu, input_vec4, activation, has_bias, experts;
   std::string label;
 };
 
 /// Emits the dispatch of the rows of a weight that lie in one piece, `weight_bytes` of it.
 void dispatch_linear(Lowering& lowering, const LinearVariant& variant, std::initializer_list<Lowering::Argument> arguments, const shaders::LinearParams& push,
                      runtime::Cost cost, double weight_bytes) {
-  const auto [kernel, activations, type, glu, input_vec4, activation, has_bias, label] = variant;
+  const auto [kernel, activations, type, glu, input_vec4, activation, has_bias, experts, label] = variant;
   if (kernel == LinearKernel::kTiled) {
     const std::uint32_t tile_rows = push.rows_per_sequence <= 8 ? 1 : 4;
     cost.loops[0] = {tile_rows * 8, tile_rows * 8 * 32};
@@ -58,17 +61,17 @@ void dispatch_linear(Lowering& lowering, const LinearVariant& variant, std::init
                       {ceil_div(push.outputs, glu ? 32 : 64), ceil_div(push.rows, 8 * tile_rows), 1}, cost);
   } else if (kernel == LinearKernel::kWide) {
     const std::uint32_t width = lowering.caps().min_subgroup_size;
-    const std::uint32_t tile_rows = push.rows >= kWideRows ? kWideRows : 1, columns = glu ? 2 : 4;
-    lowering.dispatch(label, runtime::Shader::linear_wide, {width, type, tile_rows, columns, glu, input_vec4, activation, has_bias}, arguments, push,
+    const std::uint32_t tile_rows = push.rows >= kWideRows && !experts ? kWideRows : 1, columns = glu ? 2 : 4;
+    lowering.dispatch(label, runtime::Shader::linear_wide, {width, type, tile_rows, columns, glu, input_vec4, activation, has_bias, experts}, arguments, push,
                       {ceil_div(push.rows, tile_rows), ceil_div(push.outputs, width * columns), 1}, cost);
   } else {
-    cost.bytes += weight_bytes * (push.rows - 1);
+    if (!experts) cost.bytes += weight_bytes * (push.rows - 1);
     // On a CPU driver every barrier switches between all subgroups of the workgroup, so there are few.
     const bool cpu = lowering.caps().type == runtime::DeviceType::kCpu;
     const std::uint32_t width = cpu ? 32 : 128, lanes = cpu ? 8 : 32;
     constexpr std::uint32_t rows = 2;
     cost.loops[0] = {rows * 32 << glu};
-    lowering.dispatch(label, lowering.module_for(runtime::Shader::linear_vector, activations), {width, type, lanes, rows, glu, input_vec4, activation, has_bias}, arguments, push,
+    lowering.dispatch(label, lowering.module_for(runtime::Shader::linear_vector, activations), {width, type, lanes, rows, glu, input_vec4, activation, has_bias, experts}, arguments, push,
                       {ceil_div(push.outputs, width / lanes * rows), push.rows, 1}, cost);
   }
 }
@@ -97,52 +100,68 @@ Status check_linear_weight(const Graph& graph, TensorId id, std::int64_t columns
   return {};
 }
 
-Status lower_linear(Lowering& lowering, const Operator& op, TensorId input_id, TensorId weight_id, TensorId output_id, const LinearOutput& after) {
-  const Tensor& input = lowering.tensor(input_id);
-  const Tensor& weight = lowering.tensor(weight_id);
-  const Tensor& output = lowering.tensor(output_id);
+Status lower_linear(Lowering& lowering, const Operator& op, const LinearCall& call) {
+  const Tensor& input = lowering.tensor(call.input);
+  const Tensor& weight = lowering.tensor(call.weight);
+  const Tensor& output = lowering.tensor(call.output);
+  const bool by_experts = call.experts != kNone, in_one = call.glu || by_experts;
   shaders::LinearParams push{};
-  push.rows = u32(input.shape.n_rows());
-  push.rows_per_sequence = lowering.rows_per_sequence(push.rows);
-  push.columns = u32(input.shape.last());
+  push.columns = u32(weight.shape[1]);
   push.groups = ceil_div(push.columns, kGroupElements);
   push.input_offset = u32(input.offset_elements);
   push.input_stride = u32(row_stride(input));
+  push.experts = u32(call.n_experts);
+  push.chosen = 1;
+  if (by_experts) {
+    const Tensor& experts = lowering.tensor(call.experts);
+    push.chosen = u32(experts.shape.last());
+    if (input.shape.last() > weight.shape[1]) push.input_choice_stride = push.columns;
+    push.experts_offset = u32(experts.offset_elements);
+    push.experts_stride = u32(row_stride(experts));
+  }
+  push.rows = u32(output.shape.n_rows()) * push.chosen;
+  push.rows_per_sequence = lowering.rows_per_sequence(output.shape.n_rows());
   LinearVariant variant{};
   variant.activations = input.type;
   variant.type = static_cast<std::uint32_t>(weight.type);
-  variant.glu = after.glu ? 1 : 0;
-  variant.activation = static_cast<std::uint32_t>(after.activation);
-  variant.has_bias = after.bias != kNone;
+  variant.glu = call.glu ? 1 : 0;
+  variant.activation = static_cast<std::uint32_t>(call.glu ? call.glu->activation : call.activation);
+  variant.has_bias = call.bias != kNone;
+  variant.experts = by_experts;
   variant.input_vec4 = (push.columns | push.input_offset | push.input_stride) % 4 == 0;
-  push.output_stride = u32(row_stride(output));
-  push.has_residual = after.residual != kNone;
-  if (push.has_residual) push.residual_stride = u32(row_stride(lowering.tensor(after.residual)));
+  if (call.glu) push.glu_limit = static_cast<float>(call.glu->limit), push.glu_up_bias = static_cast<float>(call.glu->up_bias);
+  push.output_stride = u32(row_stride(output)) / push.chosen;
+  push.has_residual = call.residual != kNone;
+  if (push.has_residual) push.residual_stride = u32(row_stride(lowering.tensor(call.residual)));
 
-  RONDO_ASSIGN(variant.kernel, choose(lowering, op.name, push.rows, input.type, weight.type));
+  RONDO_ASSIGN(variant.kernel, choose(lowering, op, push.rows, input.type, weight.type));
   variant.label = label_of(op.name, variant.kernel, weight.type);
 
   const std::vector<WeightPlanes> pieces = planes_of(lowering.graph(), weight);
-  if (after.glu && pieces.size() > 1) {
+  if (in_one && pieces.size() > 1) {
     return Status(StatusCode::kUnsupported, fmt::format("weight {} is in {} pieces, which is there for linear only", weight.name, pieces.size()));
   }
   for (const WeightPlanes& planes : pieces) {
-    push.outputs = planes.n_rows >> variant.glu;
+    push.up_rows = planes.n_rows >> variant.glu;
+    push.outputs = push.up_rows / push.experts;
     push.output_offset = u32(output.offset_elements) + planes.tensor_row;
     push.weight_offset_rows = planes.first_row;
     push.row_words = planes.layout.row_words;
     push.scale_row_words = planes.layout.scale_row_words;
     push.scale_offset_words = static_cast<std::uint32_t>(planes.layout.scale_offset_words);
-    if (variant.has_bias) push.bias_offset = u32(lowering.tensor(after.bias).offset_elements) + planes.tensor_row;
-    if (push.has_residual) push.residual_offset = u32(lowering.tensor(after.residual).offset_elements) + planes.tensor_row;
+    if (variant.has_bias) push.bias_offset = u32(lowering.tensor(call.bias).offset_elements) + planes.tensor_row;
+    if (push.has_residual) push.residual_offset = u32(lowering.tensor(call.residual).offset_elements) + planes.tensor_row;
     const std::initializer_list<Lowering::Argument> arguments = {{input.storage, runtime::Access::kRead},
                                                                  {weight.storage, runtime::Access::kRead, planes.piece},
-                                                                 {lowering.read_only(after.residual), runtime::Access::kRead},
+                                                                 {lowering.read_only(call.residual), runtime::Access::kRead},
                                                                  {output.storage, runtime::Access::kWrite},
-                                                                 {lowering.read_only(after.bias), runtime::Access::kRead}};
-    const double weight_bytes = 4.0 * planes.n_rows * (planes.layout.row_words + planes.layout.scale_row_words);
-    const double output_bytes = 1.0 * element_bytes(output.type) * push.rows * push.outputs;
-    dispatch_linear(lowering, variant, arguments, push, {weight_bytes + tensor_bytes(input) + output_bytes, 2.0 * push.rows * push.columns * planes.n_rows}, weight_bytes);
+                                                                 {lowering.read_only(call.bias), runtime::Access::kRead},
+                                                                 {lowering.read_only(call.experts), runtime::Access::kRead}};
+    // Of experts the weights of those that are chosen are read, and no others.
+    const double weight_rows = by_experts ? 1.0 * push.rows * (push.outputs << variant.glu) : 1.0 * planes.n_rows;
+    const double weight_bytes = 4.0 * weight_rows * (planes.layout.row_words + planes.layout.scale_row_words);
+    const double output_bytes = 1.0 * element_bytes(output.type) * push.rows * push.outputs, flops = 2.0 * push.rows * push.columns * (push.outputs << variant.glu);
+    dispatch_linear(lowering, variant, arguments, push, {weight_bytes + tensor_bytes(input) + output_bytes, flops}, weight_bytes);
   }
   return {};
 }

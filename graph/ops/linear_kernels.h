@@ -1,12 +1,14 @@
-// What linear and linear_glu share: the choice of kernel and the dispatch.
+// What linear, linear_glu and their kinds with experts share: the choice of kernel and the dispatch.
 #pragma once
+
+#include <optional>
 
 #include "graph/lowering.h"
 #include "graph/operator.h"
 
 namespace rondo::graph {
 
-/// Kernels of both operators: "vector" (few rows, invocations share output rows), "wide" (any rows, subgroups that
+/// Kernels of linear and linear_glu, of which experts have the first two: "vector" (few rows, invocations share output rows), "wide" (any rows, subgroups that
 /// share the input; for CPU drivers), "tiled" (many rows, dequantised tiles in shared memory).
 extern const char* const kLinearKernels[3];
 
@@ -16,15 +18,18 @@ Status check_linear(Graph& graph, Node& node);
 /// Checks a weight (N, K), of a weight type, against K.
 Status check_linear_weight(const Graph& graph, TensorId weight, std::int64_t columns);
 
-/// What a linear does with its sums.
-struct LinearOutput {
-  TensorId bias = kNone;  ///< (N), not with glu
-  Activation activation = Activation::kIdentity;
+/// output (..., N) = activation(input weight^T + bias) + residual.
+struct LinearCall {
+  TensorId input = kNone, weight = kNone, output = kNone;
+  TensorId bias = kNone;  ///< as long as the weight has rows
   TensorId residual = kNone;  ///< like output
-  bool glu = false;           ///< the weight has 2 N rows, gates first: activation(gate) * up
+  Activation activation = Activation::kIdentity;
+  std::optional<GluAttributes> glu = std::nullopt;  ///< the weight has 2 N rows, gates first
+  TensorId experts = kNone;   ///< i32 (..., k): output (..., k N), input (..., K) or (..., k K)
+  std::int64_t n_experts = 1;  ///< that the weight has rows of; with glu the gates of all come first
 };
 
-/// Emits the dispatches of output (..., N) = activation(input weight^T + bias) + residual, one per piece of the weight.
-Status lower_linear(Lowering& lowering, const Operator& op, TensorId input, TensorId weight, TensorId output, const LinearOutput& after);
+/// Emits the dispatches, one for each piece of the weight. Errors: kUnsupported (a weight in pieces with glu or experts).
+Status lower_linear(Lowering& lowering, const Operator& op, const LinearCall& call);
 
 }  // namespace rondo::graph

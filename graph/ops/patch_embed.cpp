@@ -49,7 +49,7 @@ Status lower(const Node& node, Lowering& lowering) {
   lowering.dispatch("patch_embed patches", lowering.module_for(runtime::Shader::patch_embed, pixels.type), {kWidth},
                     {{pixels.storage, runtime::Access::kRead}, {gathered.storage, runtime::Access::kWrite}}, push,
                     {ceil_div(push.columns, kWidth), u32(gathered.shape.n_rows()), 1}, {2 * tensor_bytes(gathered), 0});
-  return lower_linear(lowering, patch_embed_operator, rows, node.inputs[1], node.outputs[0], {.bias = node.inputs[2]});
+  return lower_linear(lowering, patch_embed_operator, {.input = rows, .weight = node.inputs[1], .output = node.outputs[0], .bias = node.inputs[2]});
 }
 
 Status reference(const Node& node, HostTensors& tensors) {

@@ -1,16 +1,19 @@
-// What linear does with its sums: with kBias adds the bias, applies kActivation, adds the residual, stores. With kGlu the value
-// comes with its activation. Needs p of linear.params.h and the specialization constants kGlu, kActivation and kBias.
-#include "lib/activation.glsl"
+// What linear does with its sums: adds the bias (kBias), applies kActivation or, with kGlu, multiplies ups by activated gates,
+// adds the residual, stores. Needs p of linear.params.h and the specialization constants kActivation and kBias.
+#include "lib/glu.glsl"
 #include "lib/element.glsl"
 layout(std430, set = 0, binding = 3) readonly buffer Residual { ELEMENT residual[]; };
 layout(std430, set = 0, binding = 4) writeonly buffer Output { ELEMENT values[]; };
 layout(std430, set = 0, binding = 5) readonly buffer Bias { float bias[]; };
 
+// `weight_row` counts from the first of the linear's rows.
+float with_bias(float sum, uint weight_row) { return kBias == 1u ? sum + bias[p.bias_offset + weight_row] : sum; }
+float output_of(float sum, uint weight_row) { return activate(with_bias(sum, weight_row)); }
+float output_of_glu(float gate, float up, uint weight_row) {
+  return glu(with_bias(gate, weight_row), with_bias(up, weight_row + p.up_rows), p.glu_limit, p.glu_up_bias);
+}
+
 void store_output(uint row, uint n, float value) {
-  if (kGlu == 0u) {
-    if (kBias == 1u) value += bias[p.bias_offset + n];
-    value = activate(value);
-  }
   if (p.has_residual != 0u) value += from_element(residual[p.residual_offset + row * p.residual_stride + n]);
   values[p.output_offset + row * p.output_stride + n] = to_element(value);
 }

@@ -433,6 +433,35 @@ def feed_forward(b: GraphBuilder) -> None:
     b.node("linear", inputs)
 
 
+def mixture_of_experts(b: GraphBuilder) -> None:
+    """Of each token's experts gate and up into glu, down, and their weighted sum with a residual."""
+    n_experts, hidden = b.pick([1, 2, 5, 8]), b.pick([31, 32, 64])
+    k = int(b.rng.integers(1, min(n_experts, 3) + 1))
+    type_name = weight_type(b)
+    x = b.activation((2, 3), multiple=block_width(type_name))
+    *tokens, width = b.value(x).shape
+    attributes: dict = {}
+    b.maybe(attributes, 0.5, "normalize", [True, False])
+    experts, weights = b.node("route", {"logits": selectable(b, [*tokens, n_experts])}, {"k": k, **attributes}, n_outputs=2)
+
+    def of_experts(y: str, kind: str, n: int, columns: int) -> str:
+        inputs = {"input": y, "weight": b.weight(kind, n_experts * n, columns), "experts": experts}
+        optional_parameter(b, inputs, "bias", n_experts * n, 0.4)
+        return b.node("expert_linear", inputs, {"count": n_experts})[0]
+
+    gate, up = (of_experts(x, type_name, hidden, width) for _ in range(2))
+    attributes = {}
+    b.maybe(attributes, 0.5, "activation", ACTIVATIONS)
+    b.maybe(attributes, 0.3, "limit", [0.5, 7.0])
+    b.maybe(attributes, 0.3, "up_bias", [1.0])
+    product = b.node("glu", {"gate": gate, "up": up}, attributes)[0]
+    down_type = b.pick([t for t in WEIGHT_TYPES if hidden % block_width(t) == 0])
+    inputs = {"input": of_experts(product, down_type, width, hidden), "weights": weights}
+    if b.chance(0.6):
+        inputs["residual"] = x
+    b.node("weighted_sum", inputs)
+
+
 def heads_of(b: GraphBuilder, x: str, type_name: str, n_heads: int, width: int) -> str:
     """A projection of x (B, T, C) as (B, H, T, D)."""
     batch, rows, _ = b.value(x).shape
@@ -517,7 +546,7 @@ def norm_linear(b: GraphBuilder) -> None:
 MOVES: list[tuple[Callable[[GraphBuilder], object], float]] = [
     (unary, 3), (binary, 3), (glu, 1), (linear, 4), (matmul, 2), (embedding, 1), (patch_embed, 0.5), (softmax, 1.5),
     (layer_norm, 1), (rms_norm, 1), (rope, 1), (sinusoidal_positions, 0.5), (concat, 1), (slice_, 1.5), (transpose, 1.5),
-    (reshape, 1), (pad, 0.7), (reduce, 1), (select, 1.2), (attention, 5), (feed_forward, 1.5), (kv_write, 1), (norm_linear, 1)]
+    (reshape, 1), (pad, 0.7), (reduce, 1), (select, 1.2), (attention, 5), (feed_forward, 1.5), (mixture_of_experts, 1), (kv_write, 1), (norm_linear, 1)]
 
 
 def add_move(b: GraphBuilder) -> None:

@@ -81,6 +81,34 @@ def linear(input: Array, weight: Array, bias: Optional[Array] = None, residual: 
     return y if residual is None else y + residual
 
 
+def glu(gate: Array, up: Array, *, activation: str = "silu", limit: float = 0, up_bias: float = 0) -> Array:
+    if limit > 0:
+        gate, up = np.minimum(gate, limit), np.clip(up, -limit, limit)
+    return activate(activation, gate) * (up + up_bias)
+
+
+def route(logits: Array, *, k: int, normalize: bool = True) -> tuple[Array, Array]:
+    experts = np.argsort(-logits, axis=-1, kind="stable")[..., :k]
+    weights = np.exp(logits - logits.max(axis=-1, keepdims=True))
+    chosen = np.take_along_axis(weights, experts, axis=-1)
+    return experts, chosen / (chosen if normalize else weights).sum(axis=-1, keepdims=True)
+
+
+def expert_linear(input: Array, weight: Array, experts: Array, bias: Optional[Array] = None, *, count: int) -> Array:
+    """Choice: a number outside [0, count) means the nearest one."""
+    chosen = np.clip(experts, 0, count - 1)
+    rows = np.broadcast_to(input.reshape(*input.shape[:-1], -1, weight.shape[1]), (*experts.shape, weight.shape[1]))
+    y = np.einsum("...nk,...k->...n", weight.reshape(count, -1, weight.shape[1])[chosen], rows)
+    if bias is not None:
+        y = y + bias.reshape(count, -1)[chosen]
+    return y.reshape(*experts.shape[:-1], -1)
+
+
+def weighted_sum(input: Array, weights: Array, residual: Optional[Array] = None) -> Array:
+    y = (input.reshape(*weights.shape, -1) * weights[..., None]).sum(axis=-2)
+    return y if residual is None else y + residual
+
+
 def matmul(a: Array, b: Array, *, transpose_a: bool = False, transpose_b: bool = False, scale: float = 1) -> Array:
     left = np.swapaxes(a, -1, -2) if transpose_a else a
     right = np.swapaxes(b, -1, -2) if transpose_b else b
@@ -351,7 +379,7 @@ OPERATORS: dict[str, Callable[..., Any]] = {
     "embedding": embedding, "linear": linear, "matmul": matmul, "attention": attention, "softmax": softmax,
     "log_softmax": log_softmax, "layer_norm": layer_norm, "rms_norm": rms_norm, "rope": rope,
     "add": lambda a, b: a + b, "sub": lambda a, b: a - b, "mul": lambda a, b: a * b, "div": lambda a, b: a / b,
-    "glu": lambda gate, up, *, activation="silu": activate(activation, gate) * up,
+    "glu": glu, "route": route, "expert_linear": expert_linear, "weighted_sum": weighted_sum,
     "sinusoidal_positions": sinusoidal_positions, "patch_embed": patch_embed, "concat": concat, "slice": strided,
     "transpose": lambda input, *, permutation: input.transpose(permutation),
     "reshape": lambda input, *, shape: input.reshape(shape), "pad": pad,

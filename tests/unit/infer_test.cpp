@@ -78,6 +78,10 @@ INSTANTIATE_TEST_SUITE_P(
                       Layout{"LinearRows", [](Builder& b) { b.add(Op::linear, {b.uneven(), b.weight(Type::kF32, 3, 5)}); }},
                       Layout{"LinearResidual", [](Builder& b) { b.add(Op::linear, {b.f32({2, 32}), b.weight(Type::kF32, 3, 32), b.turned({3, 2})}); }},
                       Layout{"LinearGlu", [](Builder& b) { b.add(Op::linear_glu, {b.turned({2, 32}), b.weight(Type::kF32, 4, 2)}); }},
+                      Layout{"Route", [](Builder& b) { b.add(Op::route, {b.turned({2, 3})}, RouteAttributes{1}); }},
+                      Layout{"ExpertLinear", [](Builder& b) { b.add(Op::expert_linear, {b.turned({2, 32}), b.weight(Type::kF32, 4, 2), b.i32({32, 1})}, ExpertAttributes{2, {}}); }},
+                      Layout{"WeightedSum", [](Builder& b) { b.add(Op::weighted_sum, {b.turned({2, 3}), b.f32({3, 1})}); }},
+                      Layout{"WeightedSumWeights", [](Builder& b) { b.add(Op::weighted_sum, {b.f32({3, 4}), b.turned({2, 3})}); }},
                       Layout{"RmsNorm", [](Builder& b) { b.add(Op::rms_norm, {b.turned({2, 3})}); }},
                       Layout{"LayerNorm", [](Builder& b) { b.add(Op::layer_norm, {b.uneven()}); }},
                       Layout{"Glu", [](Builder& b) { b.add(Op::glu, {b.f32({3, 2}), b.turned({2, 3})}); }},
@@ -124,6 +128,10 @@ INSTANTIATE_TEST_SUITE_P(
         Halves{"Linear", Type::kF16, {}, [](Builder& b) { b.add(Op::linear, {b.f16({2, 32}), b.weight(Type::kF16, 3, 32), b.f16({2, 3}), b.f32({3})}); }},
         Halves{"LinearBias", Type::kF32, {Op::widen}, [](Builder& b) { b.add(Op::linear, {b.f32({2, 32}), b.weight(Type::kF16, 3, 32), kNone, b.f16({3})}); }},
         Halves{"LinearResidual", Type::kF32, {Op::widen}, [](Builder& b) { b.add(Op::linear, {b.f16({2, 32}), b.weight(Type::kQ8_0, 3, 32), b.f32({2, 3})}); }},
+        Halves{"Route", Type::kI32, {}, [](Builder& b) { b.add(Op::route, {b.f16({2, 3})}); }},
+        Halves{"ExpertLinear", Type::kF16, {Op::widen}, [](Builder& b) { b.add(Op::expert_linear, {b.f16({2, 32}), b.weight(Type::kF16, 6, 32), b.i32({2, 1}), b.f16({6})}, ExpertAttributes{2, {}}); }},
+        Halves{"WeightedSum", Type::kF32, {Op::widen}, [](Builder& b) { b.add(Op::weighted_sum, {b.f16({2, 6}), b.f32({2, 2}), b.f32({3})}); }},
+        Halves{"WeightedSumWeights", Type::kF16, {Op::widen}, [](Builder& b) { b.add(Op::weighted_sum, {b.f16({2, 6}), b.f16({2, 2})}); }},
         Halves{"RmsNormWeight", Type::kF16, {Op::widen}, [](Builder& b) { b.add(Op::rms_norm, {b.f16({2, 3}), b.f16({3})}); }},
         Halves{"SoftmaxMask", Type::kF16, {Op::widen}, [](Builder& b) { b.add(Op::softmax, {b.f16({2, 3}), b.f16({3})}); }},
         Halves{"Embedding", Type::kF16, {}, [](Builder& b) { b.add(Op::embedding, {b.i32({2}), b.weight(Type::kQ8_0, 3, 32)}, EmbeddingAttributes{.type = Type::kF16}); }},
@@ -169,6 +177,25 @@ INSTANTIATE_TEST_SUITE_P(
                       Refused{"[linear_glu] has 1 inputs but takes 2", [](Builder& b) { b.add(Op::linear_glu, {b.f32({2, 32})}); }},
                       Refused{"[linear_glu] weight has 7 rows, which can't be halves of gates and ups", [](Builder& b) { b.add(Op::linear_glu, {b.f32({2, 32}), b.weight(Type::kF32, 7, 32)}); }},
                       Refused{"[linear_glu] weight is (8, 64) but input has 32 columns", [](Builder& b) { b.add(Op::linear_glu, {b.f32({2, 32}), b.weight(Type::kF32, 8, 64)}); }}));
+
+INSTANTIATE_TEST_SUITE_P(
+    Experts, InferTest,
+    ::testing::Values(Refused{"[route] k is 4 but logits (2, 3) are of 3 experts", [](Builder& b) { b.add(Op::route, {b.f32({2, 3})}, RouteAttributes{4}); }},
+                      Refused{"[route] k is 0 but logits (2, 3) are of 3 experts", [](Builder& b) { b.add(Op::route, {b.f32({2, 3})}, RouteAttributes{0}); }},
+                      Refused{"[route] logits are of 1025 experts; at most 1024 are there yet", [](Builder& b) { b.add(Op::route, {b.f32({2, 1025})}); }},
+                      Refused{"[expert_linear] has 2 inputs but takes 4", [](Builder& b) { b.add(Op::expert_linear, {b.f32({2, 32}), b.weight(Type::kF32, 6, 32)}, ExpertAttributes{2, {}}); }},
+                      Refused{"[expert_linear] experts is f32 but must be i32", [](Builder& b) { b.add(Op::expert_linear, {b.f32({2, 32}), b.weight(Type::kF32, 6, 32), b.f32({2, 1})}, ExpertAttributes{2, {}}); }},
+                      Refused{"[expert_linear] input is (3, 32) but must be (2, 32)", [](Builder& b) { b.add(Op::expert_linear, {b.f32({3, 32}), b.weight(Type::kF32, 6, 32), b.i32({2, 1})}, ExpertAttributes{2, {}}); }},
+                      Refused{"[expert_linear] weight is (6, 32) but input has 96 columns", [](Builder& b) { b.add(Op::expert_linear, {b.f32({2, 96}), b.weight(Type::kF32, 6, 32), b.i32({2, 2})}, ExpertAttributes{2, {}}); }},
+                      Refused{"[expert_linear] weight has 7 rows, which 2 experts can't share", [](Builder& b) { b.add(Op::expert_linear, {b.f32({2, 32}), b.weight(Type::kF32, 7, 32), b.i32({2, 1})}, ExpertAttributes{2, {}}); }},
+                      Refused{"[expert_linear] weight has 6 rows, which 0 experts can't share", [](Builder& b) { b.add(Op::expert_linear, {b.f32({2, 32}), b.weight(Type::kF32, 6, 32), b.i32({2, 1})}, ExpertAttributes{0, {}}); }},
+                      Refused{"[expert_linear] weight is missing", [](Builder& b) { b.add(Op::expert_linear, {b.f32({2, 32}), kNone, b.i32({2, 1})}, ExpertAttributes{2, {}}); }},
+                      Refused{"[expert_linear] bias is (3) but must be (6)", [](Builder& b) { b.add(Op::expert_linear, {b.f32({2, 32}), b.weight(Type::kF32, 6, 32), b.i32({2, 1}), b.f32({3})}, ExpertAttributes{2, {}}); }},
+                      Refused{"[expert_linear_glu] weight has 6 rows, which 2 experts with gates and ups can't share",
+                              [](Builder& b) { b.add(Op::expert_linear_glu, {b.f32({2, 32}), b.weight(Type::kF32, 6, 32), b.i32({2, 1})}, ExpertAttributes{2, {}}); }},
+                      Refused{"[weighted_sum] weights is (3, 2) but must be (2, 2)", [](Builder& b) { b.add(Op::weighted_sum, {b.f32({2, 6}), b.f32({3, 2})}); }},
+                      Refused{"[weighted_sum] input (2, 7) has rows that 2 weights can't share", [](Builder& b) { b.add(Op::weighted_sum, {b.f32({2, 7}), b.f32({2, 2})}); }},
+                      Refused{"[weighted_sum] residual is (2, 4), which does not broadcast to (2, 3)", [](Builder& b) { b.add(Op::weighted_sum, {b.f32({2, 6}), b.f32({2, 2}), b.f32({2, 4})}); }}));
 
 INSTANTIATE_TEST_SUITE_P(
     Embedding, InferTest,

@@ -83,8 +83,8 @@ TEST(KernelCasesTest, LinearIsMeasuredWithEveryWeightType) {
 
 TEST(KernelCasesTest, FiltersBySubstring) {
   EXPECT_TRUE(kernel_cases("fastest", true).empty());
-  EXPECT_FALSE(kernel_cases("r/wi", true).empty());
-  for (const KernelCase& one : kernel_cases("r/wi", true)) EXPECT_EQ(kernel_name(one), "linear/wide");
+  EXPECT_FALSE(kernel_cases("x/bas", true).empty());
+  for (const KernelCase& one : kernel_cases("x/bas", true)) EXPECT_TRUE(kernel_name(one) == "softmax/baseline" || kernel_name(one) == "argmax/baseline" || kernel_name(one) == "log_softmax/baseline" || kernel_name(one) == "max/baseline") << kernel_name(one);
   EXPECT_LT(kernel_cases("attention", false).size(), kernel_cases("attention", true).size()) << "large models only where they are wanted";
 }
 

@@ -126,6 +126,37 @@ std::string linear_glu(Builder& b) {
   return fmt::format("{}, {} to {}", rows_of(b), m.width, m.ffn);
 }
 
+/// Eight experts, two of which each token has, as wide as the model's network.
+constexpr std::int64_t kExperts = 8, kChosen = 2;
+
+std::string route(Builder& b) {
+  b.graph.add(Op::route, {b.f32("logits", {1, b.rows, kExperts})}, graph::RouteAttributes{kChosen});
+  b.moves(b.rows * (kExperts + 2 * kChosen));
+  return fmt::format("{}, {} of {}", rows_of(b), kChosen, kExperts);
+}
+
+/// Neighbouring tokens have different experts.
+std::string of_experts(Builder& b, std::int64_t outputs, std::int64_t columns, bool up) {
+  const bool glu = b.op == Op::expert_linear_glu;
+  const TensorId experts = b.count_up("experts", {1, b.rows, kChosen}, 0, 3, kExperts);
+  const TensorId input = b.f32("input", {1, b.rows, up ? columns : kChosen * columns});
+  b.graph.add(b.op, {input, b.weight((glu ? 2 : 1) * kExperts * outputs, columns), experts}, graph::ExpertAttributes{kExperts, {}});
+  const double rows = (glu ? 2 : 1) * real(outputs), read = real(std::min(kExperts, b.rows * kChosen));
+  b.moves(b.rows * kChosen * outputs + b.rows * (up ? 1 : kChosen) * columns, read * rows * b.weight_row_bytes(columns));
+  b.computes(2 * real(b.rows * kChosen) * real(columns) * rows);
+  return fmt::format("{}, {} of {}, {} to {}", rows_of(b), kChosen, kExperts, columns, outputs);
+}
+std::string expert_linear(Builder& b) { return of_experts(b, b.model.width, b.model.ffn, false); }
+std::string expert_linear_glu(Builder& b) { return of_experts(b, b.model.ffn, b.model.width, true); }
+
+std::string weighted_sum(Builder& b) {
+  const std::int64_t width = b.model.width;
+  b.graph.add(Op::weighted_sum, {b.f32("input", {1, b.rows, kChosen * width}), b.f32("weights", {1, b.rows, kChosen})});
+  b.moves(b.rows * (kChosen * (width + 1) + width));
+  b.computes(2 * real(b.rows * kChosen) * real(width));
+  return fmt::format("{}, {} of {}", rows_of(b), kChosen, width);
+}
+
 std::string layer_norm(Builder& b) {
   const std::int64_t width = b.model.width;
   b.graph.add(Op::layer_norm, {b.f32("input", {1, b.rows, width}), b.f32("weight", {width}), b.f32("bias", {width})}, graph::LayerNormAttributes{});
@@ -339,6 +370,10 @@ constexpr StandardShape kShapes[] = {
     {Op::linear, Types::kWeights, kAllRows, kNear, linear_down, &LlamaExtents::ffn},
     {Op::linear, Types::kCommonWeights, kOneRow, kNear, linear_output, &LlamaExtents::width},
     {Op::linear_glu, Types::kCommonWeights, kAllRows, kNear, linear_glu, &LlamaExtents::width},
+    {Op::route, Types::kNone, kAllRows, kNear, route},
+    {Op::expert_linear, Types::kCommonWeights, kAllRows, kNear, expert_linear, &LlamaExtents::ffn},
+    {Op::expert_linear_glu, Types::kCommonWeights, kAllRows, kNear, expert_linear_glu, &LlamaExtents::width},
+    {Op::weighted_sum, Types::kNone, kAllRows, kNear, weighted_sum},
     {Op::matmul, Types::kNone, kAllRows, kNear, matmul},
     {Op::layer_norm, Types::kNone, kAllRows, kNear, layer_norm},
     {Op::rms_norm, Types::kNone, kAllRows, kNear, rms_norm},

@@ -1,0 +1,13 @@
+#include "lib/params.h"
+RONDO_PARAMS(WeightedSumParams) {
+  uint rows_per_sequence;
+  uint columns;
+  uint k;
+  uint input_offset;
+  uint input_stride;
+  uint weights_offset;
+  uint weights_stride;
+  uint has_residual;
+  uint residual_offset;
+  uint residual_stride;
+} RONDO_PARAMS_END

@@ -1,0 +1,127 @@
+// Mixtures of experts as models have them: fused or not, and what of a weight is read.
+#include <limits>
+
+#include <gtest/gtest.h>
+
+#include "runtime/fmt.h"
+#include "tests/support/op_runner.h"
+
+namespace rondo::tests::expert_linear_test {
+namespace {
+
+using graph::ExpertAttributes;
+using graph::kNone;
+using graph::Op;
+using graph::TensorId;
+using graph::Type;
+
+/// Products of a sigmoid's exponential, as in linear_glu.
+constexpr Tolerance kBound{1e-10};
+
+/// Router, gates and ups, downs and their weighted sum: `n` experts, of which each of `rows` tokens has `k`.
+struct Mixture {
+  std::int64_t rows = 3, width = 64, ffn = 41, n = 5, k = 2;
+  Type type = Type::kF32;
+  bool biased = false;
+  graph::GluAttributes glu = {};
+
+  TensorId bias(OpCase& c, TensorId all, std::int64_t first) const { return biased ? c.graph.slice(all, 0, first, first + n * ffn) : kNone; }
+
+  OpCase build() const {
+    OpCase c;
+    const TensorId input = c.f32("input", {1, rows, width}, random_values(static_cast<std::size_t>(rows * width), 1));
+    const TensorId logits = c.f32("logits", {1, rows, n}, integer_values(static_cast<std::size_t>(rows * n), 2, 2));  // some are equal
+    c.graph.add(Op::route, {logits}, graph::RouteAttributes{k});
+    const std::vector<TensorId> routed = c.graph.last_outputs();
+    const TensorId both = c.weight("gates and ups", type, 2 * n * ffn, width, weight_rows(type, 2 * n * ffn, width, 3, WeightValues::kRandom));
+    const TensorId biases = biased ? c.f32("biases", {2 * n * ffn}, random_values(static_cast<std::size_t>(2 * n * ffn), 4)) : kNone;
+    const auto half = [&](std::int64_t first) {
+      return c.graph.add(Op::expert_linear, {input, c.graph.slice(both, 0, first, first + n * ffn), routed[0], bias(c, biases, first)}, ExpertAttributes{n, {}});
+    };
+    const TensorId gate = half(0), up = half(n * ffn);
+    const TensorId down = c.weight("down", Type::kF32, n * width, ffn, weight_rows(Type::kF32, n * width, ffn, 5, WeightValues::kRandom));
+    const TensorId made = c.graph.add(Op::expert_linear, {c.graph.add(Op::glu, {gate, up}, glu), down, routed[0]}, ExpertAttributes{n, {}});
+    c.output(c.graph.add(Op::add, {c.graph.add(Op::weighted_sum, {made, routed[1]}), input}), 1);
+    return c;
+  }
+};
+
+TEST(ExpertsTest, FourDispatchesWithFusion) {
+  for (const bool biased : {false, true}) {
+    for (const bool fusion : {true, false}) {
+      Mixture mixture;
+      mixture.biased = biased;
+      if (biased) mixture.glu = {graph::Activation::kQuickGelu, 1.5, 1};
+      const OpCase c = mixture.build();
+      RunOptions options;
+      options.fusion = fusion;
+      EXPECT_TRUE(agrees(c, kBound, options));
+      const Result<DeviceRun> run = run_on_device(c, options);
+      ASSERT_TRUE(run.ok()) << run.status().message();
+      EXPECT_EQ(run->program.dispatches.size(), fusion ? 4u : 7u);
+    }
+  }
+}
+
+TEST(ExpertsTest, ChoicesForADiscreteDevice) {
+  RunOptions discrete;
+  discrete.pretend = runtime::DeviceType::kDiscrete;
+  for (const Type type : kRowLayouts) {
+    Mixture mixture;
+    mixture.type = type;
+    mixture.width = whole_blocks(type, 64);
+    for (const std::int64_t rows : {1, 9}) {
+      mixture.rows = rows;
+      EXPECT_TRUE(agrees(mixture.build(), kBound, discrete)) << graph::type_name(type) << ", " << rows << " rows";
+    }
+  }
+}
+
+TEST(ExpertsTest, RowsBeyondTheCountStayUntouched) {
+  for (const bool fusion : {true, false}) {
+    for (const std::int32_t count : {0, 1, 6}) {
+      Mixture mixture;
+      mixture.rows = 7;
+      OpCase c = mixture.build();
+      c.set_count(0, count);
+      RunOptions options;
+      options.fusion = fusion;
+      EXPECT_TRUE(agrees(c, kBound, options)) << count;
+    }
+  }
+}
+
+/// Eight experts, two of which are chosen; those that are not are made of NaN, which any product with them would show.
+OpCase two_of_eight(std::int32_t other) {
+  constexpr std::int64_t kN = 8, kRows = 37, kColumns = 64;
+  OpCase c;
+  const TensorId input = c.f32("input", {2, kColumns}, random_values(2 * kColumns, 1));
+  std::vector<std::byte> rows = weight_rows(Type::kF32, kN * kRows, kColumns, 2, WeightValues::kRandom);
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  for (std::size_t row = 0; row < kN * kRows; ++row) {
+    if (row / kRows == 5 || row / kRows == 2) continue;
+    for (std::size_t k = 0; k < kColumns; ++k) std::memcpy(rows.data() + 4 * (row * kColumns + k), &nan, 4);
+  }
+  const std::int32_t chosen[] = {5, 2, other, 5};
+  c.output(c.graph.add(Op::expert_linear, {input, c.weight("weight", Type::kF32, kN * kRows, kColumns, rows), c.i32("experts", {2, 2}, chosen)}, ExpertAttributes{kN, {}}));
+  return c;
+}
+
+TEST(ExpertsTest, OnlyThoseChosenAreRead) {
+  const OpCase c = two_of_eight(2);
+  for (const char* kernel : {"vector", "wide"}) {
+    RunOptions options;
+    options.kernels["expert_linear"] = kernel;
+    EXPECT_TRUE(agrees(c, kBound, options)) << kernel;
+    const Result<DeviceRun> run = run_on_device(c, options);
+    ASSERT_TRUE(run.ok()) << run.status().message();
+    ASSERT_EQ(run->program.dispatches.size(), 1u);
+    // Four times the rows of one expert, two inputs, four outputs.
+    EXPECT_EQ(run->program.dispatches[0].cost.bytes, 4.0 * (4 * 37 * 64 + 2 * 64 + 4 * 37)) << kernel;
+  }
+}
+
+TEST(ExpertsTest, AnotherExpertIsRejected) { EXPECT_FALSE(agrees_with(two_of_eight(2), two_of_eight(5), kBound)); }
+
+}  // namespace
+}  // namespace rondo::tests::expert_linear_test
