@@ -1,5 +1,7 @@
 #include "models/weights.h"
 
+#include <algorithm>
+
 #include "runtime/fmt.h"
 
 namespace rondo::models {
@@ -17,14 +19,27 @@ namespace {
 Status corrupt(const GgufFile& file, std::string message) { return Status(StatusCode::kCorruptData, fmt::format("{}: {}", file.name(), message)); }
 Status unsupported(const GgufFile& file, std::string message) { return Status(StatusCode::kUnsupported, fmt::format("{}: {}", file.name(), message)); }
 
+/// The tensor has as many rows (`n_dims` 2) or elements (1) as are wanted, and as many of these are stacked.
+bool has_counts(const GgufTensor& tensor, std::uint32_t n_dims, const WantedWeight& wanted) {
+  const auto stacked = static_cast<std::uint64_t>(wanted.stacked), each = static_cast<std::uint64_t>(wanted.count) / stacked;
+  return tensor.n_dims <= n_dims + (stacked > 1 ? 1u : 0u) && tensor.dims[n_dims - 1] == each && tensor.dims[n_dims] == stacked;
+}
+
+/// Its dimensions, rows before columns.
+std::string shape_of(const GgufTensor& tensor) {
+  std::vector<std::uint64_t> dims(tensor.dims.begin(), tensor.dims.begin() + tensor.n_dims);
+  std::reverse(dims.begin(), dims.end());
+  return fmt::format("({})", fmt::join(dims, ", "));
+}
+
 }  // namespace
 
 Result<WeightPart> WeightFinder::find_matrix(const WantedWeight& wanted, std::int64_t columns) const {
   const GgufTensor* tensor = file_.find_tensor(wanted.tensor);
   if (!tensor) return corrupt(file_, fmt::format("tensor '{}' is missing", wanted.tensor));
-  if (tensor->n_dims != 2 || tensor->dims[0] != static_cast<std::uint64_t>(columns) || tensor->dims[1] != static_cast<std::uint64_t>(wanted.count)) {
-    return corrupt(file_, fmt::format("tensor '{}' is ({}, {}) in {} dimensions but must be ({}, {})", wanted.tensor, tensor->dims[1], tensor->dims[0], tensor->n_dims,
-                                      wanted.count, columns));
+  if (tensor->dims[0] != static_cast<std::uint64_t>(columns) || !has_counts(*tensor, 2, wanted)) {
+    const std::string stacked = wanted.stacked > 1 ? fmt::format("{}, ", wanted.stacked) : "";
+    return corrupt(file_, fmt::format("tensor '{}' is {} but must be ({}{}, {})", wanted.tensor, shape_of(*tensor), stacked, wanted.count / wanted.stacked, columns));
   }
   const std::optional<graph::Type> kept = find_weight_type(tensor->type);
   if (!kept) {
@@ -39,8 +54,9 @@ Result<WeightPart> WeightFinder::find_matrix(const WantedWeight& wanted, std::in
 Result<WeightPart> WeightFinder::find_vector(const WantedWeight& wanted) const {
   const GgufTensor* tensor = file_.find_tensor(wanted.tensor);
   if (!tensor) return corrupt(file_, fmt::format("tensor '{}' is missing", wanted.tensor));
-  if (tensor->n_dims != 1 || tensor->dims[0] != static_cast<std::uint64_t>(wanted.count)) {
-    return corrupt(file_, fmt::format("tensor '{}' has {} elements in {} dimensions but must have {}", wanted.tensor, tensor->dims[0], tensor->n_dims, wanted.count));
+  if (!has_counts(*tensor, 1, wanted)) {
+    const std::string stacked = wanted.stacked > 1 ? fmt::format("{}, ", wanted.stacked) : "";
+    return corrupt(file_, fmt::format("tensor '{}' is {} but must be ({}{})", wanted.tensor, shape_of(*tensor), stacked, wanted.count / wanted.stacked));
   }
   if (tensor->type != GgmlType::kF32 && tensor->type != GgmlType::kF16 && tensor->type != GgmlType::kBF16) {
     return unsupported(file_, fmt::format("tensor '{}' is {}, which is not there yet for vectors (f32, f16 and bf16 are)", wanted.tensor, ggml_type_info(tensor->type).name));

@@ -58,6 +58,7 @@ struct WantedWeight {
   std::string tensor;
   std::int64_t count = 0;
   WeightSlice* slice = nullptr;
+  std::int64_t stacked = 1;  ///< the last dimension of a tensor of so many matrices, or vectors, which share `count`
 };
 
 /// Finds tensors in a file, checks their shapes and types, and groups them into blocks.

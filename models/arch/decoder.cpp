@@ -114,19 +114,36 @@ class Builder {
     attributes.scale = config_.attention_scale;
     attributes.softcap = config_.attention_softcap;
     if (layer.window > 0 && layer.window < n_ctx_) attributes.window_back = layer.window - 1;
-    const TensorId attended = g_.add(Op::attention, {query, keys, values, tokens_.start, tokens_.lengths, kNone, slopes_}, attributes);
+    const TensorId attended = g_.add(Op::attention, {query, keys, values, tokens_.start, tokens_.lengths, kNone, slopes_, kNone, kNone, kNone, step_.vector(weights.sinks)}, attributes);
     return scaled(norm(linear(step_.merge_heads(attended), weights.output), weights.attention_post_norm), config_.residual_scale);
   }
 
+  graph::GluAttributes glu() const { return {config_.family.activation, config_.family.glu_limit, config_.family.glu_up_bias}; }
+
+  TensorId network(const DecoderWeights::Layer& weights, TensorId input) {
+    if (!weights.gate.is_there()) return linear(linear(input, weights.up, config_.family.activation), weights.down);
+    const TensorId gate = linear(input, weights.gate), up = linear(input, weights.up);
+    return linear(g_.add(Op::glu, {gate, up}, glu()), weights.down);
+  }
+
+  /// The sum of what a token's experts make, each times its weight, and of what the shared one makes, where there is one.
+  TensorId experts(const DecoderWeights::Layer& weights, TensorId input) {
+    const ExpertsConfig& config = config_.experts;
+    g_.add(Op::route, {linear(input, weights.router)}, graph::RouteAttributes{config.used, config.normalize});
+    if (!g_.status().ok()) return kNone;
+    const TensorId chosen = g_.last_outputs()[0], shares = g_.last_outputs()[1];
+    const auto of_experts = [&](TensorId x, const LinearWeights& linear) {
+      return g_.add(Op::expert_linear, {x, step_.matrix(linear.weight), chosen, step_.vector(linear.bias)}, graph::ExpertAttributes{config.n, {}});
+    };
+    const TensorId gate = of_experts(input, weights.expert_gate), up = of_experts(input, weights.expert_up);
+    const TensorId sum = g_.add(Op::weighted_sum, {of_experts(g_.add(Op::glu, {gate, up}, glu()), weights.expert_down), shares});
+    if (!weights.gate.is_there()) return sum;
+    return g_.add(Op::add, {sum, g_.add(Op::mul, {network(weights, input), linear(input, weights.shared_router, graph::Activation::kSigmoid)})});
+  }
+
   TensorId feed_forward(const DecoderWeights::Layer& weights, TensorId input) {
-    TensorId inner = kNone;
-    if (weights.gate.is_there()) {
-      const TensorId gate = linear(input, weights.gate), up = linear(input, weights.up);
-      inner = g_.add(Op::glu, {gate, up}, graph::GluAttributes{config_.family.activation});
-    } else {
-      inner = linear(input, weights.up, config_.family.activation);
-    }
-    return scaled(norm(linear(inner, weights.down), weights.ffn_post_norm), config_.residual_scale);
+    const TensorId made = weights.router.is_there() ? experts(weights, input) : network(weights, input);
+    return scaled(norm(made, weights.ffn_post_norm), config_.residual_scale);
   }
 
   TensorId layer(std::size_t index, TensorId hidden) {
@@ -169,7 +186,7 @@ Network make_decoder(DecoderConfig config, DecoderWeights weights, std::vector<W
   for (std::uint32_t i = 0; i < facts.n_layers; ++i) network.caches.push_back({fmt::format("layer {}", i), facts.n_kv_heads, facts.head_dim, facts.head_dim});
   network.roles = {{Role::kPrefill}, {Role::kPrefillAndSample}, {Role::kDecode}, {Role::kLogits, network.facts.n_vocab}};
   const std::int64_t heads = std::int64_t{facts.n_heads} + 2 * std::int64_t{facts.n_kv_heads};
-  network.widest_row = std::max({std::int64_t{facts.width}, heads * facts.head_dim, 2 * std::int64_t{facts.ffn}});
+  network.widest_row = std::max({std::int64_t{facts.width}, heads * facts.head_dim, 2 * std::int64_t{facts.ffn}, 2 * std::int64_t{config.experts.used} * config.experts.ffn});
   auto decoder = std::make_shared<const Decoder>(Decoder{std::move(config), std::move(weights), std::move(blocks), network.caches});
   network.build = [decoder](Role role, std::int64_t rows, const StepPlaces& places) { return Builder(*decoder, role, rows, places).build(); };
   return network;

@@ -69,6 +69,11 @@ struct Family {
   double window_theta = 0;             ///< of the layers with a window, where no key says it; 0: as the others
   std::uint32_t default_window = 0;    ///< these where no key says it
   double default_attention_softcap = 0, default_final_softcap = 0;
+  bool has_experts = false;            ///< always; else where expert_count says it
+  bool normalizes_experts = true;      ///< the weights of those chosen add up to 1, where no key says it
+  const char* ffn_norm_name = "ffn_norm";
+  bool has_sinks = false;
+  double glu_limit = 0, glu_up_bias = 0;
   std::uint32_t layers_of_wide_scale = 0;  ///< the member of so many layers scales scores by width / heads instead of head_dim
 };
 
@@ -78,6 +83,14 @@ struct LayerConfig {
   bool rope = true;
   double theta = 10000;
   bool scaled = true;  ///< frequency factors and attention_factor are its
+};
+
+/// A mixture of experts (Shazeer et al. 2017) in the place of each layer's feed-forward network.
+struct ExpertsConfig {
+  std::uint32_t n = 0;     ///< 0: there is none
+  std::uint32_t used = 0;  ///< of them, by each token
+  std::uint32_t ffn = 0, shared_ffn = 0;  ///< width of each, and of one that all tokens use as well, where there is one
+  bool normalize = true;
 };
 
 /// Hyper-parameters and flags of a decoder.
@@ -91,6 +104,7 @@ struct DecoderConfig {
   std::vector<float> long_rope_factors;  ///< in the place of those, in contexts longer than original_context
   std::uint32_t original_context = 0;
   std::vector<LayerConfig> layers;
+  ExpertsConfig experts;
   double attention_scale = 0;  ///< 0: 1 / sqrt(head_dim)
   double attention_softcap = 0, final_softcap = 0;
   double embedding_scale = 1, residual_scale = 1, logit_scale = 1;
@@ -123,6 +137,9 @@ struct DecoderWeights {
     NormWeights attention_norm, second_norm, attention_post_norm, ffn_norm, ffn_post_norm;
     NormWeights query_norm, key_norm;  ///< of head_dim elements for all heads, or of all heads' together
     LinearWeights query, key, value, output, gate, up, down;
+    LinearWeights router, expert_gate, expert_up, expert_down;  ///< all experts' rows, one after the other
+    LinearWeights shared_router;  ///< a number between 0 and 1 for what the shared expert (gate, up, down) adds
+    WeightSlice sinks;            ///< of n_heads
   };
   WeightSlice embedding, positions;
   NormWeights embedding_norm, output_norm;

@@ -181,6 +181,32 @@ Status read_scales(const Keys& keys, DecoderConfig& config) {
   return {};
 }
 
+Status read_experts(const Keys& keys, DecoderConfig& config) {
+  ExpertsConfig& experts = config.experts;
+  RONDO_ASSIGN(experts.n, keys.u32_or("expert_count", 0));
+  if (experts.n > 0 || config.family.has_experts) RONDO_TRY(keys.read_count("expert_count", 1024, experts.n));
+  RONDO_ASSIGN(experts.used, keys.u32_or("expert_used_count", 0));
+  if (experts.n == 0 && experts.used == 0) return {};
+  if (experts.used < 1 || experts.used > experts.n) return keys.corrupt("expert_used_count", fmt::format("is {} of {} experts", experts.used, experts.n));
+  experts.ffn = config.facts.ffn;
+  if (keys.has("expert_feed_forward_length")) RONDO_TRY(keys.read_count("expert_feed_forward_length", 1 << 22, experts.ffn));
+  experts.shared_ffn = config.facts.ffn;
+  if (keys.has("expert_shared_feed_forward_length")) RONDO_TRY(keys.read_count("expert_shared_feed_forward_length", 1 << 22, experts.shared_ffn));
+  RONDO_ASSIGN(experts.normalize, keys.boolean_or("expert_weights_norm", config.family.normalizes_experts));
+  // 1: softmax over all; 3: over those chosen, which is the same as what normalised ones of 1 are.
+  RONDO_ASSIGN(const std::uint32_t gating, keys.u32_or("expert_gating_func", 0));
+  if (gating != 0 && gating != 1 && gating != 3) return keys.unsupported("expert_gating_func", fmt::format(" is {}, which is not there yet (softmax, 1 and 3, is)", gating));
+  if (gating == 3) experts.normalize = true;
+  double scale = 1;
+  RONDO_TRY(keys.read_positive("expert_weights_scale", scale, true));
+  if (scale != 1 && scale != 0) return keys.unsupported("expert_weights_scale", fmt::format(" is {}, which is not there yet", scale));
+  for (const char* key : {"expert_group_count", "leading_dense_block_count"}) {
+    RONDO_ASSIGN(const std::uint32_t value, keys.u32_or(key, 0));
+    if (value > 1 || (value == 1 && key[0] == 'l')) return keys.unsupported(key, fmt::format(" is {}, which is not there yet", value));
+  }
+  return {};
+}
+
 Status read_facts(const GgufFile& file, const Keys& keys, NetworkFacts& facts) {
   if (file.has("general.name")) {
     RONDO_ASSIGN(const std::string_view name, file.string("general.name"));
@@ -191,11 +217,11 @@ Status read_facts(const GgufFile& file, const Keys& keys, NetworkFacts& facts) {
   RONDO_TRY(keys.read_count("block_count", 4096, facts.n_layers));
   RONDO_TRY(keys.read_count("embedding_length", 1 << 20, facts.width));
   RONDO_TRY(keys.read_count("attention.head_count", 1 << 14, facts.n_heads));
-  RONDO_TRY(keys.read_count("feed_forward_length", 1 << 22, facts.ffn));
+  // Those whose networks are experts may say only how wide these are.
+  const char* ffn = keys.has("feed_forward_length") || !keys.has("expert_feed_forward_length") ? "feed_forward_length" : "expert_feed_forward_length";
+  RONDO_TRY(keys.read_count(ffn, 1 << 22, facts.ffn));
   RONDO_TRY(keys.read_count("context_length", 1 << 24, facts.context));
   RONDO_TRY(read_heads(keys, facts));
-  RONDO_ASSIGN(const std::uint32_t experts, keys.u32_or("expert_count", 0));
-  if (experts > 0) return keys.unsupported("expert_count", ": mixtures of experts are not there yet");
   const GgufTensor* embedding = file.find_tensor("token_embd.weight");
   if (!embedding) return Status(StatusCode::kCorruptData, fmt::format("{}: tensor 'token_embd.weight' is missing", file.name()));
   if (embedding->n_dims != 2 || embedding->dims[1] > (1u << 24)) {
@@ -235,6 +261,7 @@ Result<DecoderConfig> read_decoder_config(const GgufFile& file, const ByteSource
     RONDO_TRY(read_factors(file, source, "rope_factors_short.weight", dimensions, config.rope_factors));
     RONDO_TRY(read_factors(file, source, "rope_factors_long.weight", dimensions, config.long_rope_factors));
   }
+  RONDO_TRY(read_experts(keys, config));
   RONDO_TRY(read_layers(keys, config));
   RONDO_TRY(read_scales(keys, config));
   if (config.family.may_be_serial) {

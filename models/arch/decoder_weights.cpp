@@ -37,6 +37,12 @@ class Finder {
     return norm(name, whole ? heads * head_dim : head_dim, wanted);
   }
 
+  /// A score of each head that no key has (Xiao et al. 2024).
+  Status sinks(WeightSlice& wanted, bool needed) {
+    if (!needed && !has("attn_sinks.weight")) return {};
+    return find_.vector({prefix_ + "attn_sinks.weight", config_.facts.n_heads, &wanted});
+  }
+
   Status linear(const std::string& name, std::int64_t rows, std::int64_t columns, LinearWeights& linear, bool needs_bias) {
     RONDO_TRY(find_.matrix({prefix_ + name + ".weight", rows, &linear.weight}, columns));
     return bias(name, rows, linear.bias, needs_bias);
@@ -56,6 +62,32 @@ class Finder {
       biases.push_back({prefix_ + part.name + ".bias", part.rows, &part.linear->bias});
     }
     RONDO_TRY(find_.matrices(matrices, columns));
+    biased = biased || std::any_of(biases.begin(), biases.end(), [&](const WantedWeight& bias) { return find_.has(bias.tensor); });
+    return biased ? find_.vectors(biases) : Status();
+  }
+
+  /// Linears of all experts, of one input: NAME_exps has them stacked, or each expert has a tensor NAME.E, as old files do.
+  Status expert_linears(std::initializer_list<Part> parts, std::int64_t columns, bool biased) {
+    const std::int64_t n = config_.experts.n;
+    std::vector<WantedWeight> matrices, biases;
+    std::vector<std::vector<WeightSlice>> apart(parts.size(), std::vector<WeightSlice>(static_cast<std::size_t>(n)));
+    auto of_part = apart.begin();
+    for (const Part& part : parts) {
+      const std::string name = prefix_ + part.name;
+      const bool stacked = !find_.has(name + ".0.weight");
+      if (stacked) matrices.push_back({name + "_exps.weight", n * part.rows, &part.linear->weight, n});
+      for (std::int64_t i = 0; !stacked && i < n; ++i) matrices.push_back({fmt::format("{}.{}.weight", name, i), part.rows, &(*of_part)[static_cast<std::size_t>(i)]});
+      biases.push_back({name + "_exps.bias", n * part.rows, &part.linear->bias, n});
+      ++of_part;
+    }
+    RONDO_TRY(find_.matrices(matrices, columns));
+    of_part = apart.begin();
+    for (const Part& part : parts) {
+      const std::vector<WeightSlice>& slices = *of_part++;
+      if (part.linear->is_there()) continue;
+      if (slices.front().block != slices.back().block) return Status(StatusCode::kUnsupported, fmt::format("{}: tensors '{}{}.*.weight' are of several types, which is not there", file_.name(), prefix_, part.name));
+      part.linear->weight = {slices.front().block, slices.front().first, n * part.rows};
+    }
     biased = biased || std::any_of(biases.begin(), biases.end(), [&](const WantedWeight& bias) { return find_.has(bias.tensor); });
     return biased ? find_.vectors(biases) : Status();
   }
@@ -85,9 +117,31 @@ class Finder {
   std::string prefix_;
 };
 
+/// The feed-forward network of a layer, or its experts.
+Status find_network(Finder& find, const DecoderConfig& config, DecoderWeights::Layer& layer) {
+  const ExpertsConfig& experts = config.experts;
+  const bool all_biases = config.family.biases == Biases::kAll;
+  const std::int64_t width = config.facts.width;
+  std::int64_t ffn = config.facts.ffn;
+  if (experts.n > 0) {
+    RONDO_TRY(find.linear("ffn_gate_inp", experts.n, width, layer.router, all_biases));
+    RONDO_TRY(find.expert_linears({{"ffn_gate", experts.ffn, &layer.expert_gate}, {"ffn_up", experts.ffn, &layer.expert_up}}, width, all_biases));
+    RONDO_TRY(find.expert_linears({{"ffn_down", width, &layer.expert_down}}, experts.ffn, all_biases));
+    if (!find.has("ffn_gate_shexp.weight")) return {};
+    ffn = experts.shared_ffn;
+    RONDO_TRY(find.linear("ffn_gate_inp_shexp", 1, width, layer.shared_router, false));
+    RONDO_TRY(find.linears(nullptr, {{"ffn_gate_shexp", ffn, &layer.gate}, {"ffn_up_shexp", ffn, &layer.up}}, width));
+    return find.linear("ffn_down_shexp", width, ffn, layer.down, false);
+  }
+  if (!config.family.gated) RONDO_TRY(find.linear("ffn_up", ffn, width, layer.up, all_biases));
+  else if (find.has("ffn_gate.weight")) RONDO_TRY(find.linears(nullptr, {{"ffn_gate", ffn, &layer.gate}, {"ffn_up", ffn, &layer.up}}, width));
+  else RONDO_TRY(find.linears("ffn_up", {{"ffn_gate", ffn, &layer.gate}, {"ffn_up", ffn, &layer.up}}, width));
+  return find.linear("ffn_down", width, ffn, layer.down, all_biases);
+}
+
 Status find_layer(Finder& find, const DecoderConfig& config, DecoderWeights::Layer& layer) {
   const NetworkFacts& facts = config.facts;
-  const std::int64_t width = facts.width, ffn = facts.ffn;
+  const std::int64_t width = facts.width;
   const std::int64_t query_rows = std::int64_t{facts.n_heads} * facts.head_dim, kv_rows = std::int64_t{facts.n_kv_heads} * facts.head_dim;
   const Family& family = config.family;
   const auto if_it_has = [](bool has) { return has ? Presence::kAlways : Presence::kNever; };
@@ -98,12 +152,10 @@ Status find_layer(Finder& find, const DecoderConfig& config, DecoderWeights::Lay
   RONDO_TRY(find.head_norm("attn_q_norm", facts.n_heads, layer.query_norm));
   RONDO_TRY(find.head_norm("attn_k_norm", facts.n_kv_heads, layer.key_norm));
   RONDO_TRY(find.linear("attn_output", width, query_rows, layer.output, all_biases));
+  RONDO_TRY(find.sinks(layer.sinks, family.has_sinks));
   RONDO_TRY(find.norm("post_attention_norm", width, layer.attention_post_norm, if_it_has(family.norms_behind)));
-  RONDO_TRY(find.norm("ffn_norm", width, layer.ffn_norm, family.ffn_norm));
-  if (!family.gated) RONDO_TRY(find.linear("ffn_up", ffn, width, layer.up, all_biases));
-  else if (find.has("ffn_gate.weight")) RONDO_TRY(find.linears(nullptr, {{"ffn_gate", ffn, &layer.gate}, {"ffn_up", ffn, &layer.up}}, width));
-  else RONDO_TRY(find.linears("ffn_up", {{"ffn_gate", ffn, &layer.gate}, {"ffn_up", ffn, &layer.up}}, width));
-  RONDO_TRY(find.linear("ffn_down", width, ffn, layer.down, all_biases));
+  RONDO_TRY(find.norm(family.ffn_norm_name, width, layer.ffn_norm, family.ffn_norm));
+  RONDO_TRY(find_network(find, config, layer));
   return find.norm("post_ffw_norm", width, layer.ffn_post_norm, if_it_has(family.norms_behind));
 }
 

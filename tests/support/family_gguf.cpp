@@ -47,6 +47,12 @@ constexpr FamilyFile kFiles[] = {
     {.name = "falcon-7b", .architecture = "falcon", .layer_norm = true, .norm_bias = true, .fused_qkv = true, .gated = false, .ffn_norm = false, .n_kv_heads = 1},
     {.name = "falcon-40b", .architecture = "falcon", .layer_norm = true, .norm_bias = true, .fused_qkv = true, .gated = false, .ffn_norm = false, .second_norm = true, .head = true},
     {.name = "bloom", .architecture = "bloom", .layer_norm = true, .norm_bias = true, .fused_qkv = true, .qkv_bias = true, .output_bias = true, .gated = false, .ffn_bias = true, .embedding_norm = true, .n_kv_heads = 6},
+    {.name = "mixtral", .architecture = "llama", .head = true, .n_experts = 5, .experts_used = 2},
+    {.name = "qwen3moe", .architecture = "qwen3moe", .head_norm = 1, .head_dim = 24, .theta = 1000000, .n_experts = 7, .experts_used = 3, .expert_ffn = 40},
+    {.name = "qwen2moe", .architecture = "qwen2moe", .qkv_bias = true, .head = true, .n_experts = 6, .experts_used = 2, .expert_ffn = 40, .shared_ffn = 72},
+    {.name = "olmoe", .architecture = "olmoe", .head_norm = 2, .head = true, .n_kv_heads = 6, .n_experts = 6, .experts_used = 3},
+    {.name = "gpt-oss", .architecture = "gpt-oss", .qkv_bias = true, .output_bias = true, .head = true, .n_layers = 3, .head_dim = 32, .window = 9, .theta = 150000, .scaling = "yarn", .scaling_factor = 4,
+     .original_context = 24, .n_experts = 6, .experts_used = 3, .expert_ffn = 64, .expert_bias = true, .sinks = true},
     {.name = "mpt", .architecture = "mpt", .layer_norm = true, .fused_qkv = true, .gated = false, .n_kv_heads = 6, .max_alibi_bias = 6},
 };
 
@@ -114,6 +120,9 @@ class Maker {
     if (family_.head_dim * family_.n_heads != family_.width) count("attention.key_length", family_.head_dim), count("attention.value_length", family_.head_dim);
     if (family_.rotated) count("rope.dimension_count", family_.rotated);
     number("rope.freq_base", family_.theta);
+    if (family_.n_experts) count("expert_count", family_.n_experts), count("expert_used_count", family_.experts_used);
+    if (family_.expert_ffn) count("expert_feed_forward_length", family_.expert_ffn);
+    if (family_.shared_ffn) count("expert_shared_feed_forward_length", family_.shared_ffn);
     if (family_.scaling) key("rope.scaling.type", [&](const std::string& whole) { writer_.string(whole, family_.scaling); });
     if (family_.window) count("attention.sliding_window", family_.window);
     if (family_.original_context) count("rope.scaling.original_context_length", family_.original_context);
@@ -137,12 +146,32 @@ class Maker {
     if (family_.head_norm == 1) vector(prefix + "attn_q_norm.weight", family_.head_dim, 0.6f, 1.6f), vector(prefix + "attn_k_norm.weight", family_.head_dim, 0.6f, 1.6f);
     if (family_.head_norm == 2) vector(prefix + "attn_q_norm.weight", query, 0.6f, 1.6f), vector(prefix + "attn_k_norm.weight", kv, 0.6f, 1.6f);
     linear(prefix + "attn_output", width, query, family_.output_bias);
+    if (family_.sinks) vector(prefix + "attn_sinks.weight", family_.n_heads, -1, 3);
     if (family_.norms_behind) norm(prefix + "post_attention_norm", width);
-    if (family_.norms_before && family_.ffn_norm) norm(prefix + "ffn_norm", width);
+    if (family_.norms_before && family_.ffn_norm) norm(prefix + (family_.sinks ? "post_attention_norm" : "ffn_norm"), width);
+    if (family_.n_experts) return write_experts(prefix);
     if (family_.gated && !family_.fused_gate) linear(prefix + "ffn_gate", kFfn, width, false);
     linear(prefix + "ffn_up", family_.fused_gate ? 2 * kFfn : kFfn, width, family_.ffn_bias);
     linear(prefix + "ffn_down", width, kFfn, family_.ffn_bias, has_gelu() ? 0.4f : 2.0f);
     if (family_.norms_behind) vector(prefix + "post_ffw_norm.weight", width, has_gelu() ? 0.1f : 0.6f, has_gelu() ? 0.4f : 1.6f);
+  }
+
+  void write_experts(const std::string& prefix) {
+    const std::uint32_t width = family_.width, n = family_.n_experts, ffn = family_.expert_ffn ? family_.expert_ffn : kFfn;
+    linear(prefix + "ffn_gate_inp", n, width, family_.expert_bias, 4);
+    const auto stacked = [&](const char* name, std::uint32_t rows, std::uint32_t columns, float scale) {
+      scale /= std::sqrt(static_cast<float>(columns));
+      tensor(prefix + name + ".weight", {columns, rows, n}, std::size_t{n} * rows * columns, -scale, scale);
+      if (family_.expert_bias) tensor(prefix + name + ".bias", {rows, n}, std::size_t{n} * rows, -0.5f, 0.5f);
+    };
+    stacked("ffn_gate_exps", ffn, width, family_.expert_bias ? 6 : 2);  // so that some are clamped
+    stacked("ffn_up_exps", ffn, width, family_.expert_bias ? 6 : 2);
+    stacked("ffn_down_exps", width, ffn, 2);
+    if (!family_.shared_ffn) return;
+    vector(prefix + "ffn_gate_inp_shexp.weight", width, -0.2f, 0.2f);
+    linear(prefix + "ffn_gate_shexp", family_.shared_ffn, width, false);
+    linear(prefix + "ffn_up_shexp", family_.shared_ffn, width, false);
+    linear(prefix + "ffn_down_shexp", width, family_.shared_ffn, false);
   }
 
   float next(float low, float high) {

@@ -31,6 +31,9 @@ struct FamilyFile {
   std::uint32_t original_context = 0;
   int rope_factors = 0;           ///< 1: rope_freqs, 2: short and long
   float attention_softcap = 0, final_softcap = 0, embedding_scale = 0, residual_scale = 0, logit_scale = 0, attention_scale = 0, max_alibi_bias = 0;
+  std::uint32_t n_experts = 0, experts_used = 0, expert_ffn = 0, shared_ffn = 0;
+  bool expert_bias = false;       ///< and of the router
+  bool sinks = false;
   int parallel_key = -1;          ///< use_parallel_residual: 0, 1, or none
 };
 
