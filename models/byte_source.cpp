@@ -13,6 +13,7 @@
 #include <algorithm>
 
 #include "models/formats/hugging_face.h"
+#include "models/formats/split_gguf.h"
 #include "runtime/fmt.h"
 
 namespace rondo {
@@ -100,7 +101,7 @@ Result<ByteSource> open_file(const std::string& path) {
 Result<ByteSource> open_model(const std::string& path) {
   struct stat info = {};
   const bool is_folder = ::stat(path.c_str(), &info) == 0 && S_ISDIR(info.st_mode);
-  return is_folder ? models::open_hugging_face_folder(path) : open_file(path);
+  return is_folder ? models::open_hugging_face_folder(path) : models::open_gguf(path);
 }
 
 ByteSource memory_source(std::span<const std::byte> bytes, std::string name) {

@@ -29,10 +29,11 @@ struct ByteSource {
 /// Errors: kNotFound (no such file), kInvalidArgument (an empty path, a directory or device), kIo. The message names the path.
 RONDO_API Result<ByteSource> open_file(const std::string& path);
 
-/// A model: a GGUF file, as open_file, or a folder as Hugging Face's transformers save them (config.json, and
-/// model.safetensors or the shards that its index lists), presented as the GGUF file that it would be; only headers are read.
-/// Errors: those of open_file; kCorruptData (files of a folder that contradict each other), kUnsupported (what is not there
-/// yet), naming file and field.
+/// A model: a GGUF file, as open_file; the file that parts make together, by the path of any of them (NAME-00001-of-00003.gguf,
+/// beside each other, as llama.cpp's gguf-split writes them); or a folder as Hugging Face's transformers save them (config.json,
+/// and model.safetensors or the shards that its index lists), presented as the GGUF file that it would be; only headers are read.
+/// Errors: those of open_file, for a missing part too; kCorruptData (parts, or files of a folder, that contradict each other),
+/// kUnsupported (what is not there yet), naming file and field.
 RONDO_API Result<ByteSource> open_model(const std::string& path);
 
 /// Reads from memory that outlives the source. Nothing is copied.

@@ -68,6 +68,11 @@ const GgmlTypeInfo* find_ggml_type(std::uint32_t id);
 /// Name and block of `type`; `type` must be one of the enumerators.
 const GgmlTypeInfo& ggml_type_info(GgmlType type);
 
+/// What files in parts say of themselves, beside the metadata that the first part alone has.
+constexpr std::string_view kSplitNumber = "split.no", kSplitCount = "split.count", kSplitTensors = "split.tensors.count";
+constexpr std::string_view kAlignment = "general.alignment";
+constexpr std::uint32_t kUsualAlignment = 32;
+
 /// A tensor's name and place.
 struct GgufTensor {
   std::string name;
@@ -145,7 +150,10 @@ class GgufFile {
   /// Reads the header of `source`; vocabulary-only files without tensors are fine.
   /// Errors: kCorruptData (the file contradicts itself, or is truncated), kUnsupported (version 1, big-endian, a type
   /// of tensor that isn't known), or the source's own; one line each, naming file and field.
+  /// One of several parts of a file is kInvalidArgument: its other tensors would be missing.
   static Result<GgufFile> parse(const ByteSource& source);
+  /// The same, for parts as well.
+  static Result<GgufFile> parse_part(const ByteSource& source);
 
   /// The source's name.
   const std::string& name() const { return name_; }
@@ -158,6 +166,8 @@ class GgufFile {
 
   /// All metadata, in the file's order.
   std::span<const GgufMetadata> metadata() const { return metadata_; }
+  /// Where the metadata's entry at `index` begins in the source; where the last one ends, for metadata().size().
+  std::uint64_t metadata_offset(std::size_t index) const { return metadata_offsets_[index]; }
   /// The value of `key`, or null.
   const GgufValue* find(std::string_view key) const;
   /// Whether the file has `key`, whatever its type.
@@ -198,6 +208,7 @@ class GgufFile {
   std::string name_;
   std::uint32_t version_ = 0;
   std::vector<GgufMetadata> metadata_;
+  std::vector<std::uint64_t> metadata_offsets_;
   std::vector<GgufTensor> tensors_;
   // Positions in the order of their names: lookups and the search for duplicates cost n log n for any names.
   std::vector<std::uint32_t> metadata_by_key_;

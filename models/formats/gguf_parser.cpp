@@ -118,7 +118,11 @@ class GgufParser {
 
   Status run() {
     RONDO_TRY(read_header());
-    for (std::uint64_t i = 0; i < n_keys_; ++i) RONDO_TRY(read_key(i));
+    file_.metadata_offsets_.push_back(reader_.offset());
+    for (std::uint64_t i = 0; i < n_keys_; ++i) {
+      RONDO_TRY(read_key(i));
+      file_.metadata_offsets_.push_back(reader_.offset());
+    }
     const std::int64_t twice = sort_by_name(
         file_.metadata_, [](const GgufMetadata& m) -> const std::string& { return m.key; }, file_.metadata_by_key_);
     if (twice >= 0) {
@@ -186,7 +190,7 @@ class GgufParser {
   std::string where_ = "header:";  // what messages are about
   std::uint64_t n_tensors_ = 0;
   std::uint64_t n_keys_ = 0;
-  std::uint64_t alignment_bytes_ = 32;
+  std::uint64_t alignment_bytes_ = kUsualAlignment;
 };
 
 Status GgufParser::read_header() {
@@ -225,6 +229,7 @@ Status GgufParser::read_header() {
   if (n_tensors_ > kMaxTensors)
     return corrupt(fmt::format("says {} tensors, expected at most {}", n_tensors_, kMaxTensors));
   file_.metadata_.reserve(n_keys_);
+  file_.metadata_offsets_.reserve(n_keys_ + 1);
   file_.tensors_.reserve(n_tensors_);
   return Status();
 }
@@ -347,11 +352,10 @@ Status GgufParser::read_strings(GgufValue& value) {
 }
 
 Status GgufParser::read_alignment() {
-  constexpr std::string_view kKey = "general.alignment";
-  if (!file_.has(kKey)) return Status();
-  RONDO_ASSIGN(alignment_bytes_, file_.u32(kKey));
+  if (!file_.has(kAlignment)) return Status();
+  RONDO_ASSIGN(alignment_bytes_, file_.u32(kAlignment));
   if (!std::has_single_bit(alignment_bytes_)) {
-    return file_.key_error(kKey, fmt::format("is {}, expected a power of two", alignment_bytes_));
+    return file_.key_error(kAlignment, fmt::format("is {}, expected a power of two", alignment_bytes_));
   }
   return Status();
 }
@@ -448,6 +452,17 @@ Status GgufParser::place_tensors(std::uint64_t data_begin) {
 }
 
 Result<GgufFile> GgufFile::parse(const ByteSource& source) {
+  RONDO_ASSIGN(GgufFile file, parse_part(source));
+  // 0 is what merging leaves behind.
+  RONDO_ASSIGN(const std::uint32_t n_parts, file.u32_or(kSplitCount, 1));
+  if (n_parts <= 1) return file;
+  return Status(StatusCode::kInvalidArgument,
+                fmt::format("{}: metadata key '{}' is {}: this is one part of a model, expected all of them; open_model finds them "
+                            "beside any one that is called NAME-00001-of-{:05}.gguf",
+                            source.name, kSplitCount, n_parts, n_parts));
+}
+
+Result<GgufFile> GgufFile::parse_part(const ByteSource& source) {
   if (!source.read) {
     return Status(StatusCode::kInvalidArgument, fmt::format("{}: the byte source has no read function", source.name));
   }

@@ -6,8 +6,6 @@ namespace rondo::models {
 
 namespace {
 
-constexpr std::uint64_t kAlignment = 32;
-
 template <typename T>
 void put(std::vector<std::byte>& bytes, T value) {
   const auto* at = reinterpret_cast<const std::byte*>(&value);
@@ -19,8 +17,6 @@ void put_string(std::vector<std::byte>& bytes, std::string_view text) {
   const auto* at = reinterpret_cast<const std::byte*>(text.data());
   bytes.insert(bytes.end(), at, at + text.size());
 }
-
-std::uint64_t padded(std::uint64_t size) { return (size + kAlignment - 1) / kAlignment * kAlignment; }
 
 }  // namespace
 
@@ -62,13 +58,18 @@ std::uint64_t GgufWriter::tensor(std::string_view name, std::span<const std::uin
   return at;
 }
 
-std::vector<std::byte> GgufWriter::header() const {
+std::vector<std::byte> GgufWriter::counts(std::uint64_t n_more_keys) const {
   std::vector<std::byte> bytes;
   for (const char c : {'G', 'G', 'U', 'F'}) bytes.push_back(static_cast<std::byte>(c));
   put(bytes, std::uint32_t{3});
   put(bytes, n_tensors_);
-  put(bytes, n_keys_);
+  put(bytes, n_keys_ + n_more_keys);
   bytes.insert(bytes.end(), keys_.begin(), keys_.end());
+  return bytes;
+}
+
+std::vector<std::byte> GgufWriter::header() const {
+  std::vector<std::byte> bytes = counts();
   bytes.insert(bytes.end(), tensors_.begin(), tensors_.end());
   bytes.resize(static_cast<std::size_t>(padded(bytes.size())));
   return bytes;

@@ -15,6 +15,8 @@ namespace rondo::models {
 
 class GgufWriter {
  public:
+  explicit GgufWriter(std::uint64_t alignment_bytes = kUsualAlignment) : alignment_bytes_(alignment_bytes) {}
+
   void u32(std::string_view key, std::uint32_t value);
   void f32(std::string_view key, float value);
   void boolean(std::string_view key, bool value);
@@ -25,12 +27,18 @@ class GgufWriter {
 
   /// Magic, counts, keys and the table of tensors, padded to where the data begins.
   std::vector<std::byte> header() const;
+  /// header() in two pieces, without its padding, for a caller who puts `n_more_keys` that lie elsewhere between them.
+  std::vector<std::byte> counts(std::uint64_t n_more_keys = 0) const;
+  const std::vector<std::byte>& table() const { return tensors_; }
+  std::uint64_t padded(std::uint64_t size_bytes) const { return (size_bytes + alignment_bytes_ - 1) / alignment_bytes_ * alignment_bytes_; }
+
   /// Bytes of the data, padding between tensors included.
   std::uint64_t data_bytes() const { return data_bytes_; }
 
  private:
   void key(std::string_view name, GgufValueType type);
 
+  std::uint64_t alignment_bytes_;
   std::vector<std::byte> keys_, tensors_;
   std::uint64_t n_keys_ = 0, n_tensors_ = 0, data_bytes_ = 0;
 };

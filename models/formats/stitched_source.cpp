@@ -12,7 +12,7 @@ namespace {
 
 struct Piece {
   std::uint64_t begin = 0, size_bytes = 0;
-  std::vector<std::byte> bytes;  ///< what it is, where there is no source
+  std::vector<std::byte> bytes;  ///< what it is, where there is no source; zeros, if empty
   ByteSource source;
   std::uint64_t offset_bytes = 0;  ///< in the source
   std::uint64_t rows = 0, columns = 0, element_bytes = 0;  ///< of a transposed matrix
@@ -60,6 +60,7 @@ struct StitchedSource::Pieces {
       const std::span<std::byte> part = out.first(static_cast<std::size_t>(std::min<std::uint64_t>(out.size(), piece->size_bytes - at)));
       if (piece->rows > 0) RONDO_TRY(read_transposed(static_cast<std::size_t>(piece - all.begin()), at, part));
       else if (piece->source.read) RONDO_TRY(piece->source.read(piece->offset_bytes + at, part));
+      else if (piece->bytes.empty()) std::memset(part.data(), 0, part.size());
       else std::memcpy(part.data(), piece->bytes.data() + at, part.size());
       out = out.subspan(part.size());
       offset += part.size();
@@ -95,7 +96,10 @@ void StitchedSource::add_transposed(const ByteSource& source, std::uint64_t offs
 }
 
 void StitchedSource::pad_to(std::uint64_t size_bytes) {
-  if (size_bytes > pieces_->size_bytes) add_bytes(std::vector<std::byte>(static_cast<std::size_t>(size_bytes - pieces_->size_bytes)));
+  if (size_bytes <= pieces_->size_bytes) return;
+  Piece piece;
+  piece.size_bytes = size_bytes - pieces_->size_bytes;
+  pieces_->add(std::move(piece));
 }
 
 std::uint64_t StitchedSource::size_bytes() const { return pieces_->size_bytes; }
