@@ -4,6 +4,7 @@
 #include <cstring>
 #include <limits>
 #include <memory>
+#include <optional>
 #include <system_error>
 
 #include <fcntl.h>
@@ -12,8 +13,11 @@
 
 #include <algorithm>
 
+#include "graph/quantize.h"
 #include "models/formats/hugging_face.h"
+#include "models/formats/quantized_gguf.h"
 #include "models/formats/split_gguf.h"
+#include "models/printable.h"
 #include "runtime/fmt.h"
 
 namespace rondo {
@@ -98,10 +102,18 @@ Result<ByteSource> open_file(const std::string& path) {
   return source;
 }
 
-Result<ByteSource> open_model(const std::string& path) {
+Result<ByteSource> open_model(const std::string& path, const OpenOptions& options) {
+  std::optional<graph::Type> type;
+  if (!options.quantize.empty()) {
+    type = graph::find_quantized_type(options.quantize);
+    if (!type) {
+      return Status(StatusCode::kUnsupported, fmt::format("open_model: quantising to '{}' is not there ({} are)", models::printable(options.quantize), graph::quantized_type_names()));
+    }
+  }
   struct stat info = {};
   const bool is_folder = ::stat(path.c_str(), &info) == 0 && S_ISDIR(info.st_mode);
-  return is_folder ? models::open_hugging_face_folder(path) : models::open_gguf(path);
+  Result<ByteSource> source = is_folder ? models::open_hugging_face_folder(path) : models::open_gguf(path);
+  return source.ok() && type ? models::quantize_gguf(*source, *type) : source;
 }
 
 ByteSource memory_source(std::span<const std::byte> bytes, std::string name) {

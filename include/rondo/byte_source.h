@@ -29,12 +29,20 @@ struct ByteSource {
 /// Errors: kNotFound (no such file), kInvalidArgument (an empty path, a directory or device), kIo. The message names the path.
 RONDO_API Result<ByteSource> open_file(const std::string& path);
 
+/// How open_model presents a model.
+struct OpenOptions {
+  /// A weight type (f32, f16, bf16, q8_0, q5_1, q5_0, q4_1, q4_0, mxfp4) to which matrices are rounded as they are read, or "". It
+  /// is for folders and for GGUF files in f32, f16 or bf16. Vectors stay as they are, and so do embeddings of positions and
+  /// matrices whose rows are no whole blocks of 32.
+  std::string quantize;
+};
+
 /// A model: a GGUF file, as open_file; the file that parts make together, by the path of any of them (NAME-00001-of-00003.gguf,
 /// beside each other, as llama.cpp's gguf-split writes them); or a folder as Hugging Face's transformers save them (config.json,
 /// and model.safetensors or the shards that its index lists), presented as the GGUF file that it would be; only headers are read.
 /// Errors: those of open_file, for a missing part too; kCorruptData (parts, or files of a folder, that contradict each other),
 /// kUnsupported (what is not there yet), naming file and field.
-RONDO_API Result<ByteSource> open_model(const std::string& path);
+RONDO_API Result<ByteSource> open_model(const std::string& path, const OpenOptions& options = {});
 
 /// Reads from memory that outlives the source. Nothing is copied.
 RONDO_API ByteSource memory_source(std::span<const std::byte> bytes, std::string name);

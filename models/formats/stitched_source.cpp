@@ -16,7 +16,29 @@ struct Piece {
   ByteSource source;
   std::uint64_t offset_bytes = 0;  ///< in the source
   std::uint64_t rows = 0, columns = 0, element_bytes = 0;  ///< of a transposed matrix
+  StitchedSource::Conversion conversion;                   ///< of no units: none
 };
+
+/// Fills `out` from byte `at` of a converted piece.
+Status read_converted(const Piece& piece, std::uint64_t at, std::span<std::byte> out) {
+  constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 20;
+  const StitchedSource::Conversion& units = piece.conversion;
+  const std::uint64_t most = std::max<std::uint64_t>(kMostBytes / units.unit_bytes_there, 1);
+  std::vector<std::byte> there, converted;
+  while (!out.empty()) {
+    const std::uint64_t first = at / units.unit_bytes, skipped = at % units.unit_bytes;
+    const std::uint64_t n = std::min(most, (skipped + out.size() + units.unit_bytes - 1) / units.unit_bytes);
+    there.resize(static_cast<std::size_t>(n * units.unit_bytes_there));
+    RONDO_TRY(piece.source.read(piece.offset_bytes + first * units.unit_bytes_there, there));
+    converted.resize(static_cast<std::size_t>(n * units.unit_bytes));
+    units.convert(there, converted);
+    const std::size_t taken = std::min(out.size(), static_cast<std::size_t>(converted.size() - skipped));
+    std::memcpy(out.data(), converted.data() + skipped, taken);
+    out = out.subspan(taken);
+    at += taken;
+  }
+  return {};
+}
 
 }  // namespace
 
@@ -59,6 +81,7 @@ struct StitchedSource::Pieces {
       const std::uint64_t at = offset - piece->begin;
       const std::span<std::byte> part = out.first(static_cast<std::size_t>(std::min<std::uint64_t>(out.size(), piece->size_bytes - at)));
       if (piece->rows > 0) RONDO_TRY(read_transposed(static_cast<std::size_t>(piece - all.begin()), at, part));
+      else if (piece->conversion.n_units > 0) RONDO_TRY(read_converted(*piece, at, part));
       else if (piece->source.read) RONDO_TRY(piece->source.read(piece->offset_bytes + at, part));
       else if (piece->bytes.empty()) std::memset(part.data(), 0, part.size());
       else std::memcpy(part.data(), piece->bytes.data() + at, part.size());
@@ -92,6 +115,15 @@ void StitchedSource::add_transposed(const ByteSource& source, std::uint64_t offs
   piece.source = source;
   piece.offset_bytes = offset_bytes;
   piece.rows = rows, piece.columns = columns, piece.element_bytes = element_bytes;
+  pieces_->add(std::move(piece));
+}
+
+void StitchedSource::add_converted(const ByteSource& source, std::uint64_t offset_bytes, Conversion conversion) {
+  Piece piece;
+  piece.size_bytes = conversion.n_units * conversion.unit_bytes;
+  piece.source = source;
+  piece.offset_bytes = offset_bytes;
+  piece.conversion = std::move(conversion);
   pieces_->add(std::move(piece));
 }
 

@@ -145,7 +145,7 @@ void print_csv(const std::vector<Measured>& results) {
 
 Status bench(const GlobalFlags& flags, const BenchFlags& own, int& closed) {
   RONDO_ASSIGN(Profile profile, Profile::open(own.profile));
-  RONDO_ASSIGN(std::unique_ptr<Workbench> workbench, own.random.empty() ? Workbench::open(flags, own.model, {})
+  RONDO_ASSIGN(std::unique_ptr<Workbench> workbench, own.random.empty() ? Workbench::open(flags, own.model, own.open, {})
                                                                               : Workbench::open(flags, random_model(own.random, own.type), {.random_weights = true}));
   std::vector<Measured> results;
   for (std::uint32_t depth : own.depths) {

@@ -117,8 +117,8 @@ Result<Device> open_device(const GlobalFlags& flags, const Instance& instance) {
   return Device::create(instance, flags.device, options);
 }
 
-Result<std::unique_ptr<Workbench>> Workbench::open(const GlobalFlags& flags, const std::string& model_path, const Options& options) {
-  RONDO_ASSIGN(ByteSource source, open_model(model_path));
+Result<std::unique_ptr<Workbench>> Workbench::open(const GlobalFlags& flags, const std::string& model_path, const OpenOptions& how, const Options& options) {
+  RONDO_ASSIGN(ByteSource source, open_model(model_path, how));
   return open(flags, std::move(source), options);
 }
 

@@ -56,7 +56,7 @@ class Workbench {
   /// Opens the device, then the model, showing progress on a terminal.
   static Result<std::unique_ptr<Workbench>> open(const GlobalFlags& flags, ByteSource source, const Options& options);
   /// The same for a file.
-  static Result<std::unique_ptr<Workbench>> open(const GlobalFlags& flags, const std::string& model_path, const Options& options);
+  static Result<std::unique_ptr<Workbench>> open(const GlobalFlags& flags, const std::string& model_path, const OpenOptions& how, const Options& options);
   ~Workbench();
 
   Device& device() { return *device_; }

@@ -42,7 +42,7 @@ Status evaluate(const GlobalFlags& flags, const EvalFlags& own, int& closed) {
   const auto check_input = [&](std::uint32_t n_vocab) { return check_vocabulary(fmt::format("{}: tensor 'input_ids'", own.inputs.front()), input.ids, n_vocab); };
   const auto row = [&](std::uint64_t b) { return std::span(input.ids).subspan(b * input.tokens, input.tokens); };
   if (own.reference) {
-    RONDO_ASSIGN(ByteSource source, open_model(own.model));
+    RONDO_ASSIGN(ByteSource source, open_model(own.model, own.open));
     RONDO_ASSIGN(const auto checkpoint, models::open_checkpoint(std::move(source)));
     RONDO_TRY(check_input(checkpoint->network.facts.n_vocab));
     const graph::Type kv_type = models::kv_type_of(flags.model_options());
@@ -52,7 +52,7 @@ Status evaluate(const GlobalFlags& flags, const EvalFlags& own, int& closed) {
     }
   } else {
     RONDO_ASSIGN(Profile profile, Profile::open(own.profile));
-    RONDO_ASSIGN(std::unique_ptr<Workbench> bench, Workbench::open(flags, own.model, {}));
+    RONDO_ASSIGN(std::unique_ptr<Workbench> bench, Workbench::open(flags, own.model, own.open, {}));
     RONDO_TRY(check_input(bench->model().info().n_vocab));
     {
       SessionOptions options = flags.session_options();

@@ -50,7 +50,7 @@ void print_statistics(const Workbench& bench, const std::string& device, const R
 
 Status generate(const GlobalFlags& flags, const GenerateFlags& own, StopReason& stop, int& closed) {
   RONDO_ASSIGN(Profile profile, Profile::open(own.profile));
-  RONDO_ASSIGN(std::unique_ptr<Workbench> bench, Workbench::open(flags, own.model, {.self_test = own.self_test}));
+  RONDO_ASSIGN(std::unique_ptr<Workbench> bench, Workbench::open(flags, own.model, own.open, {.self_test = own.self_test}));
   Model& model = bench->model();
   if (own.ctx > model.info().context) {
     return Status(StatusCode::kInvalidArgument, fmt::format("--ctx is {} but {} was made for {}", own.ctx, own.model, model.info().context));

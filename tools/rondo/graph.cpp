@@ -100,7 +100,7 @@ Result<Target> find_target(const GlobalFlags& flags) {
 }
 
 Result<StepReport> lower_step(const GlobalFlags& flags, const GraphFlags& own) {
-  RONDO_ASSIGN(ByteSource source, open_model(own.model));
+  RONDO_ASSIGN(ByteSource source, open_model(own.model, own.open));
   RONDO_ASSIGN(const std::unique_ptr<const models::Checkpoint> checkpoint, models::open_checkpoint(std::move(source)));
   const models::Network& network = checkpoint->network;
   if (own.ctx > network.facts.context) {

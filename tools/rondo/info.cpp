@@ -129,7 +129,7 @@ Result<PlanReport> make_plan(const GlobalFlags& flags, const InfoFlags& own, con
 }
 
 Result<ModelReport> make_report(const GlobalFlags& flags, const InfoFlags& own) {
-  RONDO_ASSIGN(ByteSource source, open_model(own.model));
+  RONDO_ASSIGN(ByteSource source, open_model(own.model, own.open));
   const std::uint64_t file_bytes = source.size_bytes;
   RONDO_ASSIGN(models::GgufFile file, models::GgufFile::parse(source));
   ModelReport report{own.model, file_bytes, std::move(file), {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, 0, 0, {}, {}, {}};

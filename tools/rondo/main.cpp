@@ -17,6 +17,7 @@
 
 #include <rondo/version.h>
 
+#include "graph/quantize.h"
 #include "runtime/fmt.h"
 #include "tools/rondo/profiles.h"
 #include "tools/rondo/random_model.h"
@@ -61,6 +62,14 @@ std::array<CLI::Option*, 2> add_text(CLI::App& command, TextFlags& text, const c
   CLI::Option* file = command.add_option("-f,--file", text.file, "file with the text, taken byte for byte")->excludes(prompt);
   file->each([&text](const std::string&) { text.has_file = true; });
   return {prompt, file};
+}
+
+/// -m, and --quantize, which goes with it.
+CLI::Option* add_model(CLI::App& command, std::string& path, OpenOptions& open, const char* purpose = "GGUF file, also any of its parts, or a Hugging Face folder") {
+  CLI::Option* model = command.add_option("-m,--model", path, purpose);
+  const auto is_type = [](const std::string& text) { return graph::find_quantized_type(text) ? "" : fmt::format("'{}' is not one of {}", text, graph::quantized_type_names()); };
+  command.add_option("--quantize", open.quantize, fmt::format("round matrices to this type as they are read: {}", graph::quantized_type_names()))->check(is_type)->needs(model)->type_name("TYPE");
+  return model;
 }
 
 void add_ctx(CLI::App& command, std::uint32_t& ctx) {
@@ -132,7 +141,7 @@ void add_devices(CLI::App& app, GlobalFlags& flags, int& status) {
 void add_generate(CLI::App& app, GlobalFlags& flags, int& status) {
   CLI::App* command = app.add_subcommand("generate", "Continue a text");
   auto own = std::make_shared<GenerateFlags>();
-  command->add_option("-m,--model", own->model, "GGUF file, or a Hugging Face folder")->required();
+  add_model(*command, own->model, own->open)->required();
   const auto [prompt, file] = add_text(*command, own->text, "text to continue");
   CLI::Option* tokens = command->add_option("--tokens", own->tokens, "ids to continue, nothing added: 1,2,3")->excludes(prompt)->excludes(file)->check(check_ids);
   command->add_option("-n", own->n, "most tokens to make")->check(CLI::Range(0u, ~0u))->capture_default_str();
@@ -166,7 +175,7 @@ void add_generate(CLI::App& app, GlobalFlags& flags, int& status) {
 void add_tokenize(CLI::App& app, GlobalFlags& flags, int& status) {
   CLI::App* command = app.add_subcommand("tokenize", "Text to token ids, or ids to text");
   auto own = std::make_shared<TokenizeFlags>();
-  command->add_option("-m,--model", own->model, "GGUF file, of a vocabulary alone too, or a Hugging Face folder")->required();
+  add_model(*command, own->model, own->open, "GGUF file, also any of its parts or one of a vocabulary alone, or a Hugging Face folder")->required();
   const auto [prompt, file] = add_text(*command, own->text, "text");
   CLI::Option* decode = command->add_option("--decode", own->decode, "ids to turn into text: 1,2,3")->excludes(prompt)->excludes(file)->check(check_ids);
   command->add_flag("--no-bos", own->no_bos, "no BOS in front");
@@ -182,7 +191,7 @@ void add_tokenize(CLI::App& app, GlobalFlags& flags, int& status) {
 void add_eval(CLI::App& app, GlobalFlags& flags, int& status) {
   CLI::App* command = app.add_subcommand("eval", "One forward pass of a model: logits of all positions; or an operator graph");
   auto own = std::make_shared<EvalFlags>();
-  CLI::Option* model = command->add_option("-m,--model", own->model, "GGUF file, or a Hugging Face folder");
+  CLI::Option* model = add_model(*command, own->model, own->open);
   command->add_option("--graph", own->graph, "JSON file of operators")->type_name("FILE")->excludes(model);
   command->add_option("--inputs", own->inputs, "safetensors file with input_ids (batch, tokens), or the graph's inputs by name; several for a graph")->allow_extra_args(false)->required();
   command->add_option("--outputs", own->outputs, "safetensors file to write: logits (batch, tokens, vocabulary), or the graph's outputs by name")->required();
@@ -205,7 +214,7 @@ std::string find_model_flag(const CLI::App& command) {
 void add_bench(CLI::App& app, GlobalFlags& flags, int& status) {
   CLI::App* command = app.add_subcommand("bench", "Measure prefill and decode, or single kernels");
   auto own = std::make_shared<BenchFlags>();
-  CLI::Option* model = command->add_option("-m,--model", own->model, "GGUF file, or a Hugging Face folder");
+  CLI::Option* model = add_model(*command, own->model, own->open);
   CLI::Option* random = command->add_option("--random", own->random, "no file: a Llama of this shape, its weights made on the device")->check(check_random_shape)->excludes(model)->type_name("SHAPE");
   command->add_option("--type", own->type, fmt::format("type of all matrices of --random; q4_k and q6_k for {} only", random_shapes_of_k_types()))->check(check_random_type)->needs(random)->type_name("TYPE");
   CLI::Option* kernels = command->add_option("--kernels", own->kernels, "no model: each kernel whose OP/KERNEL contains FILTER")->expected(0, 1)->type_name("[FILTER]");
@@ -236,7 +245,7 @@ CLI::Option* add_graph_file(CLI::App& command, std::string& graph, std::vector<s
 void add_info(CLI::App& app, GlobalFlags& flags, int& status) {
   CLI::App* command = app.add_subcommand("info", "What a model or graph file holds, and the memory that running it takes; needs no Vulkan");
   auto own = std::make_shared<InfoFlags>();
-  CLI::Option* model = command->add_option("-m,--model", own->model, "GGUF file, of a vocabulary alone too, or a Hugging Face folder");
+  CLI::Option* model = add_model(*command, own->model, own->open, "GGUF file, also any of its parts or one of a vocabulary alone, or a Hugging Face folder");
   add_graph_file(*command, own->graph, own->inputs)->excludes(model);
   add_ctx(*command, own->ctx);
   command->add_flag("--json", own->json, "print one JSON document");
@@ -247,7 +256,7 @@ void add_info(CLI::App& app, GlobalFlags& flags, int& status) {
 void add_graph(CLI::App& app, GlobalFlags& flags, int& status) {
   CLI::App* command = app.add_subcommand("graph", "The Program that a step, or a graph file, is lowered to; with --as NAME it needs no device");
   auto own = std::make_shared<GraphFlags>();
-  CLI::Option* model = command->add_option("-m,--model", own->model, "GGUF file, or a Hugging Face folder");
+  CLI::Option* model = add_model(*command, own->model, own->open);
   add_graph_file(*command, own->graph, own->inputs)->excludes(model);
   one_of(command->add_option("--step", own->step, "which step"), {"prefill", "decode"})->capture_default_str();
   command->add_option("--rows", own->rows, "tokens that a prefill takes (default: the most that a session records)")->check(CLI::Range(1u, 1u << 16));

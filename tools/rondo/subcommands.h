@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include <rondo/byte_source.h>
 #include <rondo/session.h>
 
 #include "tools/check/check.h"
@@ -18,6 +19,7 @@ struct DevicesFlags {
 };
 
 struct GenerateFlags {
+  OpenOptions open;
   std::string model, tokens, burst = "auto";
   TextFlags text;
   bool has_tokens = false;  ///< they were given, if only an empty list
@@ -30,6 +32,7 @@ struct GenerateFlags {
 };
 
 struct TokenizeFlags {
+  OpenOptions open;
   std::string model, decode;
   TextFlags text;
   bool has_decode = false;  ///< ids were given, if only an empty list
@@ -37,6 +40,7 @@ struct TokenizeFlags {
 };
 
 struct EvalFlags {
+  OpenOptions open;
   std::string model, graph, outputs;  ///< files
   std::vector<std::string> inputs;    ///< one for a model
   bool reference = false;                     ///< on the CPU, without Vulkan
@@ -44,6 +48,7 @@ struct EvalFlags {
 };
 
 struct BenchFlags {
+  OpenOptions open;
   std::string model, random, type = "q8_0", burst = "auto", output = "md";
   std::vector<std::uint32_t> prompts = {512}, generated = {128}, depths = {0};
   std::uint32_t repetitions = 5;
@@ -55,6 +60,7 @@ struct BenchFlags {
 };
 
 struct InfoFlags {
+  OpenOptions open;
   std::string model, graph;
   std::vector<std::string> inputs;  ///< of the graph
   std::uint32_t ctx = 0;
@@ -62,6 +68,7 @@ struct InfoFlags {
 };
 
 struct GraphFlags {
+  OpenOptions open;
   std::string model, graph, step = "decode", format = "text";
   std::vector<std::string> inputs;  ///< of the graph
   std::string model_flag;           ///< one that was given and means nothing without a model, or ""
