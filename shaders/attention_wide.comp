@@ -10,6 +10,7 @@
 #extension GL_KHR_shader_subgroup_shuffle : require
 #extension GL_EXT_control_flow_attributes : require
 #include "attention.params.h"
+#include "lib/attention_features.h"
 #include "lib/step_state.glsl"
 
 layout(local_size_x_id = 0) in;
@@ -19,6 +20,7 @@ layout(constant_id = 2) const uint kTile = 4u;
 layout(constant_id = 3) const uint kSplit = 0u;
 layout(constant_id = 4) const uint kPieces = 4u;  // of 8 columns, scored in one pass: min(4, D / 8)
 layout(constant_id = 5) const uint kUnits = 1u;   // ceil(E / (8 kWidth))
+layout(constant_id = 6) const uint kFeatures = 0u;  // ranges, of which windows back alone, and soft caps
 layout(std430, set = 0, binding = 1) readonly buffer Query { vec4 query4[]; };
 layout(std430, set = 0, binding = 2) readonly buffer Key { uvec4 key4[]; };
 layout(std430, set = 0, binding = 2) readonly buffer KeyPairs { uvec2 key2[]; };
@@ -76,6 +78,8 @@ void load_value(uint base, uint j, uint e, out uvec4 low, out uvec4 high) {
   }
 }
 
+bool has(uint feature) { return (kFeatures & feature) != 0u; }
+
 float sum4(vec4 v) { return (v.x + v.y) + (v.z + v.w); }
 
 float subgroup_max(float value) {
@@ -93,7 +97,8 @@ float subgroup_sum(float value) {
 uint sequence, kv_head;
 uint first_row, end_row, reach;  // of the tile; keys that any of its rows may see
 uint query_at[kTile];
-uint row_reach[kTile];  // keys that the row may see
+uint row_reach[kTile];  // keys that the row may see, but for those before row_first
+uint row_first[kTile];
 uint key_base, value_base;
 float scores[kTile * kKeys];
 float row_max[kTile];
@@ -115,6 +120,7 @@ bool find_rows() {
     const uint row = min(first_row + r, end_row - 1u);
     query_at[r] = p.query_offset + sequence * p.query_sequence + (kv_head * p.group + row % p.group) * p.query_head + (row / p.group) * p.query_row;
     row_reach[r] = p.causal != 0u ? min(uint(max(position0 + int(row / p.group) + 1, 0)), reach) : reach;
+    row_first[r] = has(RONDO_ATTENTION_RANGES) ? uint(max(position0 + int(row / p.group) - p.window_back, 0)) : 0u;
     row_max[r] = kLowest;
     row_sum[r] = 0.0;
   }
@@ -157,8 +163,10 @@ void weigh(uint block) {
   [[unroll]] for (uint r = 0u; r < kTile; ++r) {
     float highest = kLowest;
     [[unroll]] for (uint j = 0u; j < kKeys; ++j) {
-      const bool allowed = block * kBlock + j * kWidth + lane < row_reach[r];
+      const uint key = block * kBlock + j * kWidth + lane;
+      const bool allowed = key < row_reach[r] && key >= row_first[r];
       float score = scores[r * kKeys + j] * p.scale;
+      if (has(RONDO_ATTENTION_SOFTCAP)) score = isnan(score) ? score : p.softcap * tanh(clamp(score / p.softcap, -15.0, 15.0));
       if (score < kLowestAllowed) score = isinf(score) ? kMinusInfinity : kLowestAllowed;  // NaN stays one
       if (!allowed) score = kLowest;
       scores[r * kKeys + j] = score;
@@ -238,7 +246,8 @@ void write_rows() {
 
 void main() {
   if (!find_rows()) return;
-  for (uint block = kSplit == 1u ? gl_WorkGroupID.z : 0u; block * kBlock < reach; block += kSplit == 1u ? p.n_splits : 1u) {
+  // Later rows of the tile see no key before the first row's first.
+  for (uint block = row_first[0] / kBlock + (kSplit == 1u ? gl_WorkGroupID.z : 0u); block * kBlock < reach; block += kSplit == 1u ? p.n_splits : 1u) {
     score(block);
     weigh(block);
     add_values(block);

@@ -111,9 +111,11 @@ constexpr const char* kKernels[] = {"tiled", "split", "wide", "wide_split"};
 std::string label_of(AttentionKernel kernel, const Tensor& key) { return fmt::format("attention {} {}", kKernels[static_cast<std::size_t>(kernel)], type_name(key.type)); }
 
 /// What the wide kernels need that is missing here, or "".
-std::string refuses_wide(const runtime::DeviceCaps& caps, std::uint32_t features, const Tensor& query, const Tensor& key, const Tensor& value) {
+std::string refuses_wide(const runtime::DeviceCaps& caps, const AttentionAttributes& attributes, std::uint32_t features, const Tensor& query, const Tensor& key, const Tensor& value) {
   if (const char* missing = wide_kernel_needs(caps, query.type)) return missing;
-  if (features != 0) return "scores without mask, window, bias and the like";
+  const bool looks_back_only = attributes.window_back >= 0 && attributes.window_ahead < 0 && attributes.prefix == 0 && attributes.chunk == 0;
+  const std::uint32_t there = RONDO_ATTENTION_SOFTCAP | (looks_back_only ? RONDO_ATTENTION_RANGES : 0);
+  if ((features & ~there) != 0) return "scores without mask, bias and the like, and no ranges but windows that end at the query";
   std::int64_t all = query.shape[3] | value.shape[3] | query.offset_elements | key.offset_elements | value.offset_elements;
   for (std::size_t axis = 0; axis < 3; ++axis) all |= query.strides[axis] | key.strides[axis] | value.strides[axis];
   return all % 8 == 0 ? "" : "head widths, strides and offsets that are multiples of 8";
@@ -121,9 +123,9 @@ std::string refuses_wide(const runtime::DeviceCaps& caps, std::uint32_t features
 
 /// The best, or, where it is in quarantine, those that are not, best first. Decode steps have few rows and many keys: split the
 /// keys. Otherwise rows alone fill the device.
-Result<std::vector<AttentionKernel>> candidates_for(const Lowering& lowering, std::uint32_t features, const Tensor& query, const Tensor& key, const Tensor& value) {
+Result<std::vector<AttentionKernel>> candidates_for(const Lowering& lowering, const AttentionAttributes& attributes, std::uint32_t features, const Tensor& query, const Tensor& key, const Tensor& value) {
   const std::string_view forced = lowering.forced_kernel("attention");
-  const std::string missing = refuses_wide(lowering.caps(), features, query, key, value);
+  const std::string missing = refuses_wide(lowering.caps(), attributes, features, query, key, value);
   if (forced.starts_with("wide") && !missing.empty()) {
     return Status(StatusCode::kUnsupported, fmt::format("kernel '{}' needs {}, which device {} or this graph does not have", forced, missing, lowering.caps().name));
   }
@@ -238,7 +240,7 @@ Status lower_with(AttentionKernel kernel, const AttentionFeatures& features, con
                                                                  {lengths, runtime::Access::kRead},
                                                                  {target, runtime::Access::kWrite}};
     if (wide) {
-      lowering.dispatch(label, runtime::Shader::attention_wide, {subgroup, cache_type_constant(key), tile, split ? 1u : 0u, parts, units}, arguments, push,
+      lowering.dispatch(label, runtime::Shader::attention_wide, {subgroup, cache_type_constant(key), tile, split ? 1u : 0u, parts, units, features.bits}, arguments, push,
                         {ceil_div(rows, tile), sequences * push.kv_heads, push.n_splits}, cost);
     } else {
       cost.loops = {{{8 * tile}, {8}}};  // scores, values
@@ -258,7 +260,7 @@ Status lower_with(AttentionKernel kernel, const AttentionFeatures& features, con
 
 Status lower(const Node& node, Lowering& lowering) {
   const AttentionFeatures features = attention_features(lowering.graph(), node);
-  RONDO_ASSIGN(const std::vector<AttentionKernel> candidates, candidates_for(lowering, features.bits, lowering.tensor(node.inputs[kQuery]), lowering.tensor(node.inputs[kKey]), lowering.tensor(node.inputs[kValue])));
+  RONDO_ASSIGN(const std::vector<AttentionKernel> candidates, candidates_for(lowering, attributes_of<AttentionAttributes>(node), features.bits, lowering.tensor(node.inputs[kQuery]), lowering.tensor(node.inputs[kKey]), lowering.tensor(node.inputs[kValue])));
   Status first;
   for (const AttentionKernel candidate : candidates) {
     Status status = lower_with(candidate, features, node, lowering);

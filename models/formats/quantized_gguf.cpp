@@ -19,7 +19,8 @@ GgmlType ggml_type_of(graph::Type type) {
 }
 
 bool is_matrix(const GgufTensor& tensor) {
-  return tensor.n_dims == 2 && tensor.name.ends_with(".weight") && tensor.name != "position_embd.weight" && tensor.name != "token_types.weight";
+  const bool has_rows = tensor.n_dims == 2 || tensor.n_dims == 3;  // of one, or of all experts
+  return has_rows && tensor.name.ends_with(".weight") && !tensor.name.ends_with("ffn_gate_inp.weight") && tensor.name != "position_embd.weight" && tensor.name != "token_types.weight";
 }
 
 bool is_plain(GgmlType type) { return type == GgmlType::kF32 || type == GgmlType::kF16 || type == GgmlType::kBF16; }
@@ -29,7 +30,7 @@ DerivedTensor quantized(const ByteSource& source, const GgufTensor& tensor, grap
   const graph::BlockFormat& from = *graph::find_block_format(*graph::find_ggml_type(static_cast<std::uint32_t>(tensor.type)));
   const graph::BlockFormat& to = *graph::find_block_format(type);
   StitchedSource::Conversion conversion;
-  conversion.n_units = tensor.dims[0] / to.block_elements * tensor.dims[1];
+  conversion.n_units = tensor.dims[0] / to.block_elements * tensor.dims[1] * tensor.dims[2];
   conversion.unit_bytes_there = std::uint64_t{from.block_bytes} * to.block_elements;
   conversion.unit_bytes = to.block_bytes;
   conversion.convert = [&from, quantize = graph::find_quantizer(type)](std::span<const std::byte> there, std::span<std::byte> out) {
