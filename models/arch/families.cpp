@@ -12,6 +12,8 @@ using graph::RopeStyle;
 constexpr Family kFamilies[] = {
     // Radford et al. 2019.
     {.name = "gpt2", .norm = NormKind::kLayer, .positions = Positions::kLearned, .gated = false, .activation = Activation::kGeluTanh, .biases = Biases::kAll},
+    // GPT-J; Wang and Komatsuzaki 2021.
+    {.name = "gptj", .norm = NormKind::kLayer, .rope_style = RopeStyle::kInterleaved, .gated = false, .activation = Activation::kGeluTanh, .residuals = Residuals::kParallel, .biases = Biases::kNorms, .ffn_norm = Presence::kNever},
     // GPT-NeoX, Pythia; Black et al. 2022. use_parallel_residual may say that a file's are serial.
     {.name = "gptneox", .norm = NormKind::kLayer, .gated = false, .activation = Activation::kGelu, .residuals = Residuals::kParallel, .biases = Biases::kAll, .may_be_serial = true},
     // BLOOM; Le Scao et al. 2022.

@@ -40,13 +40,16 @@ struct Name {
 
 constexpr Name kLlama[] = {{"input_layernorm", "attn_norm"},   {"self_attn.q_proj", "attn_q"},         {"self_attn.k_proj", "attn_k"},   {"self_attn.v_proj", "attn_v"}, {"self_attn.o_proj", "attn_output"},
                            {"self_attn.q_norm", "attn_q_norm"}, {"self_attn.k_norm", "attn_k_norm"},    {"self_attn.qkv_proj", "attn_qkv"}, {"mlp.gate_proj", "ffn_gate"},   {"mlp.up_proj", "ffn_up"},
-                           {"mlp.gate_up_proj", "ffn_up"},      {"mlp.down_proj", "ffn_down"},          {"mlp.c_fc", "ffn_up"},           {"mlp.c_proj", "ffn_down"},     {"post_attention_layernorm", "ffn_norm"}};
+                           {"mlp.gate_up_proj", "ffn_up"},      {"mlp.down_proj", "ffn_down"},          {"mlp.c_fc", "ffn_up"},           {"mlp.c_proj", "ffn_down"},     {"post_attention_layernorm", "ffn_norm"},
+                           {"block_sparse_moe.gate", "ffn_gate_inp"}, {"mlp.gate", "ffn_gate_inp"},        {"mlp.shared_expert_gate", "ffn_gate_inp_shexp"}, {"mlp.shared_expert.gate_proj", "ffn_gate_shexp"},
+                           {"mlp.shared_expert.up_proj", "ffn_up_shexp"}, {"mlp.shared_expert.down_proj", "ffn_down_shexp"}};
 constexpr Name kGemma[] = {{"input_layernorm", "attn_norm"},    {"self_attn.q_proj", "attn_q"},         {"self_attn.k_proj", "attn_k"},          {"self_attn.v_proj", "attn_v"},
                            {"self_attn.o_proj", "attn_output"}, {"self_attn.q_norm", "attn_q_norm"},    {"self_attn.k_norm", "attn_k_norm"},     {"post_attention_layernorm", "post_attention_norm"},
                            {"mlp.gate_proj", "ffn_gate"},       {"mlp.up_proj", "ffn_up"},              {"mlp.down_proj", "ffn_down"},           {"pre_feedforward_layernorm", "ffn_norm"},
                            {"post_feedforward_layernorm", "post_ffw_norm"}};
 constexpr Name kPhi[] = {{"input_layernorm", "attn_norm"}, {"self_attn.q_proj", "attn_q"}, {"self_attn.k_proj", "attn_k"}, {"self_attn.v_proj", "attn_v"}, {"self_attn.dense", "attn_output"}, {"mlp.fc1", "ffn_up"}, {"mlp.fc2", "ffn_down"}};
 constexpr Name kGpt2[] = {{"ln_1", "attn_norm"}, {"attn.c_attn", "attn_qkv", Layout::kTransposed}, {"attn.c_proj", "attn_output", Layout::kTransposed}, {"ln_2", "ffn_norm"}, {"mlp.c_fc", "ffn_up", Layout::kTransposed}, {"mlp.c_proj", "ffn_down", Layout::kTransposed}};
+constexpr Name kGptJ[] = {{"ln_1", "attn_norm"}, {"attn.q_proj", "attn_q"}, {"attn.k_proj", "attn_k"}, {"attn.v_proj", "attn_v"}, {"attn.out_proj", "attn_output"}, {"mlp.fc_in", "ffn_up"}, {"mlp.fc_out", "ffn_down"}};
 constexpr Name kBigCode[] = {{"ln_1", "attn_norm"}, {"attn.c_attn", "attn_qkv", Layout::kByGroup}, {"attn.c_proj", "attn_output"}, {"ln_2", "ffn_norm"}, {"mlp.c_fc", "ffn_up"}, {"mlp.c_proj", "ffn_down"}};
 constexpr Name kNeoX[] = {{"input_layernorm", "attn_norm"},     {"attention.query_key_value", "attn_qkv", Layout::kByHead}, {"attention.dense", "attn_output"}, {"post_attention_layernorm", "ffn_norm"},
                           {"mlp.dense_h_to_4h", "ffn_up"},      {"mlp.dense_4h_to_h", "ffn_down"}};
@@ -66,6 +69,9 @@ constexpr Name kAroundBloom[] = {{"word_embeddings", "token_embd"}, {"word_embed
 constexpr Name kAroundOpt[] = {{"embed_tokens", "token_embd"}, {"embed_positions", "position_embd", Layout::kBehindTwo}, {"final_layer_norm", "output_norm"}};
 constexpr Name kAroundMpt[] = {{"wte", "token_embd"}, {"norm_f", "output_norm"}};
 
+/// Below those of one expert, mlp.experts.N and the like.
+constexpr Name kOfExpert[] = {{"gate_proj", "ffn_gate"}, {"up_proj", "ffn_up"}, {"down_proj", "ffn_down"}, {"w1", "ffn_gate"}, {"w3", "ffn_up"}, {"w2", "ffn_down"}};
+
 /// A model_type.
 struct Kind {
   const char* model_type;
@@ -83,7 +89,8 @@ struct Kind {
 };
 
 constexpr std::string_view kTied[] = {"gemma", "gemma2", "gemma3_text", "gpt2", "gpt_bigcode", "opt", "bloom", "falcon", "mpt", "cohere", "cohere2", "starcoder2", "smollm3"};
-constexpr std::string_view kWindowed[] = {"mistral", "gemma2", "gemma3_text", "cohere2", "starcoder2", "phi3", "qwen2", "qwen3", "smollm3"};
+constexpr std::string_view kUsesNoWindow[] = {"qwen2", "qwen2_moe", "qwen3", "qwen3_moe", "smollm3"};  // unless use_sliding_window says so
+constexpr std::string_view kWindowed[] = {"mistral", "mixtral", "qwen2_moe", "qwen3_moe", "gemma2", "gemma3_text", "cohere2", "starcoder2", "phi3", "qwen2", "qwen3", "smollm3"};
 
 template <std::size_t n>
 bool is_one_of(std::string_view name, const std::string_view (&names)[n]) {
@@ -93,8 +100,12 @@ bool is_one_of(std::string_view name, const std::string_view (&names)[n]) {
 constexpr Kind kKinds[] = {
     {"llama", "llama", kLlama, kAround, "model.", "layers.", "rms_norm_eps", false, true},
     {"mistral", "llama", kLlama, kAround, "model.", "layers.", "rms_norm_eps", false, true, false, "silu", 1, 4096},
+    {"mixtral", "llama", kLlama, kAround, "model.", "layers.", "rms_norm_eps", false, true},
     {"qwen2", "qwen2", kLlama, kAround, "model.", "layers.", "rms_norm_eps"},
+    {"qwen2_moe", "qwen2moe", kLlama, kAround, "model.", "layers.", "rms_norm_eps"},
     {"qwen3", "qwen3", kLlama, kAround, "model.", "layers.", "rms_norm_eps"},
+    {"qwen3_moe", "qwen3moe", kLlama, kAround, "model.", "layers.", "rms_norm_eps"},
+    {"olmoe", "olmoe", kLlama, kAround, "model.", "layers.", "rms_norm_eps"},
     {"gemma", "gemma", kLlama, kAround, "model.", "layers.", "rms_norm_eps", false, false, true, "gelu_pytorch_tanh"},
     {"gemma2", "gemma2", kGemma, kAround, "model.", "layers.", "rms_norm_eps", false, false, true, "gelu_pytorch_tanh", 1, 4096},
     {"gemma3_text", "gemma3", kGemma, kAround, "model.", "layers.", "rms_norm_eps", false, false, true, "gelu_pytorch_tanh", 1, 4096},
@@ -108,6 +119,7 @@ constexpr Kind kKinds[] = {
     {"starcoder2", "starcoder2", kLlama, kAround, "model.", "layers.", "norm_epsilon", true, false, false, "gelu_pytorch_tanh"},
     {"stablelm", "stablelm", kLlama, kAround, "model.", "layers.", "layer_norm_eps", true, false, false, "silu", 0.25},
     {"gpt2", "gpt2", kGpt2, kAroundGpt2, "transformer.", "h.", "layer_norm_epsilon", true, false, false, "gelu_new"},
+    {"gptj", "gptj", kGptJ, kAroundGpt2, "transformer.", "h.", "layer_norm_epsilon", true, false, false, "gelu_new"},
     {"gpt_bigcode", "starcoder", kBigCode, kAroundGpt2, "transformer.", "h.", "layer_norm_epsilon", true, false, false, "gelu_pytorch_tanh"},
     {"opt", "opt", kOpt, kAroundOpt, "model.decoder.", "layers.", "layer_norm_eps", true, false, false, "relu"},
     {"gpt_neox", "gptneox", kNeoX, kAroundNeoX, "gpt_neox.", "layers.", "layer_norm_eps", true, false, false, "gelu", 0.25},
@@ -303,7 +315,29 @@ class Translator {
     RONDO_TRY(check_activation());
     RONDO_TRY(write_rope());
     RONDO_TRY(write_window());
+    RONDO_TRY(write_experts());
     return write_scales();
+  }
+
+  /// Mixtures of experts. None has some layers without.
+  Status write_experts() {
+    RONDO_ASSIGN(const std::optional<std::uint32_t> n, config_.count({"num_local_experts", "num_experts"}));
+    if (!n) return {};
+    RONDO_ASSIGN(const std::uint32_t used, need({"num_experts_per_tok"}));
+    u32("expert_count", *n), u32("expert_used_count", used);
+    for (const auto& [field, name] : {std::pair{"moe_intermediate_size", "expert_feed_forward_length"}, std::pair{"shared_expert_intermediate_size", "expert_shared_feed_forward_length"}}) {
+      RONDO_ASSIGN(const std::optional<std::uint32_t> width, config_.count({field}));
+      if (width) u32(name, *width);
+    }
+    RONDO_ASSIGN(const bool normalizes, config_.boolean_or("norm_topk_prob", std::string_view(kind_.model_type) == "mixtral"));
+    writer_.boolean(key("expert_weights_norm"), normalizes);
+    RONDO_ASSIGN(const std::optional<std::uint32_t> period, config_.count({"decoder_sparse_step"}));
+    if (period.value_or(1) != 1) return config_.later("decoder_sparse_step", fmt::format("is {} instead of 1", *period));
+    if (config_.has("mlp_only_layers")) {
+      RONDO_ASSIGN(const json* layers, find_array(config_.document(), "mlp_only_layers", config_.name()));
+      if (!layers->empty()) return config_.later("mlp_only_layers", "is not empty");
+    }
+    return {};
   }
 
   Status check_range(const char* field, std::uint32_t value, std::uint32_t most) const {
@@ -353,18 +387,33 @@ class Translator {
   }
 
   Status write_rope() {
-    if (config_.has("rope_parameters")) return config_.later("rope_parameters", "is there instead of rope_theta and rope_scaling");
-    RONDO_ASSIGN(const std::optional<double> theta, config_.number({"rope_theta", "rotary_emb_base"}));
+    const json* parameters = &config_.document();  // where theta and the like are
+    const json* windowed = nullptr;                // those of layers with a window, where they have their own
+    if (config_.has("rope_parameters")) {          // since transformers 5
+      RONDO_ASSIGN(parameters, find_object(config_.document(), "rope_parameters", config_.name()));
+      const std::string name = fmt::format("{}: rope_parameters", config_.name());
+      if (has_field(*parameters, "sliding_attention")) {
+        RONDO_ASSIGN(windowed, find_object(*parameters, "sliding_attention", name));
+        RONDO_ASSIGN(const std::string type, config_.string_or(*windowed, "rope_type", "default"));
+        if (type != "default") return config_.later("rope_parameters", fmt::format("has 'sliding_attention' of type '{}'", printable(type)));
+        RONDO_ASSIGN(parameters, find_object(*parameters, "full_attention", name));
+      }
+    }
+    RONDO_ASSIGN(const std::optional<double> theta, config_.number(*parameters, {"rope_theta", "rotary_emb_base"}));
     if (theta) f32("rope.freq_base", *theta);
-    RONDO_ASSIGN(const std::optional<double> local_theta, config_.number({"rope_local_base_freq"}));
+    RONDO_ASSIGN(const std::optional<double> local_theta, windowed ? config_.number(*windowed, {"rope_theta"}) : config_.number({"rope_local_base_freq"}));
     if (local_theta) f32("rope.freq_base_swa", *local_theta);
-    RONDO_ASSIGN(const std::optional<double> part, config_.number({"partial_rotary_factor", "rotary_pct"}));
+    RONDO_ASSIGN(const std::optional<double> part, config_.number(*parameters, {"partial_rotary_factor", "rotary_pct"}));
     const double rotary_part = part.value_or(kind_.rotary_part);
     if (!(rotary_part > 0 && rotary_part <= 1)) return config_.wrong("partial_rotary_factor", fmt::format("is {} but must be in (0, 1]", rotary_part));
-    rotated_ = static_cast<std::uint32_t>(rotary_part * head_dim_);
+    RONDO_ASSIGN(const std::optional<std::uint32_t> rotated, config_.count({"rotary_dim"}));
+    rotated_ = rotated.value_or(static_cast<std::uint32_t>(rotary_part * head_dim_));
     if (rotated_ != head_dim_) u32("rope.dimension_count", rotated_);
-    if (!config_.has("rope_scaling")) return {};
-    RONDO_ASSIGN(const json* scaling, find_object(config_.document(), "rope_scaling", config_.name()));
+    const json* scaling = parameters;
+    if (parameters == &config_.document()) {
+      if (!config_.has("rope_scaling")) return {};
+      RONDO_ASSIGN(scaling, find_object(config_.document(), "rope_scaling", config_.name()));
+    }
     RONDO_ASSIGN(std::string type, config_.string_or(*scaling, "rope_type", ""));
     if (type.empty()) {
       RONDO_ASSIGN(type, config_.string_or(*scaling, "type", "default"));
@@ -451,10 +500,10 @@ class Translator {
     const std::string_view type = kind_.model_type;
     RONDO_ASSIGN(std::optional<std::uint32_t> window, config_.count({"sliding_window"}));
     if (!config_.document().contains("sliding_window") && kind_.window > 0) window = kind_.window;
-    RONDO_ASSIGN(const bool used, config_.boolean_or("use_sliding_window", type != "qwen2" && type != "qwen3" && type != "smollm3"));
+    RONDO_ASSIGN(const bool used, config_.boolean_or("use_sliding_window", !is_one_of(type, kUsesNoWindow)));
     if (type == "gemma2" && !window) u32("attention.sliding_window", 0);  // null: none, where GGUF's absent key means the usual one
     if (!window || !used || !is_one_of(type, kWindowed)) return {};
-    if (type == "qwen2" || type == "qwen3" || type == "smollm3") return config_.later("use_sliding_window", "is true");
+    if (is_one_of(type, kUsesNoWindow)) return config_.later("use_sliding_window", "is true");
     if (*window == 0) return config_.wrong("sliding_window", "is 0 but must be positive");
     u32("attention.sliding_window", *window);
     RONDO_ASSIGN(const std::optional<std::uint32_t> pattern, config_.count({"sliding_window_pattern"}));
@@ -510,6 +559,7 @@ class Translator {
       RONDO_ASSIGN(const bool value, config_.boolean_or(field, expected));
       if (value != expected) return config_.later(field, value ? "is true" : "is false");
     }
+    if (config_.has("clip_qkv")) return config_.later("clip_qkv", "is set");
     RONDO_ASSIGN(const std::optional<std::uint32_t> embedding_width, config_.count({"word_embed_proj_dim"}));
     if (embedding_width && *embedding_width != width_) return config_.later("word_embed_proj_dim", fmt::format("is {} instead of {}", *embedding_width, width_));
     return {};
@@ -534,8 +584,19 @@ class Translator {
       stem.remove_prefix(end + 1);
       names = kind_.layer;
     }
+    // Experts keep a tensor each: blk.0.ffn_gate.3.weight.
+    std::string expert;
+    for (const std::string_view before : {"mlp.experts.", "block_sparse_moe.experts."}) {
+      if (names.data() != kind_.layer.data() || !stem.starts_with(before)) continue;
+      stem.remove_prefix(before.size());
+      const std::size_t end = stem.find('.');
+      if (end == std::string_view::npos) return std::nullopt;
+      expert = fmt::format(".{}", stem.substr(0, end));
+      stem.remove_prefix(end + 1);
+      names = kOfExpert;
+    }
     for (const Name& name : names) {
-      if (stem == name.theirs) return std::pair{ours + name.ours + std::string(kind), name.layout};
+      if (stem == name.theirs) return std::pair{ours + name.ours + expert + std::string(kind), name.layout};
     }
     return std::nullopt;
   }

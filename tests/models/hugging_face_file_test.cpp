@@ -272,6 +272,38 @@ TEST_F(HeaderTest, RopeScalingOfEveryKind) {
   EXPECT_NEAR(phi->f32("phi3.rope.scaling.attn_factor").value(), 1.190238, 1e-6);  // sqrt(1 + ln 32 / ln 4096)
 }
 
+/// As transformers writes configs since version 5.
+TEST_F(HeaderTest, RopeParameters) {
+  const json theta = {{"rope_theta", 5e5}, {"rope_type", "default"}};
+  const auto llama = header({{"model_type", "llama"}, {"rope_parameters", theta}});
+  ASSERT_TRUE(llama.ok()) << llama.status().message();
+  EXPECT_EQ(llama->f32("llama.rope.freq_base").value(), 5e5f);
+  json yarn = theta;
+  yarn.update({{"rope_type", "yarn"}, {"factor", 4.0}, {"original_max_position_embeddings", 4096}});
+  const auto scaled = header({{"model_type", "llama"}, {"rope_parameters", yarn}});
+  ASSERT_TRUE(scaled.ok()) << scaled.status().message();
+  EXPECT_EQ(scaled->f32("llama.rope.scaling.factor").value(), 4);
+  EXPECT_EQ(scaled->u32("llama.rope.scaling.original_context_length").value(), 4096u);
+  const auto gemma = header({{"model_type", "gemma3_text"}, {"rope_parameters", {{"full_attention", {{"rope_theta", 1e6}, {"rope_type", "linear"}, {"factor", 8.0}}}, {"sliding_attention", {{"rope_theta", 2e4}}}}}});
+  ASSERT_TRUE(gemma.ok()) << gemma.status().message();
+  EXPECT_EQ(gemma->f32("gemma3.rope.freq_base").value(), 1e6f);
+  EXPECT_EQ(gemma->f32("gemma3.rope.freq_base_swa").value(), 2e4f);
+  EXPECT_EQ(gemma->f32("gemma3.rope.scaling.factor").value(), 8);
+}
+
+TEST_F(HeaderTest, Experts) {
+  const auto mixtral = header({{"model_type", "mixtral"}, {"num_local_experts", 8}, {"num_experts_per_tok", 2}});
+  ASSERT_TRUE(mixtral.ok()) << mixtral.status().message();
+  EXPECT_EQ(mixtral->u32("llama.expert_count").value(), 8u);
+  EXPECT_EQ(mixtral->u32("llama.expert_used_count").value(), 2u);
+  EXPECT_TRUE(mixtral->boolean("llama.expert_weights_norm").value());
+  const json config = {{"model_type", "qwen3_moe"}, {"num_experts", 128}, {"num_experts_per_tok", 8}, {"moe_intermediate_size", 768}, {"decoder_sparse_step", 1}, {"mlp_only_layers", json::array()}};
+  const auto qwen = header(config);
+  ASSERT_TRUE(qwen.ok()) << qwen.status().message();
+  EXPECT_EQ(qwen->u32("qwen3moe.expert_feed_forward_length").value(), 768u);
+  EXPECT_FALSE(qwen->boolean("qwen3moe.expert_weights_norm").value());
+}
+
 TEST_F(HeaderTest, WhatWouldChangeResultsIsRefused) {
   const auto refusal = [&](const json& config) { return header(config).status().message(); };
   const auto names = [&](const json& config, const char* field) { EXPECT_NE(refusal(config).find(fmt::format("'{}'", field)), std::string::npos) << config.dump() << ": " << refusal(config); };
@@ -286,7 +318,13 @@ TEST_F(HeaderTest, WhatWouldChangeResultsIsRefused) {
   names({{"model_type", "falcon"}, {"alibi", true}}, "alibi");
   names({{"model_type", "gpt2"}, {"scale_attn_weights", false}}, "scale_attn_weights");
   names({{"model_type", "stablelm"}, {"partial_rotary_factor", 2}}, "partial_rotary_factor");
-  names({{"model_type", "llama"}, {"rope_parameters", {{"rope_theta", 5e5}}}}, "rope_parameters");
+  names({{"model_type", "llama"}, {"rope_parameters", 5}}, "rope_parameters");
+  names({{"model_type", "gemma3_text"}, {"rope_parameters", {{"sliding_attention", {{"rope_type", "linear"}}}}}}, "rope_parameters");
+  names({{"model_type", "gemma3_text"}, {"rope_parameters", {{"sliding_attention", {{"rope_theta", 1e4}}}}}}, "full_attention");
+  names({{"model_type", "qwen3_moe"}, {"num_experts", 8}}, "num_experts_per_tok");
+  names({{"model_type", "qwen3_moe"}, {"num_experts", 8}, {"num_experts_per_tok", 2}, {"decoder_sparse_step", 2}}, "decoder_sparse_step");
+  names({{"model_type", "qwen3_moe"}, {"num_experts", 8}, {"num_experts_per_tok", 2}, {"mlp_only_layers", {1}}}, "mlp_only_layers");
+  names({{"model_type", "olmoe"}, {"num_experts", 8}, {"num_experts_per_tok", 2}, {"clip_qkv", 8}}, "clip_qkv");
   names({{"model_type", "qwen3"}, {"use_bidirectional_attention", true}}, "use_bidirectional_attention");
   names({{"model_type", "llama"}, {"rope_scaling", {{"factor", 2.0}}}}, "rope_scaling");
   names({{"model_type", "llama"}, {"rope_scaling", {{"type", "yarn"}, {"factor", 4.0}, {"original_max_position_embeddings", -5}}}}, "original_max_position_embeddings");

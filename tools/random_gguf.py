@@ -1,0 +1,96 @@
+"""Writes a random model in Q8_0 at the size of SmolLM-135M, of one of several families: to compare speed with other programs.
+
+usage: random_gguf.py llama|qwen2|qwen3|gemma3|mixtral OUT.gguf
+  llama    30 layers, width 576, 9 heads, 3 KV heads of 64, feed-forward 1536, vocabulary 49,152
+  others   the same with what the family has: biases; norms of heads; norms behind, windows of 512; 8 experts of which each
+           token has 2
+"""
+
+import struct
+import sys
+
+import numpy as np
+
+LAYERS, WIDTH, HEADS, KV_HEADS, HEAD_DIM, FFN, VOCABULARY, EXPERTS, CHOSEN = 30, 576, 9, 3, 64, 1536, 49152, 8, 2
+F32, Q8_0 = 0, 8
+U32, FLOAT, STRING, ARRAY, I32 = 4, 6, 8, 9, 5
+
+
+def text(value):
+    return struct.pack("<Q", len(value.encode())) + value.encode()
+
+
+def key(name, kind, value):
+    return text(name) + struct.pack("<I", kind) + (text(value) if kind == STRING else struct.pack("<I" if kind == U32 else "<f", value))
+
+
+def keys_of(family):
+    name = {"mixtral": "llama"}.get(family, family)
+    found = [key("general.architecture", STRING, name)]
+    counts = {"block_count": LAYERS, "embedding_length": WIDTH, "attention.head_count": HEADS, "attention.head_count_kv": KV_HEADS, "feed_forward_length": FFN, "context_length": 8192}
+    if family in ("qwen3", "gemma3"):
+        counts.update({"attention.key_length": HEAD_DIM, "attention.value_length": HEAD_DIM})
+    if family == "gemma3":
+        counts["attention.sliding_window"] = 512
+    if family == "mixtral":
+        counts.update({"expert_count": EXPERTS, "expert_used_count": CHOSEN})
+    found += [key(f"{name}.{field}", U32, value) for field, value in counts.items()]
+    found.append(key(f"{name}.attention.layer_norm_rms_epsilon", FLOAT, 1e-5))
+    tokens = ["<unk>", "<s>", "</s>"] + [f"<0x{byte:02X}>" for byte in range(256)] + [f"word{i}" for i in range(259, VOCABULARY)]
+    kinds = np.array([2, 3, 3] + [6] * 256 + [1] * (VOCABULARY - 259), "<i4")
+    found.append(key("tokenizer.ggml.model", STRING, "llama"))
+    found.append(text("tokenizer.ggml.tokens") + struct.pack("<IIQ", ARRAY, STRING, VOCABULARY) + b"".join(map(text, tokens)))
+    found.append(text("tokenizer.ggml.scores") + struct.pack("<IIQ", ARRAY, FLOAT, VOCABULARY) + np.full(VOCABULARY, -1, "<f4").tobytes())
+    found.append(text("tokenizer.ggml.token_type") + struct.pack("<IIQ", ARRAY, I32, VOCABULARY) + kinds.tobytes())
+    return found
+
+
+def shapes_of(family):
+    """(name, shape) of all tensors; vectors are norms and biases."""
+    yield "token_embd.weight", (VOCABULARY, WIDTH)
+    yield "output_norm.weight", (WIDTH,)
+    for i in range(LAYERS):
+        layer = {"attn_norm.weight": (WIDTH,), "ffn_norm.weight": (WIDTH,), "attn_q.weight": (HEADS * HEAD_DIM, WIDTH), "attn_k.weight": (KV_HEADS * HEAD_DIM, WIDTH),
+                 "attn_v.weight": (KV_HEADS * HEAD_DIM, WIDTH), "attn_output.weight": (WIDTH, HEADS * HEAD_DIM)}
+        if family == "qwen2":
+            layer.update({"attn_q.bias": (HEADS * HEAD_DIM,), "attn_k.bias": (KV_HEADS * HEAD_DIM,), "attn_v.bias": (KV_HEADS * HEAD_DIM,)})
+        if family in ("qwen3", "gemma3"):
+            layer.update({"attn_q_norm.weight": (HEAD_DIM,), "attn_k_norm.weight": (HEAD_DIM,)})
+        if family == "gemma3":
+            layer.update({"post_attention_norm.weight": (WIDTH,), "post_ffw_norm.weight": (WIDTH,)})
+        if family == "mixtral":
+            layer.update({"ffn_gate_inp.weight": (EXPERTS, WIDTH), "ffn_gate_exps.weight": (EXPERTS, FFN, WIDTH), "ffn_up_exps.weight": (EXPERTS, FFN, WIDTH), "ffn_down_exps.weight": (EXPERTS, WIDTH, FFN)})
+        else:
+            layer.update({"ffn_gate.weight": (FFN, WIDTH), "ffn_up.weight": (FFN, WIDTH), "ffn_down.weight": (WIDTH, FFN)})
+        yield from ((f"blk.{i}.{name}", shape) for name, shape in layer.items())
+
+
+def data_of(shape, name, rng):
+    if len(shape) == 1 or "gate_inp" in name:
+        return F32, rng.uniform(0.5, 1.5, shape).astype("<f4").tobytes()
+    blocks = np.empty(int(np.prod(shape)) // 32, np.dtype([("scale", "<f2"), ("quants", "i1", 32)]))
+    blocks["scale"] = 1.5 / 127 / np.sqrt(shape[-1])
+    blocks["quants"] = rng.integers(-127, 128, (len(blocks), 32))
+    return Q8_0, blocks.tobytes()
+
+
+def main():
+    if len(sys.argv) != 3 or sys.argv[1] not in ("llama", "qwen2", "qwen3", "gemma3", "mixtral"):
+        sys.exit(__doc__)
+    family, path = sys.argv[1:]
+    keys, tensors, rng, at = keys_of(family), list(shapes_of(family)), np.random.default_rng(1), 0
+    infos, made = [], []
+    for name, shape in tensors:
+        kind, data = data_of(shape, name, rng)
+        data += bytes(-len(data) % 32)
+        infos.append(text(name) + struct.pack(f"<I{len(shape)}QIQ", len(shape), *shape[::-1], kind, at))
+        made.append(data)
+        at += len(data)
+    header = b"GGUF" + struct.pack("<IQQ", 3, len(tensors), len(keys)) + b"".join(keys) + b"".join(infos)
+    with open(path, "wb") as file:
+        file.write(header + bytes(-len(header) % 32))
+        file.writelines(made)
+
+
+if __name__ == "__main__":
+    main()
