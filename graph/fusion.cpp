@@ -52,7 +52,7 @@ bool weights_adjoin(const Graph& graph, TensorId a_id, TensorId b_id) {
 }
 
 /// Elements of `b` follow those of `a` in one storage; or neither is there.
-bool biases_adjoin(const Graph& graph, TensorId a_id, TensorId b_id) {
+bool vectors_adjoin(const Graph& graph, TensorId a_id, TensorId b_id) {
   if (a_id == kNone || b_id == kNone) return a_id == b_id;
   const Tensor& a = graph.tensor(a_id);
   const Tensor& b = graph.tensor(b_id);
@@ -117,7 +117,7 @@ void fuse_expert_glu(Graph& graph) {
     const Node &gate = nodes[i - 2], &up = nodes[i - 1];
     if (nodes[i].op != Op::glu || gate.op != Op::expert_linear || up.op != Op::expert_linear) continue;
     const bool match = nodes[i].inputs[0] == gate.outputs[0] && nodes[i].inputs[1] == up.outputs[0] && gate.inputs[0] == up.inputs[0] && gate.inputs[2] == up.inputs[2] &&
-                       weights_adjoin(graph, gate.inputs[1], up.inputs[1]) && biases_adjoin(graph, gate.inputs[3], up.inputs[3]) &&
+                       weights_adjoin(graph, gate.inputs[1], up.inputs[1]) && vectors_adjoin(graph, gate.inputs[3], up.inputs[3]) &&
                        graph.tensor(gate.inputs[1]).shape == graph.tensor(up.inputs[1]).shape && graph.storage_of(gate.inputs[1]).pieces.empty() &&
                        attributes_of<ExpertAttributes>(gate).experts == attributes_of<ExpertAttributes>(up).experts && count_readers(graph, gate.outputs[0]) == 1 &&
                        count_readers(graph, up.outputs[0]) == 1;
@@ -143,7 +143,7 @@ Status merge_linears(Graph& graph) {
   for (std::size_t first = 0; first < nodes.size(); ++first) {
     std::size_t last = first + 1;
     while (last < nodes.size() && is_affine(graph, nodes[first]) && is_affine(graph, nodes[last]) && nodes[last].inputs[0] == nodes[first].inputs[0] &&
-           weights_adjoin(graph, nodes[last - 1].inputs[1], nodes[last].inputs[1]) && biases_adjoin(graph, nodes[last - 1].inputs[3], nodes[last].inputs[3]) &&
+           weights_adjoin(graph, nodes[last - 1].inputs[1], nodes[last].inputs[1]) && vectors_adjoin(graph, nodes[last - 1].inputs[3], nodes[last].inputs[3]) &&
            ends_with_a_word(graph, nodes[last - 1]) && ends_with_a_word(graph, nodes[last])) {
       ++last;
     }
@@ -203,33 +203,88 @@ void fuse_residual(Graph& graph) {
   }
 }
 
-/// rope(q), rope(k), kv_write(k), kv_write(v) in a row, q, k and v views of one storage -> rope_kv_write.
-Status fuse_rope_and_cache(Graph& graph) {
+/// rope(q), rope(k), kv_write(k), kv_write(v), one after the other from node `i` on, with equal attributes.
+bool is_rope_and_cache(const Graph& graph, std::size_t i) {
+  const std::vector<Node>& nodes = graph.nodes();
+  if (i + 3 >= nodes.size()) return false;
+  const Node &rope_q = nodes[i], &rope_k = nodes[i + 1], &write_k = nodes[i + 2], &write_v = nodes[i + 3];
+  if (rope_q.op != Op::rope || rope_k.op != Op::rope || write_k.op != Op::kv_write || write_v.op != Op::kv_write) return false;
+  const bool same_rope = attributes_of<RopeAttributes>(rope_q) == attributes_of<RopeAttributes>(rope_k) && rope_q.inputs[1] == rope_k.inputs[1] &&
+                         rope_q.inputs[2] == rope_k.inputs[2];
+  const bool same_rows = write_k.inputs[1] == rope_k.outputs[0] && write_k.inputs[2] == write_v.inputs[2] && write_k.inputs[3] == write_v.inputs[3] &&
+                         is_step_count(graph, write_k.inputs[3]) && count_readers(graph, rope_k.outputs[0]) == 1 &&
+                         graph.storage_of(rope_k.outputs[0]).kind != StorageKind::kOutput;
+  const bool same_cache = graph.tensor(write_k.inputs[0]).shape == graph.tensor(write_v.inputs[0]).shape &&
+                          graph.tensor(write_k.inputs[0]).type == graph.tensor(write_v.inputs[0]).type;
+  return same_rope && same_rows && same_cache;
+}
+
+bool in_one_storage(const Graph& graph, TensorId a_id, TensorId b_id, TensorId c_id) {
+  const Tensor &a = graph.tensor(a_id), &b = graph.tensor(b_id), &c = graph.tensor(c_id);
+  return a.storage == b.storage && b.storage == c.storage && strides_agree(a, b) && strides_agree(a, c) && strides_agree(b, c);
+}
+
+/// Nodes [first, last) become the one that adding this makes.
+Status replace_nodes(Graph& graph, std::size_t first, std::size_t last, Op op, std::vector<TensorId> inputs, const Attributes& attributes, std::vector<TensorId> outputs) {
   std::vector<Node>& nodes = graph.nodes();
-  for (std::size_t i = 0; i + 3 < nodes.size(); ++i) {
-    const Node rope_q = nodes[i], rope_k = nodes[i + 1], write_k = nodes[i + 2], write_v = nodes[i + 3];
-    if (rope_q.op != Op::rope || rope_k.op != Op::rope || write_k.op != Op::kv_write || write_v.op != Op::kv_write) continue;
-    const Tensor &q = graph.tensor(rope_q.inputs[0]), &k = graph.tensor(rope_k.inputs[0]), &v = graph.tensor(write_v.inputs[1]);
-    const bool same_rope = attributes_of<RopeAttributes>(rope_q) == attributes_of<RopeAttributes>(rope_k) && rope_q.inputs[1] == rope_k.inputs[1] &&
-                           rope_q.inputs[2] == rope_k.inputs[2];
-    const bool same_rows = write_k.inputs[1] == rope_k.outputs[0] && write_k.inputs[2] == write_v.inputs[2] && write_k.inputs[3] == write_v.inputs[3] &&
-                           is_step_count(graph, write_k.inputs[3]) && count_readers(graph, rope_k.outputs[0]) == 1 &&
-                           graph.storage_of(rope_k.outputs[0]).kind != StorageKind::kOutput;
-    const bool one_storage = q.storage == k.storage && k.storage == v.storage && strides_agree(q, k) && strides_agree(q, v) && strides_agree(k, v);
-    const bool same_cache = graph.tensor(write_k.inputs[0]).shape == graph.tensor(write_v.inputs[0]).shape &&
-                            graph.tensor(write_k.inputs[0]).type == graph.tensor(write_v.inputs[0]).type;
-    if (!same_rope || !same_rows || !one_storage || !same_cache) continue;
-    const std::size_t end = nodes.size();
-    graph.add(Op::rope_kv_write,
-              {rope_q.inputs[0], rope_k.inputs[0], write_v.inputs[1], rope_q.inputs[1], write_k.inputs[2], write_k.inputs[3],
-               write_k.inputs[0], write_v.inputs[0], rope_q.inputs[2]},
-              rope_q.attributes);
-    RONDO_TRY(graph.status());
-    Node fused = std::move(nodes[end]);
-    nodes.resize(end);
-    fused.outputs = rope_q.outputs;
-    nodes[i] = std::move(fused);
-    nodes.erase(nodes.begin() + static_cast<std::ptrdiff_t>(i) + 1, nodes.begin() + static_cast<std::ptrdiff_t>(i) + 4);
+  const std::size_t end = nodes.size();
+  graph.add(op, std::move(inputs), attributes);
+  RONDO_TRY(graph.status());
+  Node fused = std::move(nodes[end]);
+  nodes.resize(end);
+  fused.outputs = std::move(outputs);
+  nodes[first] = std::move(fused);
+  nodes.erase(nodes.begin() + static_cast<std::ptrdiff_t>(first) + 1, nodes.begin() + static_cast<std::ptrdiff_t>(last));
+  return {};
+}
+
+/// These four, q, k and v views of one storage -> rope_kv_write.
+Status fuse_rope_and_cache(Graph& graph) {
+  for (std::size_t i = 0; i < graph.nodes().size(); ++i) {
+    if (!is_rope_and_cache(graph, i)) continue;
+    const Node rope_q = graph.nodes()[i], rope_k = graph.nodes()[i + 1], write_k = graph.nodes()[i + 2], write_v = graph.nodes()[i + 3];
+    if (!in_one_storage(graph, rope_q.inputs[0], rope_k.inputs[0], write_v.inputs[1])) continue;
+    RONDO_TRY(replace_nodes(graph, i, i + 4, Op::rope_kv_write,
+                            {rope_q.inputs[0], rope_k.inputs[0], write_v.inputs[1], rope_q.inputs[1], write_k.inputs[2], write_k.inputs[3], write_k.inputs[0], write_v.inputs[0], rope_q.inputs[2]},
+                            rope_q.attributes, rope_q.outputs));
+  }
+  return {};
+}
+
+/// The heads (B, H, T, D) that a norm of (B, T, H, D) reads, if `rotated` is nothing but that norm's output and nobody else
+/// reads it; else kNone.
+TensorId heads_before_norm(Graph& graph, const Node& norm, TensorId rotated) {
+  if (norm.op != Op::rms_norm || norm.inputs[1] == kNone || norm.inputs[2] != kNone || graph.storage_of(norm.outputs[0]).kind == StorageKind::kOutput) return kNone;
+  const Tensor &made = graph.tensor(norm.outputs[0]), &read = graph.tensor(rotated);
+  if (made.shape.rank != 4 || read.shape.rank != 4 || read.storage != made.storage || read.offset_elements != 0 || count_readers(graph, norm.outputs[0]) != 1) return kNone;
+  const bool turned = read.shape[1] == made.shape[2] && read.shape[2] == made.shape[1] && read.shape[3] == made.shape[3] && read.strides[1] == made.strides[2] && read.strides[2] == made.strides[1];
+  return turned ? graph.transpose(norm.inputs[0], {0, 2, 1, 3}) : kNone;
+}
+
+/// Rows of a cache begin where positions do: both come from the step.
+bool start_is_first_position(const Graph& graph, TensorId start, TensorId positions) {
+  const std::optional<std::size_t> producer = find_producer(graph, positions);
+  if (!producer || graph.nodes()[*producer].op != Op::step_begin) return false;
+  const std::vector<TensorId>& outputs = graph.nodes()[*producer].outputs;
+  return outputs[1] == positions && outputs[2] == start;
+}
+
+/// rms_norm(q), rms_norm(k), and the four nodes that follow them, q, k and v views of one storage -> norm_rope_kv_write.
+Status fuse_norm_rope_and_cache(Graph& graph) {
+  for (std::size_t i = 0; i + 5 < graph.nodes().size(); ++i) {
+    if (!is_rope_and_cache(graph, i + 2)) continue;
+    const Node norm_q = graph.nodes()[i], norm_k = graph.nodes()[i + 1], rope_q = graph.nodes()[i + 2], rope_k = graph.nodes()[i + 3], write_k = graph.nodes()[i + 4], write_v = graph.nodes()[i + 5];
+    const TensorId query = heads_before_norm(graph, norm_q, rope_q.inputs[0]), key = heads_before_norm(graph, norm_k, rope_k.inputs[0]), value = write_v.inputs[1];
+    if (query == kNone || key == kNone || !in_one_storage(graph, query, key, value) || graph.tensor(query).strides[3] != 1) continue;
+    const bool same_norm = attributes_of<RmsNormAttributes>(norm_q) == attributes_of<RmsNormAttributes>(norm_k) && vectors_adjoin(graph, norm_q.inputs[1], norm_k.inputs[1]);
+    if (!same_norm || !start_is_first_position(graph, write_k.inputs[2], rope_q.inputs[1])) continue;
+    Tensor weights = graph.tensor(norm_q.inputs[1]);
+    weights.shape = {2, weights.shape[0]};
+    weights.strides = {weights.shape[1], 1};
+    const TensorId both = graph.add_view(std::move(weights));
+    const NormRopeAttributes attributes{attributes_of<RmsNormAttributes>(norm_q), attributes_of<RopeAttributes>(rope_q)};
+    RONDO_TRY(replace_nodes(graph, i, i + 6, Op::norm_rope_kv_write,
+                            {query, key, value, rope_q.inputs[1], write_k.inputs[2], write_k.inputs[3], write_k.inputs[0], write_v.inputs[0], both, rope_q.inputs[2]}, attributes, rope_q.outputs));
   }
   return {};
 }
@@ -239,6 +294,7 @@ Status fuse_rope_and_cache(Graph& graph) {
 Status fuse(Graph& graph) {
   fuse_glu(graph);
   RONDO_TRY(merge_linears(graph));
+  RONDO_TRY(fuse_norm_rope_and_cache(graph));
   RONDO_TRY(fuse_rope_and_cache(graph));
   fuse_expert_glu(graph);
   fuse_residual(graph);

@@ -46,6 +46,13 @@ struct RopeAttributes {
 struct RmsNormAttributes {
   double epsilon = 1e-5;
   double weight_offset = 0;  ///< 1 for Gemma
+  bool operator==(const RmsNormAttributes&) const = default;
+};
+
+/// Both of a fused operator.
+struct NormRopeAttributes {
+  RmsNormAttributes norm;
+  RopeAttributes rope;
 };
 
 /// Which keys a query at position p may see: key j < prefix, or all that causality, window and chunks allow; -1 and 0 limit
@@ -156,7 +163,7 @@ struct PatchEmbedAttributes {
   std::int64_t patch = 0;  ///< P: patches are P x P pixels
 };
 
-using Attributes = std::variant<std::monostate, RopeAttributes, RmsNormAttributes, AttentionAttributes, StepBeginAttributes, LinearAttributes, GluAttributes, RouteAttributes, ExpertAttributes,
+using Attributes = std::variant<std::monostate, RopeAttributes, RmsNormAttributes, NormRopeAttributes, AttentionAttributes, StepBeginAttributes, LinearAttributes, GluAttributes, RouteAttributes, ExpertAttributes,
                                 SoftmaxAttributes, LayerNormAttributes, MatmulAttributes, ReduceAttributes, TopKAttributes, ConcatAttributes, PadAttributes,
                                 EmbeddingAttributes, SinusoidAttributes, PatchEmbedAttributes>;
 

@@ -58,7 +58,7 @@ std::vector<runtime::Segment> cut_segments(const runtime::Program& program, cons
 double predict_ns(const runtime::Cost& cost, const runtime::DeviceCaps& caps);
 
 /// Replaces runs of nodes by fused ones: linears that share their input and lie side by side in one weight, RoPE of q and
-/// k with the cache writes, gate and up with GLU, a residual into the linear or norm before it.
+/// k, and norms before it, with the cache writes, gate and up with GLU, a residual into the linear or norm before it.
 Status fuse(Graph& graph);
 
 /// Replaces fused operators of which every kernel is in quarantine by the simple ones that they mean. Errors: kInternal.

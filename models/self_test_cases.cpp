@@ -248,7 +248,7 @@ class Cutter {
     for (const TensorId id : node.outputs) {
       if (test_.graph.tensor(id).type != Type::kI32) test_.bounds[test_.graph.tensor(id).storage] = bound;
     }
-    if (node.op != Op::rope_kv_write) return;
+    if (node.op != Op::rope_kv_write && node.op != Op::norm_rope_kv_write) return;
     for (std::size_t i = 0; i < table.inputs.size(); ++i) {
       const Tensor* cache = std::string_view(table.inputs[i].name) == "key_cache" ? &test_.graph.tensor(node.inputs[i]) : nullptr;
       if (cache) test_.bounds[cache->storage] = std::max(bound, graph::bound_of_rounding(cache->type));

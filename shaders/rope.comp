@@ -12,7 +12,7 @@ layout(std430, set = 0, binding = 2) readonly buffer Positions { int positions[]
 layout(std430, set = 0, binding = 3) readonly buffer Table { vec2 rope_table[]; };
 layout(std430, set = 0, binding = 4) writeonly buffer Output { ELEMENT values[]; };
 
-float head_element(uint at) { return from_element(input_values[at]); }
+float head_element(uint base, uint i) { return from_element(input_values[base + i]); }
 #include "lib/rope.glsl"
 
 void main() {

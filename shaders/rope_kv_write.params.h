@@ -18,4 +18,7 @@ RONDO_PARAMS(RopeKvWriteParams) {
   uint high_lines;
   uint interleaved;
   float attention_factor;
+  uint norm_weights;        // with kNorm: where the weights of the queries' norm begin, which the keys' follow
+  float epsilon;
+  float weight_bias;        // added to them
 } RONDO_PARAMS_END

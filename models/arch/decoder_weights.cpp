@@ -25,6 +25,21 @@ class Finder {
     return bias(name, elements, norm.bias, config_.family.biases == Biases::kNorms || config_.family.biases == Biases::kAll);
   }
 
+  /// Norms of queries and of keys. Those of one head's elements that have no bias lie together, as fusion needs them.
+  Status head_norms(NormWeights& query, NormWeights& key) {
+    const auto is_of_a_head = [&](const char* name) {
+      const GgufTensor* tensor = file_.find_tensor(prefix_ + name + ".weight");
+      return tensor && tensor->n_dims == 1 && tensor->dims[0] == config_.facts.head_dim;
+    };
+    const std::int64_t head_dim = config_.facts.head_dim;
+    if (config_.family.norm == NormKind::kRms && is_of_a_head("attn_q_norm") && is_of_a_head("attn_k_norm")) {
+      const WantedWeight wanted[] = {{prefix_ + "attn_q_norm.weight", head_dim, &query.weight}, {prefix_ + "attn_k_norm.weight", head_dim, &key.weight}};
+      return find_.vectors(wanted);
+    }
+    RONDO_TRY(head_norm("attn_q_norm", config_.facts.n_heads, query));
+    return head_norm("attn_k_norm", config_.facts.n_kv_heads, key);
+  }
+
   /// A norm of queries or keys: of one head's elements for all, or of all heads'.
   Status head_norm(const std::string& name, std::int64_t heads, NormWeights& wanted) {
     const GgufTensor* tensor = file_.find_tensor(prefix_ + name + ".weight");
@@ -149,8 +164,7 @@ Status find_layer(Finder& find, const DecoderConfig& config, DecoderWeights::Lay
   RONDO_TRY(find.norm("attn_norm", width, layer.attention_norm, if_it_has(family.norms_before)));
   RONDO_TRY(find.norm("attn_norm_2", width, layer.second_norm));
   RONDO_TRY(find.linears("attn_qkv", {{"attn_q", query_rows, &layer.query}, {"attn_k", kv_rows, &layer.key}, {"attn_v", kv_rows, &layer.value}}, width, all_biases || family.biases == Biases::kQueryKeyValue));
-  RONDO_TRY(find.head_norm("attn_q_norm", facts.n_heads, layer.query_norm));
-  RONDO_TRY(find.head_norm("attn_k_norm", facts.n_kv_heads, layer.key_norm));
+  RONDO_TRY(find.head_norms(layer.query_norm, layer.key_norm));
   RONDO_TRY(find.linear("attn_output", width, query_rows, layer.output, all_biases));
   RONDO_TRY(find.sinks(layer.sinks, family.has_sinks));
   RONDO_TRY(find.norm("post_attention_norm", width, layer.attention_post_norm, if_it_has(family.norms_behind)));

@@ -54,7 +54,7 @@ bool is_optional(const FamilyFile& family, const std::string& name) {
   if (name.ends_with("attn_norm_2.weight")) return true;
   // Norms of queries and keys are Qwen 3's and the like's; a linear's biases are there or not, but for families that have all.
   const bool of_norm = name.find("norm") != std::string::npos;
-  return name.ends_with(".bias") && !of_norm && (architecture == "llama" || architecture == "starcoder2" || architecture == "stablelm" || name == "output.bias");
+  return name.ends_with(".bias") && !of_norm && (architecture == "llama" || architecture == "gptj" || architecture == "starcoder2" || architecture == "stablelm" || name == "output.bias");
 }
 
 /// Keys that say what is so without them, and factors for longer contexts than the test's.
@@ -139,9 +139,9 @@ std::size_t dispatches_of_a_layer(const char* name) {
 TEST(FamilyDispatchTest, FusionHoldsForAll) {
   const std::size_t llama = dispatches_of_a_layer("llama");
   EXPECT_EQ(llama, 9u);
-  for (const char* name : {"qwen2", "llama-biases", "llama-yarn", "phi3", "smollm3"}) EXPECT_EQ(dispatches_of_a_layer(name), llama) << name;
-  for (const char* name : {"mixtral"}) EXPECT_EQ(dispatches_of_a_layer(name), llama + 3) << name;
-  for (const char* name : {"gemma", "gemma2"}) EXPECT_LE(dispatches_of_a_layer(name), llama + 2) << name;
+  for (const char* name : {"qwen2", "qwen3", "llama-biases", "llama-yarn", "phi3", "smollm3"}) EXPECT_EQ(dispatches_of_a_layer(name), llama) << name;
+  for (const char* name : {"mixtral", "qwen3moe"}) EXPECT_EQ(dispatches_of_a_layer(name), llama + 3) << name;
+  for (const char* name : {"gemma", "gemma2", "gemma3"}) EXPECT_LE(dispatches_of_a_layer(name), llama + 2) << name;
 }
 
 TEST(ArchitectureTest, OneThatIsNotThereIsNamedWithThoseThatAre) {

@@ -177,6 +177,10 @@ constexpr std::string_view kCases[] = {
     "rope_kv_write query (1, 4, 7, 40) joined, key (1, 2, 7, 40) joined, value (1, 2, 7, 40) joined, positions (1, 7), start [5], key_cache {cache} (1, 2, 41, 40), value_cache {cache} (1, 2, 41, 40)",
     "rope_kv_write query (2, 3, 1, 64) joined, key (2, 1, 1, 64) joined, value (2, 1, 1, 64) joined, positions (2, 1), start [40, 0], key_cache {cache} (2, 1, 41, 64), value_cache {cache} (2, 1, 41, "
     "64), style interleaved, dimensions 32",
+    "norm_rope_kv_write query (1, 4, 7, 40) joined, key (1, 2, 7, 40) joined, value (1, 2, 7, 40) joined, positions (1, 7) [5, 6, 7, 8, 9, 10, 11], start [5], key_cache {cache} (1, 2, 41, 40), value_cache {cache} "
+    "(1, 2, 41, 40), norm_weights (2, 40), epsilon 1e-5",
+    "norm_rope_kv_write query (2, 3, 1, 256) joined, key (2, 1, 1, 256) joined, value (2, 1, 1, 256) joined, positions (2, 1) [40, 0], start [40, 0], key_cache {cache} (2, 1, 41, 256), value_cache {cache} (2, 1, 41, "
+    "256), norm_weights (2, 256), epsilon 1e-6, weight_offset 1, style interleaved, dimensions 32",
 
     // Attention: heads shared in every way, widths of models and odd ones, one query and many, a block of keys and more.
     "attention query (1, 4, 1, 64), key {cache} (1, 2, 257, 64), value {cache} (1, 2, 257, 64), causal",

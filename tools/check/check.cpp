@@ -64,7 +64,7 @@ Bound bound_of(const CaseText& text) {
 
 /// A storage's own bound, where only some of an operator's results are off by the run's.
 Tolerance tolerance_of(const CheckRun& run, const graph::Storage& storage) {
-  if (run.op != "rope_kv_write" || storage.type == graph::Type::kI32) return {run.bound};
+  if ((run.op != "rope_kv_write" && run.op != "norm_rope_kv_write") || storage.type == graph::Type::kI32) return {run.bound};
   if (storage.name == "value_cache") return kExact;  // rounded only
   return storage.name == "key_cache" ? Tolerance{run.bound} : Tolerance{run.f16_activations ? kHalves : graph::bound_in_f32(graph::ErrorClass::kSums, graph::Activation::kIdentity)};
 }

@@ -275,9 +275,11 @@ std::string rope_kv_write(Builder& b) {
     return b.graph.transpose(b.graph.reshape(part, {1, b.rows, n, m.head_dim}), {0, 2, 1, 3});
   };
   const TensorId keys = b.cache("keys", b.depth + b.rows), values = b.cache("values", b.depth + b.rows);
-  b.graph.add(Op::rope_kv_write,
-              {heads(0, m.heads), heads(m.heads, m.kv_heads), heads(m.heads + m.kv_heads, m.kv_heads), b.row_positions(), b.start(), graph::kNone, keys, values, graph::kNone},
-              rope_attributes());
+  std::vector<TensorId> inputs = {heads(0, m.heads), heads(m.heads, m.kv_heads), heads(m.heads + m.kv_heads, m.kv_heads), b.row_positions(), b.start(), graph::kNone, keys, values};
+  if (b.op == Op::norm_rope_kv_write) inputs.push_back(b.f32("norm weights", {2, m.head_dim}));
+  inputs.push_back(graph::kNone);
+  if (b.op == Op::rope_kv_write) b.graph.add(b.op, inputs, rope_attributes());
+  else b.graph.add(b.op, inputs, graph::NormRopeAttributes{{}, rope_attributes()});
   b.moves(b.rows * ((2 * m.heads + 2 * m.kv_heads) * m.head_dim + 1), 2 * real(b.rows * m.kv_heads * m.head_dim) * b.cache_element_bytes());
   b.computes(3 * real(b.rows) * real((m.heads + m.kv_heads) * m.head_dim));
   return fmt::format("{}, {}/{} heads of {}", rows_of(b), m.heads, m.kv_heads, m.head_dim);
@@ -379,6 +381,7 @@ constexpr StandardShape kShapes[] = {
     {Op::rms_norm, Types::kNone, kAllRows, kNear, rms_norm},
     {Op::rope, Types::kNone, kAllRows, kNear, rope},
     {Op::rope_kv_write, Types::kCache, kAllRows, kNear, rope_kv_write},
+    {Op::norm_rope_kv_write, Types::kCache, kAllRows, kNear, rope_kv_write},
     {Op::kv_write, Types::kCache, kAllRows, kNear, kv_write},
     {Op::attention, Types::kCache, kAllRows, kDepths, attention},
     {Op::glu, Types::kNone, kAllRows, kNear, glu},
