@@ -22,7 +22,7 @@ class TokenizerModel;
 
 /// How `encode` treats the text.
 struct EncodeOptions {
-  bool add_bos = true;         ///< put BOS first if the file asks for it (`tokenizer.ggml.add_bos_token`; absent: yes for `llama`, and for `gpt2` with `llama-bpe`)
+  bool add_bos = true;         ///< put BOS first if the file asks for it (`tokenizer.ggml.add_bos_token`; absent: yes for `llama`, and for `gpt2` as the pre-tokenizer has it)
   bool parse_special = false;  ///< true: "</s>" and the like become their control token; false: they are text
 };
 

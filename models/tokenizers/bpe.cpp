@@ -109,8 +109,9 @@ Status BpeTokenizer::load_pre_tokenizer(const GgufFile& file) {
                   fmt::format("{}: metadata key '{}' is '{}': this pre-tokenizer is not there yet, expected one of {}",
                               file.name(), kPreKey, printable(name), names));
   }
-  pre_tokenizer_ = &*found;
-  RONDO_ASSIGN(add_bos_, file.boolean_or("tokenizer.ggml.add_bos_token", pre_tokenizer_->add_bos));
+  splitter_ = TextSplitter(*found);
+  whole_tokens_first_ = found->whole_tokens_first;
+  RONDO_ASSIGN(add_bos_, file.boolean_or("tokenizer.ggml.add_bos_token", found->add_bos));
   return Status();
 }
 
@@ -235,7 +236,7 @@ void BpeTokenizer::merge_symbols(Workspace& workspace) const {
 
 void BpeTokenizer::encode_piece(std::string_view piece, Workspace& workspace, std::vector<std::int32_t>& tokens) const {
   // A letter takes at least a byte.
-  if (pre_tokenizer_->whole_tokens_first && piece.size() <= vocabulary_.max_findable_bytes()) {
+  if (whole_tokens_first_ && piece.size() <= vocabulary_.max_findable_bytes()) {
     workspace.spelling.clear();
     for (const char byte : piece) append_letter(byte, workspace.spelling);
     const std::int32_t token = vocabulary_.find(workspace.spelling);
@@ -259,10 +260,12 @@ void BpeTokenizer::encode_piece(std::string_view piece, Workspace& workspace, st
 
 void BpeTokenizer::encode_text(std::string_view text, bool /*begins_text*/, std::vector<std::int32_t>& tokens) const {
   Workspace workspace;
-  while (!text.empty()) {
-    const std::string_view piece = text.substr(0, pre_tokenizer_->first_piece_bytes(text.substr(0, kMaxPieceBytes)));
-    encode_piece(piece, workspace, tokens);
-    text.remove_prefix(piece.size());
+  std::size_t begin = 0;
+  for (const std::size_t end : splitter_.piece_ends(text)) {
+    for (std::size_t size; begin < end; begin += size) {
+      size = std::min(end - begin, kMaxPieceBytes);
+      encode_piece(text.substr(begin, size), workspace, tokens);
+    }
   }
 }
 

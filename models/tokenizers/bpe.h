@@ -49,7 +49,8 @@ class BpeTokenizer final : public TokenizerModel {
   void merge_symbols(Workspace& workspace) const;
   void append_text(std::int32_t token, std::string& out) const override;
 
-  const PreTokenizer* pre_tokenizer_ = nullptr;  // one of pre_tokenizers()
+  TextSplitter splitter_;
+  bool whole_tokens_first_ = false;  // see PreTokenizer
   std::vector<Merge> merges_;
   std::vector<std::int32_t> merge_slots_;           // open addressing by left and right; -1 is empty
   std::array<std::int32_t, 256> byte_tokens_ = {};  // -1 where there is none

@@ -1,48 +1,54 @@
 // Cuts text into pieces that byte-level BPE merges one by one, as the regular expressions do that tokenizer.ggml.pre
-// names.
+// names. The first cuts the text, each other one the pieces that there are by then.
 //
-// The published expressions have the same alternatives in the same order, which are written out here; a pre-tokenizer
-// is a line of options. It is all constant data, so it may be used from several threads.
+// It is all constant data, so it may be used from several threads.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string_view>
+#include <vector>
+
+#include "models/tokenizers/split_expression.h"
 
 namespace rondo::models {
-
-/// What sets the expressions apart.
-struct SplitRules {
-  enum class Numbers : std::uint8_t {
-    kRuns,        ///< ` ?\p{N}+`
-    kThrees,      ///< `\p{N}{1,3}`
-    kSingle,      ///< `\p{N}`
-    kSingleFirst  ///< `\p{N}`, before the expression sees what is between them
-  };
-
-  bool any_case_contractions;  ///< `(?i:'s|'t|'re|'ve|'m|'ll|'d)`, else without the `?i:`
-  bool any_before_letters;     ///< `[^\r\n\p{L}\p{N}]?\p{L}+`, else ` ?\p{L}+`
-  bool line_ends_together;     ///< ` ?[^\s\p{L}\p{N}]+[\r\n]*` and `\s*[\r\n]+`, else only ` ?[^\s\p{L}\p{N}]+`
-  Numbers numbers;
-};
 
 /// A value of tokenizer.ggml.pre and what follows from it.
 struct PreTokenizer {
   std::string_view name;
-  SplitRules rules;
+  std::span<const std::string_view> expressions;
   /// A piece that is a token becomes that token, whatever the merges say.
-  bool whole_tokens_first;
+  bool whole_tokens_first = false;
   /// Whether BOS is put first where tokenizer.ggml.add_bos_token is absent.
-  bool add_bos;
-
-  /// Bytes of the piece that `text` begins with; 0 only for no text. The pieces of a text are those of what is left
-  /// after the one before. A byte that is not part of UTF-8 counts as a symbol. All pieces together take time in
-  /// proportion to the text.
-  std::size_t first_piece_bytes(std::string_view text) const;
+  bool add_bos = false;
 };
 
 /// All there are.
 std::span<const PreTokenizer> pre_tokenizers();
+
+/// The expressions of a pre-tokenizer, read.
+class TextSplitter {
+ public:
+  /// What cuts digits into threes from the right, as no SplitExpression can.
+  enum class Threes : std::uint8_t {
+    kNone,
+    kOfDigits,  ///< 0 to 9; the first of them, one or two, stay with what is in front
+    kOfNumbers  ///< all numbers; the first of them, one to three, stay with what is in front
+  };
+
+  TextSplitter() = default;
+  explicit TextSplitter(const PreTokenizer& pre_tokenizer);
+
+  /// Where the pieces of `text` end, in order, in time in proportion to the text. Without expressions it is one piece.
+  std::vector<std::size_t> piece_ends(std::string_view text) const;
+
+ private:
+  struct Pass {
+    SplitExpression expression;  ///< of kNone
+    Threes threes;
+  };
+  std::vector<Pass> passes_;
+};
 
 }  // namespace rondo::models

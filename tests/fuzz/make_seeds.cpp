@@ -75,7 +75,7 @@ int main(int argc, char** argv) {
   if (argc != 2) return std::fputs("usage: rondo_fuzz_seeds FOLDER\n", stderr), 2;
   const std::filesystem::path folder = argv[1];
   bool done = write(folder / "gguf/llama", small_llama(4)) && write(folder / "gguf/all_values", all_values());
-  for (const char* pre : {"gpt-2", "llama-bpe", "qwen2", "smollm"}) done = done && write(folder / "gguf" / pre, byte_pairs(pre));
+  for (const char* pre : {"gpt-2", "llama-bpe", "qwen2", "smollm", "deepseek-v3", "superbpe"}) done = done && write(folder / "gguf" / pre, byte_pairs(pre));
   done = done && write(folder / "safetensors/all_dtypes", all_dtypes()) && write(folder / "safetensors/with_metadata", with_metadata());
   if (!done) std::fprintf(stderr, "make_seeds: %s can't be written\n", argv[1]);
   return done ? 0 : 1;

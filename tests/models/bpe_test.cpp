@@ -98,7 +98,7 @@ TEST(BpeTest, MergesDoNotCrossPieces) {
   EXPECT_EQ(joined(gpt2, encode(gpt2, "\n\na")), "[" + kNewline + "][" + kNewline + "][a]");
 }
 
-TEST(BpeTest, TakesWholeTokensFirstOnlyForLlama) {
+TEST(BpeTest, TakesWholeTokensFirstOnlyForSome) {
   Vocabulary vocabulary;
   vocabulary.merge("a", "b");
   vocabulary.add("abc");                 // no merges lead to it
@@ -265,8 +265,8 @@ std::vector<HostileTokenizer> hostile_cases() {
       {"no_merges", with_keys(3), StatusCode::kNotFound, "'tokenizer.ggml.merges' is missing"},
       {"merges_type", with_keys(4), kCorrupt, "'tokenizer.ggml.merges'"},
       {"pre", with([](Vocabulary& v) { v.pre = "tek\nken"; }), StatusCode::kUnsupported,
-       "'tokenizer.ggml.pre' is 'tek\\x0aken': this pre-tokenizer is not there yet, expected one of gpt-2, phi-2"},
-      {"pre_default", with([](Vocabulary& v) { v.pre = "default"; }), StatusCode::kUnsupported, "'default'"},
+       "'tokenizer.ggml.pre' is 'tek\\x0aken': this pre-tokenizer is not there yet, expected one of default, gpt-2, phi-2"},
+      {"pre_of_other_tokens", with([](Vocabulary& v) { v.pre = "gemma4"; }), StatusCode::kUnsupported, "'gemma4'"},
       {"pre_empty", with([](Vocabulary& v) { v.pre = ""; }), StatusCode::kUnsupported, "is ''"},
       {"empty", with([](Vocabulary& v) { v.tokens.clear(); }), kCorrupt, "'tokenizer.ggml.tokens' is empty"},
       {"types_short", with([](Vocabulary& v) { v.types.pop_back(); }), kCorrupt, "holds 257 types"},

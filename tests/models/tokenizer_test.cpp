@@ -94,9 +94,10 @@ TEST_P(TokenizerPublishedTest, EncodesLikeLlamaCpp) {
 
 INSTANTIATE_TEST_SUITE_P(LlamaCpp, TokenizerPublishedTest,
                          ::testing::Values(PublishedVocabulary{"llama-spm", 32000, 1, 2, true},
-                                           PublishedVocabulary{"gpt-2", 50257, 50256, 50256, false}),
+                                           PublishedVocabulary{"gpt-2", 50257, 50256, 50256, false},
+                                           PublishedVocabulary{"deepseek-llm", 102400, 100000, 100001, true}),
                          [](const auto& param_info) {
-                           return std::string(param_info.index == 0 ? "Spm" : "Gpt2");
+                           return std::string(param_info.index == 0 ? "Spm" : param_info.index == 1 ? "Gpt2" : "DeepSeek");
                          });
 
 TEST(TokenizerTest, EncodesAMegabyteInAboutASecond) {
