@@ -29,7 +29,13 @@ Result<std::shared_ptr<const LoadedModel>> plan_model(std::shared_ptr<runtime::D
   RONDO_ASSIGN(model->checkpoint, open_checkpoint(std::move(source)));
   const Checkpoint& checkpoint = *model->checkpoint;
   const NetworkFacts& facts = checkpoint.network.facts;
-  if (TokenizerModel::is_there(checkpoint.file)) {
+  if (options.tokenizer) {
+    RONDO_ASSIGN(model->tokenizer, Tokenizer::create(*options.tokenizer));
+    if (model->tokenizer.n_vocab() > static_cast<std::int32_t>(facts.n_vocab)) {
+      return Status(StatusCode::kInvalidArgument, fmt::format("{}: tokenizer.ggml.tokens has {} entries but the network of {} a vocabulary of {}", options.tokenizer->name,
+                                                              model->tokenizer.n_vocab(), checkpoint.file.name(), facts.n_vocab));
+    }
+  } else if (TokenizerModel::is_there(checkpoint.file)) {
     RONDO_ASSIGN(std::shared_ptr<const TokenizerModel> tokenizer, TokenizerModel::create(checkpoint.file));
     model->tokenizer = Tokenizer(std::move(tokenizer));
     if (model->tokenizer.n_vocab() != static_cast<std::int32_t>(facts.n_vocab)) {

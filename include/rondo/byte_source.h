@@ -39,7 +39,8 @@ struct OpenOptions {
 
 /// A model: a GGUF file, as open_file; the file that parts make together, by the path of any of them (NAME-00001-of-00003.gguf,
 /// beside each other, as llama.cpp's gguf-split writes them); or a folder as Hugging Face's transformers save them (config.json,
-/// and model.safetensors or the shards that its index lists), presented as the GGUF file that it would be; only headers are read.
+/// model.safetensors or the shards that its index lists, tokenizer.json), presented as the GGUF file that it would be. Of weights
+/// only headers are read. A tokenizer of a kind that is not there yet is left out.
 /// Errors: those of open_file, for a missing part too; kCorruptData (parts, or files of a folder, that contradict each other),
 /// kUnsupported (what is not there yet), naming file and field.
 RONDO_API Result<ByteSource> open_model(const std::string& path, const OpenOptions& options = {});

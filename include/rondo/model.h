@@ -10,6 +10,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -46,6 +47,8 @@ struct ModelOptions {
   /// Told each kernel that the self-test puts into quarantine ("linear tiled q4_0"), at once: keep it even where create fails
   /// afterwards, since a wrong kernel may cost the device. It must not throw.
   std::function<void(const std::string& kernel)> on_quarantine;
+  /// The tokenizer of this GGUF file is used in place of the model's own; it may have fewer tokens than the network.
+  std::optional<ByteSource> tokenizer;
   /// Creates pipelines on the caller's threads while load_some, or the self-test, runs; empty: one at a time on the calling
   /// thread.
   Executor executor;
@@ -74,7 +77,7 @@ class RONDO_API Model {
   /// Reads the header of a GGUF file, checks it, plans and allocates its memory, and returns; weights come with load_some.
   /// Errors, each naming file and field: kCorruptData, kUnsupported (architecture, tokenizer or weight type that isn't there
   /// yet, a tensor beyond the device's limits, an operator of which all kernels are in quarantine), kOutOfMemory (with what is
-  /// needed), kIo; kInvalidArgument (an option out of its range), kFailedPrecondition (an empty Device); with a self-test also
+  /// needed), kIo; kInvalidArgument (an option out of its range, a tokenizer with more tokens than the network), kFailedPrecondition (an empty Device); with a self-test also
   /// kDeviceLost and kInternal (a kernel that costs the device).
   static Result<Model> create(Device& device, ByteSource source, const ModelOptions& options = {});
   Model(Model&&) noexcept;

@@ -46,6 +46,22 @@ void GgufWriter::string(std::string_view name, std::string_view value) {
   put_string(keys_, value);
 }
 
+void GgufWriter::array_key(std::string_view name, GgufValueType element_type, std::size_t n) {
+  key(name, GgufValueType::kArray);
+  put(keys_, static_cast<std::uint32_t>(element_type));
+  put(keys_, std::uint64_t{n});
+}
+
+void GgufWriter::strings(std::string_view name, std::span<const std::string> values) {
+  array_key(name, GgufValueType::kString, values.size());
+  for (const std::string& value : values) put_string(keys_, value);
+}
+
+void GgufWriter::i32s(std::string_view name, std::span<const std::int32_t> values) {
+  array_key(name, GgufValueType::kI32, values.size());
+  for (const std::int32_t value : values) put(keys_, value);
+}
+
 std::uint64_t GgufWriter::tensor(std::string_view name, std::span<const std::uint64_t> dims, GgmlType type, std::uint64_t size_bytes) {
   const std::uint64_t at = data_bytes_;
   put_string(tensors_, name);

@@ -21,6 +21,8 @@ class GgufWriter {
   void f32(std::string_view key, float value);
   void boolean(std::string_view key, bool value);
   void string(std::string_view key, std::string_view value);
+  void strings(std::string_view key, std::span<const std::string> values);
+  void i32s(std::string_view key, std::span<const std::int32_t> values);
 
   /// A tensor of `size_bytes`; dims[0] varies fastest. Returns where its data belongs behind header(), aligned.
   std::uint64_t tensor(std::string_view name, std::span<const std::uint64_t> dims, GgmlType type, std::uint64_t size_bytes);
@@ -37,6 +39,7 @@ class GgufWriter {
 
  private:
   void key(std::string_view name, GgufValueType type);
+  void array_key(std::string_view name, GgufValueType element_type, std::size_t n);
 
   std::uint64_t alignment_bytes_;
   std::vector<std::byte> keys_, tensors_;

@@ -10,6 +10,8 @@
 #include <vector>
 
 #include "models/formats/gguf_writer.h"
+#include "models/formats/hugging_face_tokenizer.h"
+#include "models/formats/json_file.h"
 #include "models/formats/safetensors.h"
 #include "models/formats/stitched_source.h"
 #include "models/json.h"
@@ -175,15 +177,6 @@ class Config {
   std::string name_;
 };
 
-Result<json> read_json_file(const std::string& path) {
-  RONDO_ASSIGN(const ByteSource source, open_file(path));
-  constexpr std::uint64_t kMostBytes = 16u << 20;
-  if (source.size_bytes > kMostBytes) return Status(StatusCode::kCorruptData, fmt::format("{}: has {} bytes, more than {}", path, source.size_bytes, kMostBytes));
-  std::string text(static_cast<std::size_t>(source.size_bytes), '\0');
-  RONDO_TRY(source.read(0, std::as_writable_bytes(std::span(text))));
-  return parse_json(text, path);
-}
-
 /// A tensor of a folder, in one of its files.
 struct FolderTensor {
   const ByteSource* source = nullptr;
@@ -252,6 +245,7 @@ class Translator {
   Result<ByteSource> translate() {
     RONDO_TRY(write_keys());
     RONDO_TRY(place_tensors());
+    RONDO_TRY(write_tokenizer());
     StitchedSource file;
     file.add_bytes(writer_.header());
     const std::uint64_t data = file.size_bytes();
@@ -270,6 +264,12 @@ class Translator {
     Layout layout = Layout::kSame;
     std::uint64_t offset_bytes = 0;  ///< in the data
   };
+
+  Status write_tokenizer() {
+    if (n_vocab_ > 0) return write_hugging_face_tokenizer(folder_, config_.document(), n_vocab_, writer_);
+    writer_.string("tokenizer.ggml.model", "none");  // the network, which has no embedding, is refused soon
+    return {};
+  }
 
   std::string key(const char* name) const { return fmt::format("{}.{}", kind_.architecture, name); }
   void u32(const char* name, std::uint32_t value) { writer_.u32(key(name), value); }
@@ -307,7 +307,6 @@ class Translator {
     writer_.string("general.architecture", kind_.architecture);
     if (kind_.half_rope) writer_.string("rondo.rope_style", "half");
     if (kind_.norm_offset) writer_.f32("rondo.norm_weight_offset", 1);
-    writer_.string("tokenizer.ggml.model", "none");
     RONDO_TRY(write_sizes());
     RONDO_ASSIGN(const std::optional<double> epsilon, config_.number({kind_.epsilon}));
     if (!epsilon && !kind_.layer_norm) return Status(StatusCode::kCorruptData, fmt::format("{}: '{}' is missing", config_.name(), kind_.epsilon));
@@ -642,6 +641,7 @@ class Translator {
         dims[1] -= 2;
       }
       placed.offset_bytes = writer_.tensor(found->first, dims, *type, size_bytes);
+      if (found->first == "token_embd.weight") n_vocab_ = static_cast<std::uint32_t>(std::min<std::uint64_t>(dims.back(), 1 << 20));
       placed_.push_back(std::move(placed));
     }
     if (!tied && !has_head) return Status(StatusCode::kCorruptData, fmt::format("{}: the head is missing (lm_head.weight), and 'tie_word_embeddings' is false", config_.name()));
@@ -682,7 +682,7 @@ class Translator {
   std::string folder_;
   GgufWriter writer_;
   std::vector<Placed> placed_;
-  std::uint32_t n_layers_ = 0, width_ = 0, n_heads_ = 0, n_kv_heads_ = 0, head_dim_ = 0, rotated_ = 0;
+  std::uint32_t n_layers_ = 0, width_ = 0, n_heads_ = 0, n_kv_heads_ = 0, head_dim_ = 0, rotated_ = 0, n_vocab_ = 0;
   bool grouped_ = false;
 };
 

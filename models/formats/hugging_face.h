@@ -13,7 +13,7 @@
 namespace rondo::models {
 
 /// The GGUF file that `folder` stands for: config.json, and model.safetensors or the shards that model.safetensors.index.json lists.
-/// Reads headers only. Errors: kNotFound, kIo, kCorruptData (files that contradict each other or themselves), kUnsupported (a
+/// Reads headers only, and the tokenizer (models/formats/hugging_face_tokenizer.h). Errors: kNotFound, kIo, kCorruptData (files that contradict each other or themselves), kUnsupported (a
 /// model_type, feature or tensor that is not there yet), naming file and field.
 Result<ByteSource> open_hugging_face_folder(const std::string& folder);
 

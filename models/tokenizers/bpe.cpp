@@ -1,7 +1,6 @@
 #include "models/tokenizers/bpe.h"
 
 #include <algorithm>
-#include <bit>
 #include <functional>
 
 #include "models/printable.h"
@@ -12,10 +11,7 @@ namespace rondo::models {
 namespace {
 
 constexpr std::string_view kPreKey = "tokenizer.ggml.pre";
-constexpr std::string_view kMergesKey = "tokenizer.ggml.merges";
 
-// Seven times the largest published table; bounds what a hostile one can allocate.
-constexpr std::size_t kMaxMerges = std::size_t{1} << 21;
 // Positions within a piece are 32-bit; longer pieces are cut.
 constexpr std::size_t kMaxPieceBytes = std::size_t{1} << 30;
 constexpr std::int32_t kGone = -2;  // the token of a symbol that became part of its left neighbour
@@ -90,8 +86,7 @@ Result<BpeTokenizer> BpeTokenizer::create(const GgufFile& file) {
     append_letter(static_cast<char>(byte), letter);
     tokenizer.byte_tokens_[byte] = tokenizer.vocabulary_.find(letter);
   }
-  RONDO_TRY(tokenizer.load_merges(file));
-  RONDO_TRY(tokenizer.index_merges(file));
+  RONDO_ASSIGN(tokenizer.merges_, MergeTable::read(file, tokenizer.vocabulary_));
   return tokenizer;
 }
 
@@ -110,7 +105,7 @@ Status BpeTokenizer::load_pre_tokenizer(const GgufFile& file) {
                               file.name(), kPreKey, printable(name), names));
   }
   splitter_ = TextSplitter(*found);
-  whole_tokens_first_ = found->whole_tokens_first;
+  RONDO_ASSIGN(whole_tokens_first_, file.boolean_or("rondo.whole_tokens_first", found->whole_tokens_first));
   RONDO_ASSIGN(add_bos_, file.boolean_or("tokenizer.ggml.add_bos_token", found->add_bos));
   return Status();
 }
@@ -129,76 +124,6 @@ Status BpeTokenizer::check_spellings(const GgufFile& file) const {
   return Status();
 }
 
-Status BpeTokenizer::load_merges(const GgufFile& file) {
-  RONDO_ASSIGN(const GgufStrings* lines, file.strings(kMergesKey));
-  if (lines->size() > kMaxMerges) {
-    return Status(StatusCode::kUnsupported, fmt::format("{}: metadata key '{}' holds {} merges, expected at most {}",
-                                                        file.name(), kMergesKey, lines->size(), kMaxMerges));
-  }
-  merges_.reserve(lines->size());
-  std::string whole;
-  for (std::size_t i = 0; i < lines->size(); ++i) {
-    const std::string_view line = (*lines)[i];
-    const std::size_t space = line.find(' ');
-    if (space == std::string_view::npos || space == 0 || space + 1 == line.size()) {
-      return file.key_error(
-          kMergesKey,
-          fmt::format("holds '{}' at index {}, expected two tokens and a space between them", printable(line), i));
-    }
-    whole = line.substr(0, space);
-    whole += line.substr(space + 1);
-    const Merge merge{vocabulary_.find(line.substr(0, space)), vocabulary_.find(line.substr(space + 1)),
-                      vocabulary_.find(whole)};
-    if (merge.left < 0 || merge.right < 0 || merge.token < 0) {
-      const std::string_view missing = merge.left < 0    ? line.substr(0, space)
-                                       : merge.right < 0 ? line.substr(space + 1)
-                                                         : std::string_view(whole);
-      return file.key_error(kMergesKey,
-                            fmt::format("holds '{}' at index {}, but '{}' is no normal or user-defined token of '{}'",
-                                        printable(line), i, printable(missing), kTokensKey));
-    }
-    merges_.push_back(merge);
-  }
-  return Status();
-}
-
-std::size_t BpeTokenizer::first_slot(std::int32_t left, std::int32_t right) const {
-  const std::uint64_t key = static_cast<std::uint64_t>(left) << 32 | static_cast<std::uint64_t>(right);
-  const std::uint64_t mixed = key * 0x9e3779b97f4a7c15;  // 2^64 by the golden ratio
-  return static_cast<std::size_t>((mixed ^ mixed >> 32) & (merge_slots_.size() - 1));
-}
-
-Status BpeTokenizer::index_merges(const GgufFile& file) {
-  merge_slots_.assign(std::bit_ceil(std::max(merges_.size() * 2, std::size_t{2})), -1);
-  for (std::size_t rank = 0; rank < merges_.size(); ++rank) {
-    const Merge& merge = merges_[rank];
-    std::size_t slot = first_slot(merge.left, merge.right);
-    for (std::size_t n_probes = 0; merge_slots_[slot] >= 0; slot = (slot + 1) & (merge_slots_.size() - 1)) {
-      const Merge& other = merges_[static_cast<std::size_t>(merge_slots_[slot])];
-      if (other.left == merge.left && other.right == merge.right) {
-        return file.key_error(kMergesKey, fmt::format("holds '{} {}' at index {} and again at {}, expected it once",
-                                                      printable(vocabulary_.spelling(merge.left)),
-                                                      printable(vocabulary_.spelling(merge.right)), merge_slots_[slot],
-                                                      rank));
-      }
-      if (++n_probes > kMaxProbes) return file.key_error(kMergesKey, "holds too many merges with the same hash");
-    }
-    merge_slots_[slot] = static_cast<std::int32_t>(rank);
-  }
-  return Status();
-}
-
-/// The rank of the merge of `left` and `right`, or -1.
-std::int32_t BpeTokenizer::find_merge(std::int32_t left, std::int32_t right) const {
-  if (left < 0 || right < 0) return -1;
-  for (std::size_t slot = first_slot(left, right);; slot = (slot + 1) & (merge_slots_.size() - 1)) {
-    const std::int32_t rank = merge_slots_[slot];
-    if (rank < 0) return -1;
-    const Merge& merge = merges_[static_cast<std::size_t>(rank)];
-    if (merge.left == left && merge.right == right) return rank;
-  }
-}
-
 void BpeTokenizer::merge_symbols(Workspace& workspace) const {
   std::vector<Symbol>& symbols = workspace.symbols;
   std::vector<std::uint64_t>& queue = workspace.queue;
@@ -206,7 +131,7 @@ void BpeTokenizer::merge_symbols(Workspace& workspace) const {
   /// Queues the merge of `left` with its neighbour, if there is one.
   const auto enqueue = [&](std::int32_t left) {
     if (left < 0 || at(left).next < 0) return false;
-    const std::int32_t rank = find_merge(at(left).token, at(at(left).next).token);
+    const std::int32_t rank = merges_.find(at(left).token, at(at(left).next).token);
     if (rank < 0) return false;
     queue.push_back(static_cast<std::uint64_t>(rank) << 32 | static_cast<std::uint64_t>(left));
     return true;
@@ -219,7 +144,7 @@ void BpeTokenizer::merge_symbols(Workspace& workspace) const {
     std::pop_heap(queue.begin(), queue.end(), later);
     const std::uint64_t best = queue.back();
     queue.pop_back();
-    const Merge& merge = merges_[static_cast<std::size_t>(best >> 32)];
+    const MergeTable::Merge& merge = merges_[static_cast<std::size_t>(best >> 32)];
     const auto index = static_cast<std::int32_t>(best & 0xffffffff);
     Symbol& left = at(index);
     // One of the two has been merged with something else since.

@@ -16,6 +16,7 @@
 
 #include <rondo/status.h>
 
+#include "models/tokenizers/merge_table.h"
 #include "models/tokenizers/pre_tokenizer.h"
 #include "models/tokenizers/tokenizer_model.h"
 
@@ -24,26 +25,17 @@ namespace rondo::models {
 class BpeTokenizer final : public TokenizerModel {
  public:
   /// Copies vocabulary and merges out of `file`, which must be of this kind. Errors: those of TokenizerModel::create();
-  /// kUnsupported also for a pre-tokenizer that isn't there and for more than 2,097,152 merges.
+  /// those of MergeTable; kUnsupported
+  /// also for a pre-tokenizer that isn't there.
   static Result<BpeTokenizer> create(const GgufFile& file);
 
  private:
-  /// Tokens that become another one; its rank is its place among the others.
-  struct Merge {
-    std::int32_t left;
-    std::int32_t right;
-    std::int32_t token;
-  };
   struct Symbol;
   struct Workspace;
 
   Status load_pre_tokenizer(const GgufFile& file);
   Status check_spellings(const GgufFile& file) const;
-  Status load_merges(const GgufFile& file);
-  Status index_merges(const GgufFile& file);
 
-  std::size_t first_slot(std::int32_t left, std::int32_t right) const;
-  std::int32_t find_merge(std::int32_t left, std::int32_t right) const;
   void encode_text(std::string_view text, bool begins_text, std::vector<std::int32_t>& tokens) const override;
   void encode_piece(std::string_view piece, Workspace& workspace, std::vector<std::int32_t>& tokens) const;
   void merge_symbols(Workspace& workspace) const;
@@ -51,8 +43,7 @@ class BpeTokenizer final : public TokenizerModel {
 
   TextSplitter splitter_;
   bool whole_tokens_first_ = false;  // see PreTokenizer
-  std::vector<Merge> merges_;
-  std::vector<std::int32_t> merge_slots_;           // open addressing by left and right; -1 is empty
+  MergeTable merges_;
   std::array<std::int32_t, 256> byte_tokens_ = {};  // -1 where there is none
 };
 

@@ -1,5 +1,8 @@
 #include "models/tokenizers/pre_tokenizer.h"
 
+#include <algorithm>
+#include <iterator>
+
 namespace rondo::models {
 
 namespace {
@@ -13,7 +16,7 @@ using Threes = TextSplitter::Threes;
 // - `(?i:` is for ASCII only, which leaves out the long s, U+017F.
 using Expressions = std::string_view[];
 
-constexpr std::string_view kGpt2Words = R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)";
+constexpr std::string_view kGpt2Words = kByteLevelExpression;
 constexpr std::string_view kQwen2Words =
     R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
 constexpr std::string_view kDeepSeekWords =
@@ -218,6 +221,47 @@ constexpr PreTokenizer kPreTokenizers[] = {
     {"chameleon", kChameleon, false, true},
 };
 
+/// How tokenizer.json spells an expression that is otherwise here.
+struct Spelling {
+  std::string_view published;
+  std::string_view here;
+};
+constexpr Spelling kSpellings[] = {
+    {R"([^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+|)"
+     R"([^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*|)"
+     R"(\p{N}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+)",
+     kTekken[0]},
+    {R"([^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+(?i:'s|'t|'re|'ve|'m|'ll|'d)?|)"
+     R"([^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*(?i:'s|'t|'re|'ve|'m|'ll|'d)?|)"
+     R"(\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+)",
+     kGpt4o[0]},
+    {R"('(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]++[\r\n]*|\s*[\r\n]|\s+(?!\S)|\s+)",
+     kBailingMoe[0]},
+    {R"( ?[^(\s|[.,!?\x{2026}\x{3002}\x{ff0c}\x{3001}\x{964}\x{6d4}\x{60c}])]+)", kBloomWords},
+};
+
+/// `expression` with what is no visible ASCII as `\r`, `\n` or `\x{CODE}`.
+std::string with_escapes(std::string_view expression) {
+  constexpr std::string_view kDigits = "0123456789abcdef";
+  std::string out;
+  for (std::size_t place = 0; place < expression.size();) {
+    const TextCharacter next = character_at(expression, place);
+    place += next.bytes;
+    if (next.code >= ' ' && next.code < 0x7f) {
+      out += static_cast<char>(next.code);
+    } else if (next.code == '\r' || next.code == '\n') {
+      out += next.code == '\r' ? "\\r" : "\\n";
+    } else {
+      out += "\\x{";
+      for (int shift = 20; shift >= 0; shift -= 4) {
+        if (shift == 0 || next.code >> shift != 0) out += kDigits[next.code >> shift & 15];
+      }
+      out += '}';
+    }
+  }
+  return out;
+}
+
 /// Cuts `text` as the expressions do that look ahead over digits.
 void cut_threes(Threes how, std::string_view text, std::size_t begin, std::vector<std::size_t>& ends) {
   const auto counts = [&](std::uint32_t code) {
@@ -252,6 +296,20 @@ void cut_threes(Threes how, std::string_view text, std::size_t begin, std::vecto
 }  // namespace
 
 std::span<const PreTokenizer> pre_tokenizers() { return kPreTokenizers; }
+
+const PreTokenizer* find_pre_tokenizer(std::span<const std::string> expressions) {
+  std::vector<std::string> wanted;
+  for (const std::string& expression : expressions) {
+    wanted.push_back(with_escapes(expression));
+    for (const auto& [published, here] : kSpellings) {
+      if (wanted.back() == published) wanted.back() = here;
+    }
+  }
+  const auto found = std::find_if(std::begin(kPreTokenizers), std::end(kPreTokenizers), [&](const PreTokenizer& known) {
+    return std::equal(known.expressions.begin(), known.expressions.end(), wanted.begin(), wanted.end());
+  });
+  return found == std::end(kPreTokenizers) ? nullptr : found;
+}
 
 TextSplitter::TextSplitter(const PreTokenizer& pre_tokenizer) {
   for (const std::string_view expression : pre_tokenizer.expressions) {

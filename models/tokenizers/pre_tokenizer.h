@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -26,6 +27,12 @@ struct PreTokenizer {
 
 /// All there are.
 std::span<const PreTokenizer> pre_tokenizers();
+
+/// GPT-2's, which the tokenizers library has for its ByteLevel.
+constexpr std::string_view kByteLevelExpression =
+    R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)";
+/// The first of them with these expressions, as tokenizer.json spells them, or null. Flags are another matter.
+const PreTokenizer* find_pre_tokenizer(std::span<const std::string> expressions);
 
 /// The expressions of a pre-tokenizer, read.
 class TextSplitter {

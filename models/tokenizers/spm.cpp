@@ -89,6 +89,13 @@ void SpmTokenizer::encode_run(std::string_view text, std::vector<std::int32_t>& 
   const auto make_bigram = [&](std::int32_t left, std::int32_t right, Bigram& bigram) {
     if (left < 0 || right < 0) return false;
     const std::uint32_t size = at(left).size + at(right).size;
+    if (by_rank_) {
+      const std::int32_t rank = merges_.find(at(left).token, at(right).token);
+      if (rank < 0) return false;
+      // Ranks are below 2^24: floats have them all.
+      bigram = Bigram{-static_cast<float>(rank), left, right, size, merges_[static_cast<std::size_t>(rank)].token};
+      return true;
+    }
     const std::int32_t token = vocabulary_.find(text.substr(at(left).begin, size));
     if (token < 0) return false;
     bigram = Bigram{scores_[static_cast<std::size_t>(token)], left, right, size, token};
@@ -129,7 +136,9 @@ void SpmTokenizer::encode_run(std::string_view text, std::vector<std::int32_t>& 
 }
 
 void SpmTokenizer::encode_text(std::string_view text, bool begins_text, std::vector<std::int32_t>& tokens) const {
-  const std::string visible = with_visible_spaces(text, add_space_prefix_ && begins_text);
+  const bool as_metaspace = space_prefix_ == SpacePrefix::kAlways || space_prefix_ == SpacePrefix::kFirst;
+  const bool has_space = as_metaspace && (text.starts_with(' ') || text.starts_with(kSpace));
+  const std::string visible = with_visible_spaces(text, add_space_prefix_ && begins_text && !has_space);
   for (std::size_t begin = 0; begin < visible.size(); begin += kMaxRunBytes) {
     encode_run(std::string_view(visible).substr(begin, kMaxRunBytes), tokens);
   }

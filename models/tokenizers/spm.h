@@ -4,6 +4,9 @@
 // Implements rondo::Tokenizer, whose header says what encode and decode promise. Ties between merges go to the leftmost.
 // A space is put before the text and before text that follows a control token. Text never becomes a control, unknown or
 // byte token by merging.
+//
+// Keys of its own, of folders with tokenizer.json: rondo.merges_by_rank merges what tokenizer.ggml.merges lists, whatever the
+// scores, and rondo.space_prefix ("section", "always", "first") says which texts get a space, as SpacePrefix has it.
 #pragma once
 
 #include <array>
@@ -14,6 +17,7 @@
 
 #include <rondo/status.h>
 
+#include "models/tokenizers/merge_table.h"
 #include "models/tokenizers/tokenizer_model.h"
 
 namespace rondo::models {
@@ -35,7 +39,9 @@ class SpmTokenizer final : public TokenizerModel {
   void encode_run(std::string_view text, std::vector<std::int32_t>& tokens) const;
   void encode_character(std::string_view character, std::vector<std::int32_t>& tokens) const;
 
+  bool by_rank_ = false;      // tokens merge as merges_ has it, not by scores_
   std::vector<float> scores_;
+  MergeTable merges_;
   std::array<std::int32_t, 256> byte_tokens_ = {};  // -1 where there is none
 };
 

@@ -30,11 +30,19 @@ int SpmTokenizer::byte_value(std::string_view spelling) {
 Result<SpmTokenizer> SpmTokenizer::create(const GgufFile& file) {
   SpmTokenizer tokenizer;
   RONDO_ASSIGN(tokenizer.vocabulary_, Vocabulary::read(file, Vocabulary::DefaultIds::kSentencePiece));
-  RONDO_TRY(tokenizer.load_scores(file));
+  RONDO_ASSIGN(tokenizer.by_rank_, file.boolean_or("rondo.merges_by_rank", false));
+  if (!tokenizer.by_rank_) RONDO_TRY(tokenizer.load_scores(file));
   RONDO_TRY(tokenizer.load_bytes(file));
   RONDO_TRY(tokenizer.vocabulary_.index(file, false));
+  if (tokenizer.by_rank_) {
+    RONDO_ASSIGN(tokenizer.merges_, MergeTable::read(file, tokenizer.vocabulary_));
+  }
   RONDO_ASSIGN(tokenizer.add_bos_, file.boolean_or("tokenizer.ggml.add_bos_token", true));
   RONDO_ASSIGN(tokenizer.add_space_prefix_, file.boolean_or("tokenizer.ggml.add_space_prefix", true));
+  RONDO_ASSIGN(const std::string_view where, file.string_or("rondo.space_prefix", ""));
+  if (where == "section") tokenizer.space_prefix_ = SpacePrefix::kSection;
+  if (where == "always") tokenizer.space_prefix_ = SpacePrefix::kAlways;
+  if (where == "first") tokenizer.space_prefix_ = SpacePrefix::kFirst;
   return tokenizer;
 }
 

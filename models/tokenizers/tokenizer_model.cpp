@@ -25,7 +25,11 @@ Result<std::shared_ptr<const TokenizerModel>> TokenizerModel::create(const GgufF
     RONDO_ASSIGN(BpeTokenizer bpe, BpeTokenizer::create(file));
     return std::shared_ptr<const TokenizerModel>(std::make_shared<const BpeTokenizer>(std::move(bpe)));
   }
-  if (!is_there(file)) return Status(StatusCode::kNotFound, fmt::format("{}: has no tokenizer; give tokens", file.name()));
+  if (!is_there(file)) {
+    RONDO_ASSIGN(const std::string_view why, file.string_or("rondo.tokenizer_refusal", ""));
+    if (!why.empty()) return Status(StatusCode::kUnsupported, fmt::format("{}; use --tokens, or --tokenizer FILE.gguf for another file's", why));
+    return Status(StatusCode::kNotFound, fmt::format("{}: has no tokenizer; give tokens", file.name()));
+  }
   return Status(
       StatusCode::kUnsupported,
       fmt::format("{}: metadata key '{}' is '{}': this kind of tokenizer is not there yet, expected 'llama' or 'gpt2'",
@@ -40,7 +44,8 @@ std::vector<std::int32_t> TokenizerModel::encode(std::string_view text, const En
     if (fragment.token >= 0) {
       tokens.push_back(fragment.token);
       // As SentencePiece does, and unlike llama.cpp: a user-defined symbol is text; what follows it begins no new text.
-      begins_text = vocabulary_.type(fragment.token) != TokenType::kUserDefined;
+      begins_text = space_prefix_ == SpacePrefix::kText ? vocabulary_.type(fragment.token) != TokenType::kUserDefined
+                                                        : space_prefix_ != SpacePrefix::kFirst;
       continue;
     }
     encode_text(text.substr(fragment.begin, fragment.size), begins_text, tokens);

@@ -53,6 +53,15 @@ class TokenizerModel {
   bool add_bos_ = true;
   bool add_space_prefix_ = false;
 
+  /// Which texts are those that begin: the first and those behind special tokens, and of these
+  enum class SpacePrefix : std::uint8_t {
+    kText,     ///< all but those behind user-defined tokens
+    kSection,  ///< all
+    kAlways,   ///< all, unless they begin with a space
+    kFirst     ///< none; the first if it does not begin with a space
+  };
+  SpacePrefix space_prefix_ = SpacePrefix::kText;
+
  private:
   void append_piece(std::int32_t token, std::string& out) const;
 };

@@ -69,7 +69,7 @@ class Vocabulary {
   std::int32_t bos() const { return bos_; }          ///< -1 where there is none
   std::int32_t eos() const { return eos_; }          ///< -1 where there is none
   std::int32_t unknown() const { return unknown_; }  ///< -1 where there is none
-  /// EOS, EOT and EOM, as far as the file names them.
+  /// EOS, EOT and EOM, as far as the file names them, and those of rondo.stop_ids.
   std::span<const std::int32_t> stop_ids() const { return stop_ids_; }
 
  private:

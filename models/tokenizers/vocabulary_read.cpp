@@ -95,6 +95,14 @@ Status Vocabulary::read_ids(const GgufFile& file, DefaultIds defaults) {
   for (const std::int32_t id : {eos_, eot, eom}) {
     if (id >= 0 && std::find(stop_ids_.begin(), stop_ids_.end(), id) == stop_ids_.end()) stop_ids_.push_back(id);
   }
+  constexpr std::string_view kStopKey = "rondo.stop_ids";
+  if (file.has(kStopKey)) {
+    RONDO_ASSIGN(const std::span<const std::int32_t> ids, file.i32s(kStopKey));
+    for (const std::int32_t id : ids) {
+      if (!contains(id)) return file.key_error(kStopKey, fmt::format("holds {}, expected token ids below {}", id, types_.size()));
+      if (std::find(stop_ids_.begin(), stop_ids_.end(), id) == stop_ids_.end()) stop_ids_.push_back(id);
+    }
+  }
   if (!file.has(kTypesKey)) {
     for (const std::int32_t id : {bos_, eos_, eot, eom}) {
       if (id >= 0) types_[static_cast<std::size_t>(id)] = TokenType::kControl;

@@ -11,6 +11,7 @@
 #include "models/formats/safetensors.h"
 #include "models/utf8.h"
 #include "tests/support/command_runner.h"
+#include "tests/support/small_vocabulary.h"
 #include "tests/support/test_data.h"
 
 namespace rondo::generate_test {
@@ -186,6 +187,22 @@ TEST(GenerateTest, EndOfTextStopsUnlessIgnored) {
   const json ignored = generate_json({"-p", "And Jesus answered", "-n", "24", "--ignore-eos"}, model);
   EXPECT_EQ(ignored.at("stop"), "length");
   EXPECT_EQ(tokens_of(ignored), tokens);
+}
+
+TEST(GenerateTest, AnotherFilesTokenizerReadsTheText) {
+  const testing::TemporaryFolder folder;
+  testing::GgufWriter writer;
+  testing::write_byte_tokenizer(writer, 300);
+  const std::string vocabulary = folder.write("bytes.gguf", writer.build());
+  const std::string bundled = testing::tests_data_path("qwen2");  // has no tokenizer.json
+  expect_error(generate({"-p", "ab"}, bundled), 1, {"tokenizer.json", "--tokens", "--tokenizer"});
+  expect_error(generate({"-p", "ab", "--tokenizer", vocabulary}, bundled), 1, {"bytes.gguf", "300", "256"});
+  const json own = generate_json({"-p", "ab", "-n", "1"});
+  const json other = generate_json({"-p", "ab", "-n", "1", "--tokenizer", vocabulary});
+  EXPECT_NE(own.at("prompt_tokens"), other.at("prompt_tokens"));
+  EXPECT_EQ(other.at("prompt_tokens").get<Ids>(), (Ids{1, 3 + 0xe2, 3 + 0x96, 3 + 0x81, 3 + 'a', 3 + 'b'}));
+  const json ids = testing::parse_output(testing::run_command(Arguments{"tokenize", "-m", bundled, "--tokenizer", vocabulary, "-p", "ab", "--json"}));
+  EXPECT_EQ(ids.at("tokens"), other.at("prompt_tokens"));
 }
 
 /// Flags that change how the work is done, and nothing else.

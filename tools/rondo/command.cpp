@@ -136,6 +136,9 @@ Result<std::unique_ptr<Workbench>> Workbench::open(const GlobalFlags& flags, Byt
   const QuarantineFile quarantine(*bench->device_, flags.quarantine, flags.pipeline_cache);
   RONDO_ASSIGN(options.quarantine, quarantine.load(how.self_test));
   options.self_test = how.self_test;
+  if (!how.tokenizer.empty()) {
+    RONDO_ASSIGN(options.tokenizer, open_model(how.tokenizer));
+  }
   options.on_quarantine = [&](const std::string& kernel) { quarantine.add({&kernel, 1}); };
   Result<Model> created = Model::create(*bench->device_, std::move(source), options);
   if (!created.ok()) return quarantine.with_advice(created.status());

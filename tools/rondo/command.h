@@ -52,6 +52,7 @@ class Workbench {
   struct Options {
     bool random_weights = false;  ///< only the source's header is read, and the device makes the weights
     bool self_test = false;
+    std::string tokenizer = {};  ///< the model whose tokenizer is used, or "" for its own
   };
   /// Opens the device, then the model, showing progress on a terminal.
   static Result<std::unique_ptr<Workbench>> open(const GlobalFlags& flags, ByteSource source, const Options& options);

@@ -33,7 +33,10 @@ Result<std::vector<std::int32_t>> prompt_tokens(const GenerateFlags& own, const 
   RONDO_ASSIGN(const std::string text, own.text.read());
   EncodeOptions options;
   options.parse_special = own.parse_special;
-  if (tokenizer.n_vocab() == 0) return Status(StatusCode::kInvalidArgument, fmt::format("{}: has no tokenizer; give --tokens", own.model));
+  if (tokenizer.n_vocab() == 0) {
+    RONDO_ASSIGN(const ByteSource source, open_model(own.model));
+    return Tokenizer::create(source).status();  // says why
+  }
   std::vector<std::int32_t> tokens = tokenizer.encode(text, options);
   if (tokens.empty()) return Status(StatusCode::kInvalidArgument, "generate: the prompt is empty and this model has no BOS token");
   return tokens;
@@ -50,7 +53,7 @@ void print_statistics(const Workbench& bench, const std::string& device, const R
 
 Status generate(const GlobalFlags& flags, const GenerateFlags& own, StopReason& stop, int& closed) {
   RONDO_ASSIGN(Profile profile, Profile::open(own.profile));
-  RONDO_ASSIGN(std::unique_ptr<Workbench> bench, Workbench::open(flags, own.model, own.open, {.self_test = own.self_test}));
+  RONDO_ASSIGN(std::unique_ptr<Workbench> bench, Workbench::open(flags, own.model, own.open, {.self_test = own.self_test, .tokenizer = own.tokenizer}));
   Model& model = bench->model();
   if (own.ctx > model.info().context) {
     return Status(StatusCode::kInvalidArgument, fmt::format("--ctx is {} but {} was made for {}", own.ctx, own.model, model.info().context));

@@ -138,10 +138,15 @@ void add_devices(CLI::App& app, GlobalFlags& flags, int& status) {
   command->callback([&flags, &status, own] { status = run_devices(flags, *own); });
 }
 
+void add_tokenizer(CLI::App& command, std::string& path) {
+  command.add_option("--tokenizer", path, "GGUF file, or a Hugging Face folder, whose tokenizer is used instead of the model's")->type_name("FILE");
+}
+
 void add_generate(CLI::App& app, GlobalFlags& flags, int& status) {
   CLI::App* command = app.add_subcommand("generate", "Continue a text");
   auto own = std::make_shared<GenerateFlags>();
   add_model(*command, own->model, own->open)->required();
+  add_tokenizer(*command, own->tokenizer);
   const auto [prompt, file] = add_text(*command, own->text, "text to continue");
   CLI::Option* tokens = command->add_option("--tokens", own->tokens, "ids to continue, nothing added: 1,2,3")->excludes(prompt)->excludes(file)->check(check_ids);
   command->add_option("-n", own->n, "most tokens to make")->check(CLI::Range(0u, ~0u))->capture_default_str();
@@ -176,6 +181,7 @@ void add_tokenize(CLI::App& app, GlobalFlags& flags, int& status) {
   CLI::App* command = app.add_subcommand("tokenize", "Text to token ids, or ids to text");
   auto own = std::make_shared<TokenizeFlags>();
   add_model(*command, own->model, own->open, "GGUF file, also any of its parts or one of a vocabulary alone, or a Hugging Face folder")->required();
+  add_tokenizer(*command, own->tokenizer);
   const auto [prompt, file] = add_text(*command, own->text, "text");
   CLI::Option* decode = command->add_option("--decode", own->decode, "ids to turn into text: 1,2,3")->excludes(prompt)->excludes(file)->check(check_ids);
   command->add_flag("--no-bos", own->no_bos, "no BOS in front");

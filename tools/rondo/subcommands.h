@@ -20,7 +20,7 @@ struct DevicesFlags {
 
 struct GenerateFlags {
   OpenOptions open;
-  std::string model, tokens, burst = "auto";
+  std::string model, tokenizer, tokens, burst = "auto";
   TextFlags text;
   bool has_tokens = false;  ///< they were given, if only an empty list
   std::uint32_t n = 128, ctx = 0;
@@ -33,7 +33,7 @@ struct GenerateFlags {
 
 struct TokenizeFlags {
   OpenOptions open;
-  std::string model, decode;
+  std::string model, tokenizer, decode;
   TextFlags text;
   bool has_decode = false;  ///< ids were given, if only an empty list
   bool no_bos = false, parse_special = false, json = false;

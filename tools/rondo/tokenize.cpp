@@ -18,7 +18,7 @@ std::string valid_utf8(std::string_view bytes) {
 }
 
 Status tokenize(const TokenizeFlags& flags) {
-  RONDO_ASSIGN(const ByteSource source, open_model(flags.model, flags.open));
+  RONDO_ASSIGN(const ByteSource source, flags.tokenizer.empty() ? open_model(flags.model, flags.open) : open_model(flags.tokenizer));
   RONDO_ASSIGN(const Tokenizer tokenizer, Tokenizer::create(source));
   if (flags.has_decode) {
     RONDO_ASSIGN(const std::vector<std::int32_t> ids, parse_ids(flags.decode));
