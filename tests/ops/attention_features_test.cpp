@@ -196,14 +196,20 @@ TEST_P(AttentionFeaturesTest, RowsWithNothingToSee) {
 
 INSTANTIATE_TEST_SUITE_P(Kernels, AttentionFeaturesTest, ::testing::Values("tiled", "split"), [](const ::testing::TestParamInfo<const char*>& each) { return std::string(each.param); });
 
-TEST(AttentionFeaturesChoiceTest, TheWideKernelsAreForPlainScores) {
+TEST(AttentionFeaturesChoiceTest, TheWideKernelsTakeWindowsBackAndSoftCapsAlone) {
   Inputs inputs;
   inputs.width = inputs.value_width = 16;
   inputs.attributes.window_back = 3;
-  const Result<DeviceRun> forced = run_on_device(inputs.build(Type::kF16), with_kernel("wide"));
-  ASSERT_FALSE(forced.ok());
-  EXPECT_EQ(forced.status().code(), StatusCode::kUnsupported);
-  EXPECT_TRUE(agrees(inputs.build(Type::kF16), kBound, {}));
+  inputs.attributes.softcap = 2;
+  EXPECT_TRUE(agrees(inputs.build(Type::kF16), kBound, with_kernel("wide")));
+  for (std::int64_t graph::AttentionAttributes::*other : {&graph::AttentionAttributes::window_ahead, &graph::AttentionAttributes::prefix, &graph::AttentionAttributes::chunk}) {
+    Inputs more = inputs;
+    more.attributes.*other = 2;
+    const Result<DeviceRun> forced = run_on_device(more.build(Type::kF16), with_kernel("wide"));
+    ASSERT_FALSE(forced.ok());
+    EXPECT_EQ(forced.status().code(), StatusCode::kUnsupported);
+    EXPECT_TRUE(agrees(more.build(Type::kF16), kBound, {}));
+  }
 }
 
 /// Boundaries of T5's encoder (32 buckets, both ways) and decoder, worked out by hand from the formula.
