@@ -88,6 +88,7 @@ struct GluAttributes {
   Activation activation = Activation::kSilu;
   double limit = 0;      ///< 0: none
   double up_bias = 0;  ///< 1 for gpt-oss
+  bool is_limited() const { return limit != 0 || up_bias != 0; }
 };
 
 /// The `k` largest logits of each row; weights are the softmax over these, or over all.

@@ -7,6 +7,7 @@
 
 layout(local_size_x_id = 0) in;
 layout(constant_id = 1) const uint kActivation = 0u;
+layout(constant_id = 2) const uint kLimited = 0u;
 #include "lib/glu.glsl"
 layout(std430, set = 0, binding = 1) readonly buffer Gate { ELEMENT gate[]; };
 layout(std430, set = 0, binding = 2) readonly buffer Up { ELEMENT up[]; };

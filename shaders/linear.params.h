@@ -20,7 +20,6 @@ RONDO_PARAMS(LinearParams) {
   uint bias_offset;
   float glu_limit;         // 0: none
   float glu_up_bias;
-  uint up_rows;            // from a gate's row of the weight, and element of the bias, to its up's
   uint experts;            // how many weights of `outputs` rows there are
   uint chosen;             // rows of the output, one after the other, that a token has, each of an expert
   uint input_choice_stride;  // elements of the input from the first to the second of these; 0: they share it

@@ -1,5 +1,5 @@
 // output[m, n] = activate(sum_k input[m, k] weight[n, k] + bias[n]) + residual[m, n]; with kGlu glu of weight rows n and
-// up_rows + n.
+// N + n.
 // For many rows: a workgroup of 64 makes a tile of 8 kTileRows x 64 outputs (32 with GLU) from 32 columns at a time,
 // weights and input dequantised once into shared memory. Grid (ceil(N / tile), ceil(M / tile)). f32 accumulation.
 #version 450
@@ -16,6 +16,7 @@ layout(constant_id = 3) const uint kGlu = 0u;
 layout(constant_id = 4) const uint kInputVec4 = 1u;
 layout(constant_id = 5) const uint kActivation = 0u;
 layout(constant_id = 6) const uint kBias = 0u;
+layout(constant_id = 7) const uint kLimited = 0u;
 
 #include "lib/linear_input.glsl"
 #define RONDO_WEIGHT_BINDING 2
@@ -31,7 +32,7 @@ shared float input_tile[32 * (kM + 1)];
 shared float weight_tile[32 * (kN + 1)];
 
 uint weight_row(uint tile_row, uint first_output) {
-  if (kGlu == 1u && tile_row >= kOutputs) return min(first_output + tile_row - kOutputs, p.outputs - 1u) + p.up_rows;
+  if (kGlu == 1u && tile_row >= kOutputs) return min(first_output + tile_row - kOutputs, p.outputs - 1u) + p.outputs;
   return min(first_output + tile_row, p.outputs - 1u);
 }
 
@@ -57,7 +58,7 @@ void load_input(uint group, uint first_row) {
 // `up` with kGlu only.
 void store(uint row, uint n, float sum, float up) {
   if (row >= p.rows || n >= p.outputs || !row_valid(row, p.rows_per_sequence)) return;
-  store_output(row, n, kGlu == 1u ? output_of_glu(sum, up, n) : output_of(sum, n));
+  store_output(row, n, kGlu == 1u ? output_of_glu(sum, up, n, n + p.outputs) : output_of(sum, n));
 }
 
 void main() {

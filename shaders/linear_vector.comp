@@ -1,5 +1,5 @@
 // output[m, n] = activate(sum_k input[m, k] weight[n, k] + bias[n]) + residual[m, n]; with kGlu glu of weight rows n and
-// up_rows + n; with kExperts of the weight that row m has (lib/linear_experts.glsl).
+// up_rows() + n; with kExperts of the weight that row m has (lib/linear_experts.glsl).
 // For few rows: kLanes invocations share kRows output rows and add up in shared memory, in fixed order.
 // Grid (ceil(N / rows of a workgroup), M). f32 accumulation.
 #version 450
@@ -18,6 +18,7 @@ layout(constant_id = 5) const uint kInputVec4 = 1u;
 layout(constant_id = 6) const uint kActivation = 0u;
 layout(constant_id = 7) const uint kBias = 0u;
 layout(constant_id = 8) const uint kExperts = 0u;
+layout(constant_id = 9) const uint kLimited = 0u;
 
 #include "lib/linear_input.glsl"
 #define RONDO_WEIGHT_BINDING 2
@@ -66,13 +67,13 @@ void main() {
     for (uint r = 0u; r < kRows; ++r) {
       const uint n = min(first + r * kTeams, p.outputs - 1u) + first_row + p.weight_offset_rows;
       sums[r] += dot_group(n, group, x);
-      if (kGlu == 1u) sums[kRows + r] += dot_group(n + p.up_rows, group, x);
+      if (kGlu == 1u) sums[kRows + r] += dot_group(n + up_rows(), group, x);
     }
   }
   for (uint r = 0u; r < kRows; ++r) {
     const uint n = first + r * kTeams;
     const float sum = add_lanes(sums[r], lane);
     const float up = kGlu == 1u ? add_lanes(sums[kRows + r], lane) : 0.0;
-    if (lane == 0u && n < p.outputs) store_output(row, n, kGlu == 1u ? output_of_glu(sum, up, first_row + n) : output_of(sum, first_row + n));
+    if (lane == 0u && n < p.outputs) store_output(row, n, kGlu == 1u ? output_of_glu(sum, up, first_row + n, first_row + n + up_rows()) : output_of(sum, first_row + n));
   }
 }

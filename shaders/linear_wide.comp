@@ -1,5 +1,5 @@
 // output[m, n] = activate(sum_k input[m, k] weight[n, k] + bias[n]) + residual[m, n]; with kGlu glu of weight rows n and
-// up_rows + n; with kExperts of the weight that row m has (lib/linear_experts.glsl), and kRows is 1.
+// up_rows() + n; with kExperts of the weight that row m has (lib/linear_experts.glsl), and kRows is 1.
 // For CPU drivers: a workgroup is one subgroup; an invocation makes kColumns outputs of each of kRows rows. The lanes load
 // 32 columns of a row of the input together, a vector each, and share them by subgroupShuffle: such drivers load lane by
 // lane, with a check for each, even from one address. f32 accumulation.
@@ -23,6 +23,7 @@ layout(constant_id = 5) const uint kInputVec4 = 1u;
 layout(constant_id = 6) const uint kActivation = 0u;
 layout(constant_id = 7) const uint kBias = 0u;
 layout(constant_id = 8) const uint kExperts = 0u;
+layout(constant_id = 9) const uint kLimited = 0u;
 
 #include "lib/linear_input.glsl"
 #define RONDO_WEIGHT_BINDING 2
@@ -43,7 +44,7 @@ void main() {
   const uint first_weight = first_weight_row(first_row);
   uint weight_rows[kWeightRows];
   [[unroll]] for (uint c = 0u; c < kWeightRows; ++c) {
-    weight_rows[c] = min(first + (c % kColumns) * kWidth, p.outputs - 1u) + (c / kColumns) * p.up_rows + first_weight + p.weight_offset_rows;
+    weight_rows[c] = min(first + (c % kColumns) * kWidth, p.outputs - 1u) + (c / kColumns) * up_rows() + first_weight + p.weight_offset_rows;
   }
   float sums[kWeightRows * kRows];
   for (uint i = 0u; i < kWeightRows * kRows; ++i) sums[i] = 0.0;
@@ -75,7 +76,7 @@ void main() {
       const uint n = first + c * kWidth;
       if (n >= p.outputs) continue;
       const float sum = sums[c * kRows + r];
-      store_output(row, n, kGlu == 1u ? output_of_glu(sum, sums[(kColumns + c) * kRows + r], first_weight + n) : output_of(sum, first_weight + n));
+      store_output(row, n, kGlu == 1u ? output_of_glu(sum, sums[(kColumns + c) * kRows + r], first_weight + n, first_weight + n + up_rows()) : output_of(sum, first_weight + n));
     }
   }
 }

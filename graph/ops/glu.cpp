@@ -40,7 +40,7 @@ Status lower(const Node& node, Lowering& lowering) {
   push.limit = static_cast<float>(attributes.limit);
   push.up_bias = static_cast<float>(attributes.up_bias);
   constexpr std::uint32_t kWidth = 64;
-  lowering.dispatch("glu", lowering.module_for(runtime::Shader::glu, gate.type), {kWidth, static_cast<std::uint32_t>(attributes.activation)},
+  lowering.dispatch("glu", lowering.module_for(runtime::Shader::glu, gate.type), {kWidth, static_cast<std::uint32_t>(attributes.activation), attributes.is_limited() ? 1u : 0u},
                     {{gate.storage, runtime::Access::kRead},
                      {up.storage, runtime::Access::kRead},
                      {lowering.tensor(node.outputs[0]).storage, runtime::Access::kWrite}},

@@ -46,23 +46,23 @@ Result<LinearKernel> choose(const Lowering& lowering, const Operator& op, std::u
 struct LinearVariant {
   LinearKernel kernel;
   Type activations;
-  std::uint32_t type, glu, input_vec4, activation, has_bias, experts;
+  std::uint32_t type, glu, input_vec4, activation, has_bias, experts, limited;
   std::string label;
 };
 
 /// Emits the dispatch of the rows of a weight that lie in one piece, `weight_bytes` of it.
 void dispatch_linear(Lowering& lowering, const LinearVariant& variant, std::initializer_list<Lowering::Argument> arguments, const shaders::LinearParams& push,
                      runtime::Cost cost, double weight_bytes) {
-  const auto [kernel, activations, type, glu, input_vec4, activation, has_bias, experts, label] = variant;
+  const auto [kernel, activations, type, glu, input_vec4, activation, has_bias, experts, limited, label] = variant;
   if (kernel == LinearKernel::kTiled) {
     const std::uint32_t tile_rows = push.rows_per_sequence <= 8 ? 1 : 4;
     cost.loops[0] = {tile_rows * 8, tile_rows * 8 * 32};
-    lowering.dispatch(label, lowering.module_for(runtime::Shader::linear_tiled, activations), {64, type, tile_rows, glu, input_vec4, activation, has_bias}, arguments, push,
+    lowering.dispatch(label, lowering.module_for(runtime::Shader::linear_tiled, activations), {64, type, tile_rows, glu, input_vec4, activation, has_bias, limited}, arguments, push,
                       {ceil_div(push.outputs, glu ? 32 : 64), ceil_div(push.rows, 8 * tile_rows), 1}, cost);
   } else if (kernel == LinearKernel::kWide) {
     const std::uint32_t width = lowering.caps().min_subgroup_size;
     const std::uint32_t tile_rows = push.rows >= kWideRows && !experts ? kWideRows : 1, columns = glu ? 2 : 4;
-    lowering.dispatch(label, runtime::Shader::linear_wide, {width, type, tile_rows, columns, glu, input_vec4, activation, has_bias, experts}, arguments, push,
+    lowering.dispatch(label, runtime::Shader::linear_wide, {width, type, tile_rows, columns, glu, input_vec4, activation, has_bias, experts, limited}, arguments, push,
                       {ceil_div(push.rows, tile_rows), ceil_div(push.outputs, width * columns), 1}, cost);
   } else {
     if (!experts) cost.bytes += weight_bytes * (push.rows - 1);
@@ -71,7 +71,7 @@ void dispatch_linear(Lowering& lowering, const LinearVariant& variant, std::init
     const std::uint32_t width = cpu ? 32 : 128, lanes = cpu ? 8 : 32;
     constexpr std::uint32_t rows = 2;
     cost.loops[0] = {rows * 32 << glu};
-    lowering.dispatch(label, lowering.module_for(runtime::Shader::linear_vector, activations), {width, type, lanes, rows, glu, input_vec4, activation, has_bias, experts}, arguments, push,
+    lowering.dispatch(label, lowering.module_for(runtime::Shader::linear_vector, activations), {width, type, lanes, rows, glu, input_vec4, activation, has_bias, experts, limited}, arguments, push,
                       {ceil_div(push.outputs, width / lanes * rows), push.rows, 1}, cost);
   }
 }
@@ -128,6 +128,7 @@ Status lower_linear(Lowering& lowering, const Operator& op, const LinearCall& ca
   variant.activation = static_cast<std::uint32_t>(call.glu ? call.glu->activation : call.activation);
   variant.has_bias = call.bias != kNone;
   variant.experts = by_experts;
+  variant.limited = call.glu && call.glu->is_limited();
   variant.input_vec4 = (push.columns | push.input_offset | push.input_stride) % 4 == 0;
   if (call.glu) push.glu_limit = static_cast<float>(call.glu->limit), push.glu_up_bias = static_cast<float>(call.glu->up_bias);
   push.output_stride = u32(row_stride(output)) / push.chosen;
@@ -142,8 +143,7 @@ Status lower_linear(Lowering& lowering, const Operator& op, const LinearCall& ca
     return Status(StatusCode::kUnsupported, fmt::format("weight {} is in {} pieces, which is there for linear only", weight.name, pieces.size()));
   }
   for (const WeightPlanes& planes : pieces) {
-    push.up_rows = planes.n_rows >> variant.glu;
-    push.outputs = push.up_rows / push.experts;
+    push.outputs = (planes.n_rows >> variant.glu) / push.experts;
     push.output_offset = u32(output.offset_elements) + planes.tensor_row;
     push.weight_offset_rows = planes.first_row;
     push.row_words = planes.layout.row_words;

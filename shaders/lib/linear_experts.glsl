@@ -2,6 +2,9 @@
 // binding 6 has for the row's token. Without kExperts there is one weight for all. Needs p of linear.params.h.
 layout(std430, set = 0, binding = 6) readonly buffer Experts { int expert_of_choice[]; };
 
+// From a gate's row of the weight, and element of the bias, to its up's.
+uint up_rows() { return kExperts == 1u ? p.experts * p.outputs : p.outputs; }
+
 // The token that a row of the output belongs to.
 uint token_of(uint row) { return kExperts == 1u ? row / p.chosen : row; }
 

@@ -195,9 +195,9 @@ TEST(LoweringTest, WhatDoesNotFitAKernelIsRefused) {
     EXPECT_TRUE(lowered.ok() || lowered.status().code() == StatusCode::kInternal);
     return lowered.ok() ? "" : lowered.status().message();
   };
-  EXPECT_EQ(refused(9, 7), "");
-  EXPECT_EQ(refused(10, 7), "made up: 10 specialization constants but a kernel takes 9");
-  EXPECT_EQ(refused(9, 8), "made up: 9 bindings but a kernel takes 8");
+  EXPECT_EQ(refused(10, 7), "");
+  EXPECT_EQ(refused(11, 7), "made up: 11 specialization constants but a kernel takes 10");
+  EXPECT_EQ(refused(10, 8), "made up: 9 bindings but a kernel takes 8");
 }
 
 TEST(LoweringTest, AGraphWithAnErrorIsNotLowered) {

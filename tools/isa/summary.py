@@ -18,8 +18,8 @@ def number(value):
 # What has lines of its own in the budget; of those that fit a kernel the longest counts, as for the command.
 KERNELS = sorted(("linear vector f16 kInputVec4=1", "linear vector q8_0 kInputVec4=1", "linear vector q4_0 kInputVec4=1",
            "linear vector q4_K kInputVec4=1", "linear vector kInputVec4=1", "linear vector", "linear tiled kTileRows=4 kInputVec4=1",
-           "linear tiled", "linear_glu vector kInputVec4=1", "linear_glu vector", "linear_glu tiled", "matmul",
-           "attention split kCacheType=1 kFeatures=0", "attention split", "attention tiled kTile=8 kCacheType=1 kFeatures=0",
+           "linear tiled", "linear_glu vector kInputVec4=1", "linear_glu vector", "linear_glu tiled", "expert_linear vector", "expert_linear_glu vector", "matmul",
+           "attention split kCacheType=1 kFeatures=0", "attention split kFeatures=3", "attention split", "attention tiled kTile=8 kCacheType=1 kFeatures=0",
            "attention tiled", "f16 linear vector", "f16 linear tiled", "f16 linear_glu", "f16 attention", "f16"), key=lambda kernel: -len(kernel.replace(" ", "")))
 
 
@@ -35,7 +35,7 @@ def print_budget(folder, chips):
     for chip in chips:
         with open(os.path.join(folder, chip + ".json")) as file:
             rows = json.load(file)["kernels"]
-        for kernel in KERNELS + ("*",):
+        for kernel in [*KERNELS, "*"]:
             mine = [r for r in rows if next((k for k in KERNELS if fits(r, k)), "*") == kernel]
             if not mine:
                 continue
