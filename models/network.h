@@ -54,6 +54,7 @@ struct CachePlaces {
 struct StepPlaces {
   std::int64_t n_sequences = 1;
   std::int64_t n_ctx = 0;
+  std::int64_t session_ctx = 0;  ///< the context of the session whose kernels a smaller step stands for; 0: n_ctx
   graph::Type kv_type = graph::Type::kF16;
   runtime::BufferRange state, tokens, mirror;
   runtime::BufferRange output;          ///< of roles that leave one

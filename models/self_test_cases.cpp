@@ -360,6 +360,7 @@ class Collector {
     numbers.n_vocab = std::max<std::int64_t>(network_.facts.n_vocab, 1);
     StepPlaces places;
     places.n_ctx = numbers.n_ctx;
+    places.session_ctx = plan_.places.n_ctx;
     places.kv_type = plan_.places.kv_type;
     places.weights = plan_.places.weights;
     for (const CacheSpec& spec : network_.caches) places.caches.push_back({cache_positions(spec, places.n_ctx, places.n_ctx), {}, {}});

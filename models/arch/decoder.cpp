@@ -42,11 +42,11 @@ std::vector<float> alibi_slopes(std::uint32_t n_heads, double max_bias) {
 class Builder {
  public:
   Builder(const Decoder& decoder, Role role, std::int64_t rows, const StepPlaces& places)
-      : config_(decoder.config), facts_(config_.facts), weights_(decoder.weights), step_(decoder.blocks, decoder.caches, places, role, rows), g_(step_.graph()), role_(role), n_ctx_(places.n_ctx) {}
+      : config_(decoder.config), facts_(config_.facts), weights_(decoder.weights), step_(decoder.blocks, decoder.caches, places, role, rows), g_(step_.graph()), role_(role), n_ctx_(places.n_ctx), session_ctx_(places.session_ctx > 0 ? places.session_ctx : places.n_ctx) {}
 
   Graph build() {
     tokens_ = step_.begin();
-    const bool is_long = !config_.long_rope_factors.empty() && n_ctx_ > config_.original_context;
+    const bool is_long = !config_.long_rope_factors.empty() && session_ctx_ > config_.original_context;
     const std::vector<float>& factors = is_long ? config_.long_rope_factors : config_.rope_factors;
     if (!factors.empty()) rope_factors_ = g_.add_constant("rope factors", {static_cast<std::int64_t>(factors.size())}, factors);
     if (config_.max_alibi_bias > 0) {
@@ -113,7 +113,7 @@ class Builder {
     attributes.causal = true;
     attributes.scale = config_.attention_scale;
     attributes.softcap = config_.attention_softcap;
-    if (layer.window > 0 && layer.window < n_ctx_) attributes.window_back = layer.window - 1;
+    if (layer.window > 0 && layer.window < session_ctx_) attributes.window_back = layer.window - 1;
     const TensorId attended = g_.add(Op::attention, {query, keys, values, tokens_.start, tokens_.lengths, kNone, slopes_, kNone, kNone, kNone, step_.vector(weights.sinks)}, attributes);
     return scaled(norm(linear(step_.merge_heads(attended), weights.output), weights.attention_post_norm), config_.residual_scale);
   }
@@ -170,7 +170,7 @@ class Builder {
   StepBuilder step_;
   Graph& g_;
   Role role_;
-  std::int64_t n_ctx_;
+  std::int64_t n_ctx_, session_ctx_;
   StepBuilder::Tokens tokens_;
   TensorId rope_factors_ = kNone, slopes_ = kNone;
   std::map<float, TensorId> factors_;  ///< constants that something is multiplied by

@@ -112,6 +112,20 @@ TEST(SelfTestCasesTest, ShortContextsHaveTheirKernelsTested) {
   }
 }
 
+/// Windows that the cases' own contexts do not reach.
+TEST(SelfTestCasesTest, LongWindowsHaveTheirKernelsTested) {
+  for (const char* device : {"cpu", "navi31"}) {
+    tests::SmallLlama small;
+    small.context = 8192;
+    small.add_keys = [](testing::GgufWriter& writer) { writer.u32("llama.attention.sliding_window", 3000); };
+    const std::string file = small.build();
+    const runtime::DeviceCaps caps = profiles().at(device);
+    const Planned planned = plan_for(memory_source(std::as_bytes(std::span(file)), "small.gguf"), caps, {});
+    const Result<std::vector<SelfTestCase>> cases = self_test_cases(planned.checkpoint->network, caps, planned.plan, planned.kinds, {});
+    EXPECT_TRUE(cases.ok()) << device << ": " << cases.status().message();
+  }
+}
+
 /// Rows of weights and of tokens are cut; columns are not.
 TEST(SelfTestCasesTest, AreSmall) {
   tests::SmallLlama small;
