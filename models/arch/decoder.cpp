@@ -64,9 +64,11 @@ class Builder {
  private:
   /// `input` itself where there is no such norm.
   TensorId norm(TensorId input, const NormWeights& weights) {
-    if (!weights.is_there()) return input;
-    if (config_.family.norm == NormKind::kLayer) return g_.add(Op::layer_norm, {input, step_.vector(weights.weight), step_.vector(weights.bias)}, graph::LayerNormAttributes{config_.epsilon});
-    return g_.add(Op::rms_norm, {input, step_.vector(weights.weight)}, graph::RmsNormAttributes{config_.epsilon, config_.norm_weight_offset});
+    return weights.is_there() ? norm(input, step_.vector(weights.weight), step_.vector(weights.bias)) : input;
+  }
+  TensorId norm(TensorId input, TensorId weight, TensorId bias) {
+    if (config_.family.norm == NormKind::kLayer) return g_.add(Op::layer_norm, {input, weight, bias}, graph::LayerNormAttributes{config_.epsilon});
+    return g_.add(Op::rms_norm, {input, weight}, graph::RmsNormAttributes{config_.epsilon, config_.norm_weight_offset});
   }
 
   TensorId linear(TensorId input, const LinearWeights& weights, graph::Activation activation = graph::Activation::kIdentity) {
@@ -84,11 +86,14 @@ class Builder {
   /// Queries or keys (B, T, heads * D) as heads (B, heads, T, D), after their norm.
   TensorId heads(TensorId projected, std::int64_t n, const NormWeights& weights) {
     if (!weights.is_there()) return step_.split_heads(projected, n);
-    if (weights.weight.count == n * std::int64_t{facts_.head_dim}) return step_.split_heads(norm(projected, weights), n);
+    const bool of_all = weights.weight.count == n * std::int64_t{facts_.head_dim};
+    if (of_all && !weights.each_head) return step_.split_heads(norm(projected, weights), n);
     if (!g_.status().ok()) return kNone;
     const graph::Shape shape = g_.tensor(projected).shape;
-    const TensorId normed = norm(g_.reshape(projected, {shape[0], shape[1], n, facts_.head_dim}), weights);
-    return g_.transpose(normed, {0, 2, 1, 3});
+    const TensorId apart = g_.reshape(projected, {shape[0], shape[1], n, facts_.head_dim});
+    if (!weights.each_head) return g_.transpose(norm(apart, weights), {0, 2, 1, 3});
+    const TensorId normed = g_.reshape(norm(apart, kNone, kNone), {shape[0], shape[1], n * facts_.head_dim});
+    return step_.split_heads(g_.add(Op::mul, {normed, step_.vector(weights.weight)}), n);
   }
 
   TensorId attention(std::size_t index, TensorId input) {

@@ -123,6 +123,7 @@ Result<Network> open_decoder(const GgufFile& file, DecoderConfig config);
 /// A norm's weight, and its bias.
 struct NormWeights {
   WeightSlice weight, bias;
+  bool each_head = false;  ///< every head is normalised by itself, with weights of its own
   bool is_there() const { return weight.is_there(); }
 };
 /// A matrix, and its bias.
@@ -135,7 +136,7 @@ struct LinearWeights {
 struct DecoderWeights {
   struct Layer {
     NormWeights attention_norm, second_norm, attention_post_norm, ffn_norm, ffn_post_norm;
-    NormWeights query_norm, key_norm;  ///< of head_dim elements for all heads, or of all heads' together
+    NormWeights query_norm, key_norm;  ///< of head_dim elements for all heads, or of all heads'
     LinearWeights query, key, value, output, gate, up, down;
     LinearWeights router, expert_gate, expert_up, expert_down;  ///< all experts' rows, one after the other
     LinearWeights shared_router;  ///< a number between 0 and 1 for what the shared expert (gate, up, down) adds

@@ -31,6 +31,9 @@ class Finder {
       const GgufTensor* tensor = file_.find_tensor(prefix_ + name + ".weight");
       return tensor && tensor->n_dims == 1 && tensor->dims[0] == config_.facts.head_dim;
     };
+    for (const auto& [name, other] : {std::pair{"attn_q_norm", "attn_k_norm"}, std::pair{"attn_k_norm", "attn_q_norm"}}) {
+      if (has(std::string(other) + ".weight") && !has(std::string(name) + ".weight")) return Status(StatusCode::kCorruptData, fmt::format("{}: tensor '{}{}.weight' is missing", file_.name(), prefix_, name));
+    }
     const std::int64_t head_dim = config_.facts.head_dim;
     if (config_.family.norm == NormKind::kRms && is_of_a_head("attn_q_norm") && is_of_a_head("attn_k_norm")) {
       const WantedWeight wanted[] = {{prefix_ + "attn_q_norm.weight", head_dim, &query.weight}, {prefix_ + "attn_k_norm.weight", head_dim, &key.weight}};
@@ -40,14 +43,15 @@ class Finder {
     return head_norm("attn_k_norm", config_.facts.n_kv_heads, key);
   }
 
-  /// A norm of queries or keys: of one head's elements for all, or of all heads'.
+  /// A norm of queries or keys: of one head's elements for all, of all heads' together, or for each head of its own.
   Status head_norm(const std::string& name, std::int64_t heads, NormWeights& wanted) {
     const GgufTensor* tensor = file_.find_tensor(prefix_ + name + ".weight");
     if (!tensor) return config_.family.head_norms ? norm(name, config_.facts.head_dim, wanted, Presence::kAlways) : Status();
-    if (tensor->n_dims != 1) {
-      return Status(StatusCode::kUnsupported, fmt::format("{}: tensor '{}{}.weight' is a norm for each head of its own, which is not there yet", file_.name(), prefix_, name));
-    }
     const std::int64_t head_dim = config_.facts.head_dim;
+    if (tensor->n_dims != 1) {
+      wanted.each_head = true;
+      return find_.vector({prefix_ + name + ".weight", heads * head_dim, &wanted.weight, heads});
+    }
     const bool whole = tensor->dims[0] != static_cast<std::uint64_t>(head_dim);
     return norm(name, whole ? heads * head_dim : head_dim, wanted);
   }

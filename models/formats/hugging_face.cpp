@@ -556,6 +556,7 @@ class Translator {
     for (const auto& [field, expected] : {std::pair{"parallel_attn", true}, std::pair{"alibi", false}, std::pair{"apply_residual_connection_post_layernorm", false},
                                           std::pair{"scale_attn_by_inverse_layer_idx", false}, std::pair{"use_qk_norm", false}, std::pair{"qk_layernorm", false}, std::pair{"do_layer_norm_before", true}, std::pair{"_remove_final_layer_norm", false}, std::pair{"scale_attn_weights", true}, std::pair{"use_bidirectional_attention", false}, std::pair{"is_causal", true}}) {
       RONDO_ASSIGN(const bool value, config_.boolean_or(field, expected));
+      if (std::string_view(kind_.model_type) == "cohere" && std::string_view(field) == "use_qk_norm") continue;  // the tensors say it
       if (value != expected) return config_.later(field, value ? "is true" : "is false");
     }
     if (config_.has("clip_qkv")) return config_.later("clip_qkv", "is set");

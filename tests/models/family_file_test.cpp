@@ -8,6 +8,7 @@
 #include "models/checkpoint.h"
 #include "models/memory_plan.h"
 #include "models/reference.h"
+#include "models/self_test_cases.h"
 #include "runtime/fmt.h"
 #include "tests/support/family_gguf.h"
 #include "tests/support/gguf_writer.h"
@@ -109,6 +110,22 @@ TEST_P(FamilyFileTest, NumbersThatMakeNoSenseAreRefusedOrMeanNone) {
                             name.find("softcapping") != std::string::npos || name.find("scale") != std::string::npos || name.find("bias") != std::string::npos;
       EXPECT_FALSE(is_float && no_number) << what;
     }
+  }
+}
+
+/// Every kernel of the family's steps can be tested by itself, with fusion and without.
+TEST_P(FamilyFileTest, SelfTestsHaveAllKernels) {
+  const std::string file = build_family_file(GetParam(), 1);
+  const auto checkpoint = open_checkpoint(testing::source_of(file)).value();
+  for (const bool fusion : {true, false}) {
+    ModelOptions options;
+    options.fusion = fusion;
+    const runtime::DeviceCaps caps;
+    const std::vector<StepKind> kinds = step_kinds(checkpoint->network, caps, 96);
+    const Result<SessionPlan> plan = plan_session(checkpoint->network, plan_weights(*checkpoint, caps).value(), caps, options, 96, kinds);
+    ASSERT_TRUE(plan.ok()) << plan.status().message();
+    const Result<std::vector<SelfTestCase>> cases = self_test_cases(checkpoint->network, caps, *plan, kinds, options);
+    EXPECT_TRUE(cases.ok()) << cases.status().message();
   }
 }
 

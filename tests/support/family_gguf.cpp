@@ -39,6 +39,7 @@ constexpr FamilyFile kFiles[] = {
     {.name = "starcoder2", .architecture = "starcoder2", .layer_norm = true, .norm_bias = true, .qkv_bias = true, .output_bias = true, .gated = false, .ffn_bias = true},
     {.name = "stablelm", .architecture = "stablelm", .layer_norm = true, .norm_bias = true, .qkv_bias = true, .head = true, .rotated = 4},
     {.name = "stablelm-parallel", .architecture = "stablelm", .layer_norm = true, .norm_bias = true, .ffn_norm = false, .head = true, .rotated = 4},
+    {.name = "stablelm-heads", .architecture = "stablelm", .layer_norm = true, .norm_bias = true, .head_norm = 3, .ffn_norm = false, .head = true, .rotated = 4},
     {.name = "stablelm-stale-key", .architecture = "stablelm", .layer_norm = true, .norm_bias = true, .head = true, .rotated = 4, .parallel_key = 1},
     {.name = "gpt2", .architecture = "gpt2", .layer_norm = true, .norm_bias = true, .fused_qkv = true, .qkv_bias = true, .output_bias = true, .gated = false, .ffn_bias = true, .positions = true, .n_kv_heads = 6},
     {.name = "starcoder", .architecture = "starcoder", .layer_norm = true, .norm_bias = true, .fused_qkv = true, .qkv_bias = true, .output_bias = true, .gated = false, .ffn_bias = true, .positions = true, .n_kv_heads = 1},
@@ -146,6 +147,7 @@ class Maker {
     }
     if (family_.head_norm == 1) vector(prefix + "attn_q_norm.weight", family_.head_dim, 0.6f, 1.6f), vector(prefix + "attn_k_norm.weight", family_.head_dim, 0.6f, 1.6f);
     if (family_.head_norm == 2) vector(prefix + "attn_q_norm.weight", query, 0.6f, 1.6f), vector(prefix + "attn_k_norm.weight", kv, 0.6f, 1.6f);
+    if (family_.head_norm == 3) matrix_of_norms(prefix + "attn_q_norm", family_.n_heads), matrix_of_norms(prefix + "attn_k_norm", family_.n_kv_heads);
     linear(prefix + "attn_output", width, query, family_.output_bias);
     if (family_.sinks) vector(prefix + "attn_sinks.weight", family_.n_heads, -1, 3);
     if (family_.norms_behind) norm(prefix + "post_attention_norm", width);
@@ -196,6 +198,7 @@ class Maker {
   }
   void vector(const std::string& name, std::uint32_t n, float low, float high) { tensor(name, {n}, n, low, high); }
   void matrix(const std::string& name, std::uint32_t rows, std::uint32_t columns, float scale) { tensor(name, {columns, rows}, std::size_t{rows} * columns, -scale, scale); }
+  void matrix_of_norms(const std::string& name, std::uint32_t heads) { tensor(name + ".weight", {family_.head_dim, heads}, std::size_t{heads} * family_.head_dim, 0.6f, 1.6f); }
   void norm(const std::string& name, std::uint32_t n) {
     vector(name + ".weight", n, 0.6f, 1.6f);
     if (family_.norm_bias) vector(name + ".bias", n, -0.5f, 0.5f);

@@ -17,7 +17,7 @@ struct FamilyFile {
   bool layer_norm = false, norm_bias = false;
   bool fused_qkv = false, qkv_bias = false, output_bias = false;
   bool gated = true, fused_gate = false, ffn_bias = false;
-  int head_norm = 0;              ///< of queries and keys: 1 of each head's elements, 2 of all together
+  int head_norm = 0;              ///< of queries and keys: 1 of each head's elements, 2 of all together, 3 of each head by itself
   bool norms_before = true, norms_behind = false;
   bool ffn_norm = true, second_norm = false;
   bool positions = false, embedding_norm = false;
