@@ -216,7 +216,8 @@ bool is_rope_and_cache(const Graph& graph, std::size_t i) {
                          graph.storage_of(rope_k.outputs[0]).kind != StorageKind::kOutput;
   const bool same_cache = graph.tensor(write_k.inputs[0]).shape == graph.tensor(write_v.inputs[0]).shape &&
                           graph.tensor(write_k.inputs[0]).type == graph.tensor(write_v.inputs[0]).type;
-  return same_rope && same_rows && same_cache;
+  const bool same_ring = attributes_of<KvWriteAttributes>(write_k).ring == attributes_of<KvWriteAttributes>(write_v).ring;
+  return same_rope && same_rows && same_cache && same_ring;
 }
 
 bool in_one_storage(const Graph& graph, TensorId a_id, TensorId b_id, TensorId c_id) {
@@ -246,7 +247,7 @@ Status fuse_rope_and_cache(Graph& graph) {
     if (!in_one_storage(graph, rope_q.inputs[0], rope_k.inputs[0], write_v.inputs[1])) continue;
     RONDO_TRY(replace_nodes(graph, i, i + 4, Op::rope_kv_write,
                             {rope_q.inputs[0], rope_k.inputs[0], write_v.inputs[1], rope_q.inputs[1], write_k.inputs[2], write_k.inputs[3], write_k.inputs[0], write_v.inputs[0], rope_q.inputs[2]},
-                            rope_q.attributes, rope_q.outputs));
+                            RopeKvWriteAttributes{attributes_of<RopeAttributes>(rope_q), {}, attributes_of<KvWriteAttributes>(write_k).ring}, rope_q.outputs));
   }
   return {};
 }
@@ -282,7 +283,7 @@ Status fuse_norm_rope_and_cache(Graph& graph) {
     weights.shape = {2, weights.shape[0]};
     weights.strides = {weights.shape[1], 1};
     const TensorId both = graph.add_view(std::move(weights));
-    const NormRopeAttributes attributes{attributes_of<RmsNormAttributes>(norm_q), attributes_of<RopeAttributes>(rope_q)};
+    const RopeKvWriteAttributes attributes{attributes_of<RopeAttributes>(rope_q), attributes_of<RmsNormAttributes>(norm_q), attributes_of<KvWriteAttributes>(write_k).ring};
     RONDO_TRY(replace_nodes(graph, i, i + 6, Op::norm_rope_kv_write,
                             {query, key, value, rope_q.inputs[1], write_k.inputs[2], write_k.inputs[3], write_k.inputs[0], write_v.inputs[0], both, rope_q.inputs[2]}, attributes, rope_q.outputs));
   }

@@ -49,10 +49,15 @@ struct RmsNormAttributes {
   bool operator==(const RmsNormAttributes&) const = default;
 };
 
-/// Both of a fused operator.
-struct NormRopeAttributes {
-  RmsNormAttributes norm;
+struct KvWriteAttributes {
+  bool ring = false;  ///< row r is stored at r mod S: the cache keeps the last S
+};
+
+/// Of fused operators.
+struct RopeKvWriteAttributes {
   RopeAttributes rope;
+  RmsNormAttributes norm;  ///< of queries and keys, in norm_rope_kv_write
+  bool ring = false;       ///< as of kv_write
 };
 
 /// Which keys a query at position p may see: key j < prefix, or all that causality, window and chunks allow; -1 and 0 limit
@@ -68,6 +73,7 @@ struct AttentionAttributes {
   double softcap = 0;               ///< c tanh(s / c), as in Gemma 2
   bool bidirectional_buckets = true;  ///< T5's encoder; false: its decoder
   std::int64_t max_distance = 128;  ///< from which on T5's last bucket is used
+  bool ring = false;  ///< key j is stored at j mod S: of all that `lengths` counts, the last S are there
 };
 
 struct StepBeginAttributes {
@@ -164,7 +170,7 @@ struct PatchEmbedAttributes {
   std::int64_t patch = 0;  ///< P: patches are P x P pixels
 };
 
-using Attributes = std::variant<std::monostate, RopeAttributes, RmsNormAttributes, NormRopeAttributes, AttentionAttributes, StepBeginAttributes, LinearAttributes, GluAttributes, RouteAttributes, ExpertAttributes,
+using Attributes = std::variant<std::monostate, RopeAttributes, RmsNormAttributes, KvWriteAttributes, RopeKvWriteAttributes, AttentionAttributes, StepBeginAttributes, LinearAttributes, GluAttributes, RouteAttributes, ExpertAttributes,
                                 SoftmaxAttributes, LayerNormAttributes, MatmulAttributes, ReduceAttributes, TopKAttributes, ConcatAttributes, PadAttributes,
                                 EmbeddingAttributes, SinusoidAttributes, PatchEmbedAttributes>;
 

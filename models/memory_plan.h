@@ -21,7 +21,7 @@ namespace rondo::models {
 
 /// Token capacities of the prefill recordings, smallest first, and of recordings that leave an output; fewer where a
 /// storage range of the device holds fewer rows.
-constexpr std::int64_t kPrefillRows[] = {8, 64, 512};
+constexpr std::int64_t kPrefillRows[] = {8, 64, kMostStepRows};
 constexpr std::int64_t kOutputRows = 64;
 
 /// One kind of step: what it is for, and how many tokens it takes.

@@ -21,7 +21,7 @@ const char* role_name(Role role) {
 std::int64_t cache_positions(const CacheSpec& spec, std::int64_t n_ctx, std::int64_t n_source) {
   switch (spec.extent) {
     case CacheExtent::kContext: return n_ctx;
-    case CacheExtent::kWindow: return std::min(spec.window, n_ctx);
+    case CacheExtent::kWindow: return std::min(spec.window - 1 + kMostStepRows, n_ctx);
     case CacheExtent::kSource: return n_source;
   }
   return n_ctx;

@@ -28,7 +28,7 @@ struct NetworkFacts {
 /// How many positions a cache keeps of a sequence.
 enum class CacheExtent : std::uint8_t {
   kContext,  ///< all of the context
-  kWindow,   ///< the last `window`, as a ring
+  kWindow,   ///< the last `window` and those of a step, as a ring
   kSource,   ///< those of an encoder's text, written once
 };
 
@@ -39,7 +39,11 @@ struct CacheSpec {
   CacheExtent extent = CacheExtent::kContext;
   std::int64_t window = 0;  ///< of kWindow
 };
-/// Positions that the cache keeps in a context of `n_ctx` tokens, of a source of `n_source`.
+/// Rows of the largest step that there is.
+constexpr std::int64_t kMostStepRows = 512;
+
+/// Positions that the cache keeps in a context of `n_ctx` tokens, of a source of `n_source`. A ring has room for the window of
+/// the first row of a step beside what the step writes.
 std::int64_t cache_positions(const CacheSpec& spec, std::int64_t n_ctx, std::int64_t n_source);
 /// Bytes that a token in the context takes in all caches, keys and values.
 std::uint64_t kv_bytes_per_token(std::span<const CacheSpec> caches, graph::Type kv_type);

@@ -20,7 +20,7 @@ Result<std::vector<float>> reference_logits(const Checkpoint& checkpoint, std::s
   StepPlaces places;
   places.n_ctx = n;
   places.kv_type = kv_type;
-  for (const CacheSpec& spec : network.caches) places.caches.push_back({cache_positions(spec, n, n), {}, {}});
+  for (const CacheSpec& spec : network.caches) places.caches.push_back({spec.extent == CacheExtent::kWindow ? n : cache_positions(spec, n, n), {}, {}});  // one step writes all
   graph::Graph step = network.build(Role::kLogits, n, places);
   RONDO_TRY(Status(step.status()));
 

@@ -363,7 +363,11 @@ class Collector {
     places.session_ctx = plan_.places.n_ctx;
     places.kv_type = plan_.places.kv_type;
     places.weights = plan_.places.weights;
-    for (const CacheSpec& spec : network_.caches) places.caches.push_back({cache_positions(spec, places.n_ctx, places.n_ctx), {}, {}});
+    for (std::size_t i = 0; i < network_.caches.size(); ++i) {
+      // A ring is one here too, and wraps.
+      const bool ring = network_.caches[i].extent == CacheExtent::kWindow && plan_.places.caches[i].positions < plan_.places.n_ctx;
+      places.caches.push_back({ring ? std::max<std::int64_t>(numbers.end - 7, 1) : places.n_ctx, {}, {}});
+    }
     graph::Graph step = network_.build(role, rows, places);
     RONDO_TRY(Status(step.status()));
     if (fusion_) RONDO_TRY(graph::fuse(step));

@@ -6,7 +6,7 @@
 
 namespace rondo::models {
 
-Sequence::Sequence(std::uint32_t n_ctx, std::vector<std::int32_t> stop_ids) : n_ctx_(n_ctx), stop_ids_(std::move(stop_ids)) {
+Sequence::Sequence(std::uint32_t n_ctx, std::vector<std::int32_t> stop_ids, std::uint32_t most_back) : n_ctx_(n_ctx), stop_ids_(std::move(stop_ids)), most_back_(most_back) {
   history_.reserve(n_ctx);  // decoding allocates nothing
   ready_.reserve(n_ctx);
 }
@@ -16,7 +16,7 @@ Status Sequence::append(std::span<const std::int32_t> tokens, std::uint32_t want
     return Status(StatusCode::kInvalidArgument,
                   fmt::format("session: {}: {} tokens of input after {} exceed the context of {}", caller, tokens.size(), history_.size(), n_ctx_));
   }
-  if (tokens.empty() && wanted > 0 && history_.size() <= planned_) {
+  if (tokens.empty() && wanted > 0 && history_.size() <= std::max(planned_, replayed_)) {
     return Status(StatusCode::kInvalidArgument, fmt::format("session: {}: there is no token to continue from; append at least one", caller));
   }
   input_begin_ = static_cast<std::uint32_t>(history_.size());
@@ -31,20 +31,23 @@ Status Sequence::append(std::span<const std::int32_t> tokens, std::uint32_t want
 }
 
 Status Sequence::rewind(std::uint32_t position) {
-  if (position > known_) {
-    return Status(StatusCode::kInvalidArgument, fmt::format("session: rewind to {} but only {} tokens are in the cache", position, known_));
+  if (position > kept()) {
+    return Status(StatusCode::kInvalidArgument, fmt::format("session: rewind to {} but only {} tokens are in the cache", position, kept()));
   }
   // Steps in flight end before anything staged later begins; what they write lies at or after `known_`.
   history_.resize(position);
   drop_ready();
-  known_ = position;
+  const bool lost = written_ > most_back_ && position < written_ - most_back_;
+  replayed_ = lost ? position : std::min(replayed_, position);
+  known_ = lost ? 0 : std::min(known_, position);
+  if (lost) written_ = 0;
   end(StopReason::kLength);
   return {};
 }
 
 void Sequence::pretend(std::uint32_t position) {
   history_.assign(position, 0);
-  planned_ = known_ = n_staged_ = position;
+  planned_ = known_ = n_staged_ = written_ = position;
 }
 
 Demand Sequence::demand(bool cancelled) const {
@@ -66,6 +69,7 @@ void Sequence::staged(const Share& share) {
 
 bool Sequence::submitted(const Share& share, bool samples) {
   planned_ = share.position + share.count;
+  written_ = std::max(written_, planned_);
   if (!samples) return false;
   ++n_sampled_;
   decoding_ = true;
@@ -85,7 +89,7 @@ void Sequence::add_token(std::uint32_t position, std::int32_t id) {
 void Sequence::settle(bool cancelled) {
   known_ = planned_;
   if (cancelled) {
-    history_.resize(std::min<std::size_t>(history_.size(), std::max(known_, output_end_)));
+    history_.resize(std::min<std::size_t>(history_.size(), std::max(kept(), output_end_)));
     return end(StopReason::kCancelled);
   }
   const bool input_done = decoding_ || history_.size() == known_;

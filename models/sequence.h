@@ -15,7 +15,9 @@
 // it is rewound; input that was not taken goes with a cancel.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
+#include <limits>
 #include <span>
 #include <vector>
 
@@ -27,15 +29,17 @@ namespace rondo::models {
 
 class Sequence {
  public:
-  Sequence(std::uint32_t n_ctx, std::vector<std::int32_t> stop_ids);
+  /// Rings of windows still have all that `most_back` tokens before the last one written see, and no more.
+  Sequence(std::uint32_t n_ctx, std::vector<std::int32_t> stop_ids, std::uint32_t most_back = std::numeric_limits<std::uint32_t>::max());
 
   /// Adds input and asks for up to `wanted` tokens after it, or for the logits of all of it. `caller` is for messages.
   /// Errors: kInvalidArgument (the context is exceeded, or there is nothing to continue from).
   Status append(std::span<const std::int32_t> tokens, std::uint32_t wanted, bool logits, const char* caller);
-  /// Forgets all tokens from `position` on. Errors: kInvalidArgument (beyond what is known to be in the cache).
+  /// Forgets all tokens from `position` on. Where a ring has lost what they see, those before it are input again, to be taken
+  /// with the next that comes. Errors: kInvalidArgument (beyond what is known to be in the cache).
   Status rewind(std::uint32_t position);
   /// The same from what is known to be in the cache.
-  void abandon() { (void)rewind(known_); }
+  void abandon() { (void)rewind(kept()); }
   /// The history is `position` tokens of id 0, all in the cache.
   void pretend(std::uint32_t position);
 
@@ -68,6 +72,8 @@ class Sequence {
 
  private:
   void end(StopReason reason);
+  /// Tokens before this stay whatever happens: they are in the cache, or were.
+  std::uint32_t kept() const { return std::max(known_, replayed_); }
 
   std::uint32_t n_ctx_;
   std::vector<std::int32_t> stop_ids_;
@@ -75,6 +81,9 @@ class Sequence {
   std::uint32_t known_ = 0, planned_ = 0, n_staged_ = 0, input_begin_ = 0;
   std::uint32_t output_end_ = 0;  ///< behind the last generated token
   std::uint32_t wanted_ = 0, n_sampled_ = 0, n_seen_ = 0;  ///< tokens since the last append: asked for, submitted, arrived
+  std::uint32_t most_back_;
+  std::uint32_t written_ = 0;   ///< behind the last position that a step in the cache wrote, of a history before a rewind too
+  std::uint32_t replayed_ = 0;  ///< tokens before it are taken again after a rewind
   bool decoding_ = false, logits_ = false;
   bool state_is_stale_ = true;    ///< the step state has to be staged before anything runs on it
   StopReason stop_ = StopReason::kNone;

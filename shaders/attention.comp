@@ -71,8 +71,11 @@ uint relative_values_at() { return relative_keys_at() + (has(RONDO_ATTENTION_REL
 // The row of a relative table for key j as seen from a position.
 uint relative_row(int distance, uint radius) { return uint(clamp(distance, -int(radius), int(radius)) + int(radius)); }
 
+int first_stored = 0;  // of a ring
+
 bool in_range(int j, int position) {
   bool allowed = p.causal == 0u || j <= position;
+  if (has(RONDO_ATTENTION_RING)) allowed = allowed && j >= first_stored;
   if (!has(RONDO_ATTENTION_RANGES)) return allowed;
   if (p.window_back >= 0) allowed = allowed && j >= position - p.window_back;
   if (p.window_ahead >= 0) allowed = allowed && j <= position + p.window_ahead;
@@ -121,6 +124,9 @@ float finished_score(float product, Rows rows, uint r, int j) {
 uint relative_key_at(Rows rows, uint r, int j) {
   return relative_keys_at() + relative_row(j - position_of(rows, min(r, rows.count - 1u)), kRadii & 0xffffu) * p.head_dim;
 }
+
+// The row that has key j.
+uint stored_row(uint j) { return has(RONDO_ATTENTION_RING) ? j % p.keys : j; }
 
 // Of q8_0 caches: the scale of element `d` of key or value `j`, behind the quants of all rows, which are `stride` elements long.
 uint scale_at(uint j, uint stride, uint d) { return gl_NumWorkGroups.y * p.keys * (stride >> 2) + (gl_WorkGroupID.y * p.keys + j) * ((stride + 63u) >> 6) + (d >> 6); }
@@ -171,11 +177,11 @@ void score(Rows rows, uint first_key, uint n_keys) {
   float highest[kTile];
   [[unroll]] for (uint r = 0u; r < kTile; ++r) highest[r] = kLowest;
   for (uint j = gl_LocalInvocationID.x; j < n_keys; j += kWidth) {
-    const uint at = p.key_offset + rows.sequence * p.key_sequence + rows.kv_head * p.key_head + (first_key + j) * p.key_row;
+    const uint at = p.key_offset + rows.sequence * p.key_sequence + rows.kv_head * p.key_head + stored_row(first_key + j) * p.key_row;
     float scores[kTile];
     [[unroll]] for (uint r = 0u; r < kTile; ++r) scores[r] = 0.0;
     for (uint first = 0u; first < rows.query_width; first += 8u) {
-      const float scale = key_scale(first_key + j, first);
+      const float scale = key_scale(stored_row(first_key + j), first);
       for (uint i = 0u; i < 8u; i += 2u) {
         const uint d = min(first + i, (p.head_dim - 1u) & ~1u);  // the padded queries are zero
         const vec2 k = load_key(at + d, d + 1u < p.head_dim) * scale;
@@ -224,7 +230,7 @@ void accumulate(Rows rows, uint first_key, uint n_keys) {
     for (uint i = 0u; i < kWidth; ++i) total += partial[self * kWidth + i];
     row_sum[self] = total;
   }
-  const uint at = p.value_offset + rows.sequence * p.value_sequence + rows.kv_head * p.value_head + first_key * p.value_row;
+  const uint at = p.value_offset + rows.sequence * p.value_sequence + rows.kv_head * p.value_head + (has(RONDO_ATTENTION_RING) ? 0u : first_key * p.value_row);
   const uint pairs = rows.value_width / 2u;
   for (uint i = self; i < rows.count * pairs; i += kWidth) {
     const uint r = i / pairs;
@@ -235,7 +241,7 @@ void accumulate(Rows rows, uint first_key, uint n_keys) {
       for (uint k = 0u; k < 4u; ++k) {
         const uint j = min(first + k, n_keys - 1u);
         const float weight = first + k < n_keys ? weights[r * kBlock + j] : 0.0;
-        vec2 v = load_value(at + j * p.value_row + e, e + 1u < p.value_dim) * value_scale(first_key + j, e);
+        vec2 v = load_value(at + (has(RONDO_ATTENTION_RING) ? stored_row(first_key + j) : j) * p.value_row + e, e + 1u < p.value_dim) * value_scale(stored_row(first_key + j), e);
         if (has(RONDO_ATTENTION_RELATIVE_VALUE)) {
           const int distance = int(first_key + j) - position_of(rows, r);
           const uint relative = relative_values_at() + relative_row(distance, kRadii >> 16) * p.value_dim + e;
@@ -292,7 +298,7 @@ void main() {
     if (p.n_lengths != 0u) n_valid = lengths[min(rows.sequence, p.n_lengths - 1u)];
     if (p.n_offsets != 0u) rows.position0 = query_offset[min(rows.sequence, p.n_offsets - 1u)];
   }
-  const int length = clamp(n_valid, 0, int(p.keys));
+  const int length = has(RONDO_ATTENTION_RING) ? max(n_valid, 0) : clamp(n_valid, 0, int(p.keys));
   const int first_position = position_of(rows, 0u), last_position = position_of(rows, rows.count - 1u);
   int start = 0, reach = p.causal != 0u ? last_position + 1 : length;
   if (has(RONDO_ATTENTION_RANGES)) {
@@ -305,6 +311,8 @@ void main() {
     reach = max(reach, int(p.prefix));
     if (p.prefix != 0u) start = 0;
   }
+  first_stored = length - int(p.keys);
+  if (has(RONDO_ATTENTION_RING)) start = max(start, first_stored);
   rows.reach = uint(clamp(reach, 0, length));
   rows.start = uint(start);
 

@@ -20,7 +20,7 @@ layout(constant_id = 2) const uint kTile = 4u;
 layout(constant_id = 3) const uint kSplit = 0u;
 layout(constant_id = 4) const uint kPieces = 4u;  // of 8 columns, scored in one pass: min(4, D / 8)
 layout(constant_id = 5) const uint kUnits = 1u;   // ceil(E / (8 kWidth))
-layout(constant_id = 6) const uint kFeatures = 0u;  // ranges, of which windows back alone, and soft caps
+layout(constant_id = 6) const uint kFeatures = 0u;  // ranges, of which windows back alone, soft caps, rings
 layout(std430, set = 0, binding = 1) readonly buffer Query { vec4 query4[]; };
 layout(std430, set = 0, binding = 2) readonly buffer Key { uvec4 key4[]; };
 layout(std430, set = 0, binding = 2) readonly buffer KeyPairs { uvec2 key2[]; };
@@ -42,6 +42,11 @@ const uint kLoads = kWidth < 8u ? 8u / kWidth : 1u;  // vectors that a lane load
 uint scale_at(uint j, uint stride, uint d) { return gl_NumWorkGroups.y * p.keys * (stride >> 2) + (gl_WorkGroupID.y * p.keys + j) * ((stride + 63u) >> 6) + (d >> 6); }
 float group_scale(uint word, uint d) { return unpackHalf2x16(word >> ((d >> 1) & 16u)).x; }
 vec4 signed_bytes(uint word) { return vec4((ivec4(word) << ivec4(24, 16, 8, 0)) >> 24); }
+
+bool has(uint feature) { return (kFeatures & feature) != 0u; }
+
+// The row that has key j.
+uint stored_row(uint j) { return has(RONDO_ATTENTION_RING) ? j % p.keys : j; }
 
 // 8 elements from element `d` of key `j`, a multiple of 8; the head begins at `base`.
 void load_key(uint base, uint j, uint d, out vec4 low, out vec4 high) {
@@ -78,8 +83,6 @@ void load_value(uint base, uint j, uint e, out uvec4 low, out uvec4 high) {
   }
 }
 
-bool has(uint feature) { return (kFeatures & feature) != 0u; }
-
 float sum4(vec4 v) { return (v.x + v.y) + (v.z + v.w); }
 
 float subgroup_max(float value) {
@@ -113,7 +116,9 @@ bool find_rows() {
   first_row = gl_WorkGroupID.x * kTile;
   end_row = min(first_row + kTile, min(p.queries, sequence_count(sequence)) * p.group);
   if (first_row >= end_row) return false;
-  const uint length = p.n_lengths != 0u ? min(uint(max(lengths[min(sequence, p.n_lengths - 1u)], 0)), p.keys) : p.keys;
+  uint length = p.n_lengths != 0u ? uint(max(lengths[min(sequence, p.n_lengths - 1u)], 0)) : p.keys;
+  const uint first_stored = has(RONDO_ATTENTION_RING) && length > p.keys ? length - p.keys : 0u;
+  if (!has(RONDO_ATTENTION_RING)) length = min(length, p.keys);
   const int position0 = p.n_offsets != 0u ? query_offset[min(sequence, p.n_offsets - 1u)] : int(p.keys) - int(p.queries);
   reach = p.causal != 0u ? uint(clamp(position0 + int((end_row - 1u) / p.group) + 1, 0, int(length))) : length;
   [[unroll]] for (uint r = 0u; r < kTile; ++r) {
@@ -121,6 +126,7 @@ bool find_rows() {
     query_at[r] = p.query_offset + sequence * p.query_sequence + (kv_head * p.group + row % p.group) * p.query_head + (row / p.group) * p.query_row;
     row_reach[r] = p.causal != 0u ? min(uint(max(position0 + int(row / p.group) + 1, 0)), reach) : reach;
     row_first[r] = has(RONDO_ATTENTION_RANGES) ? uint(max(position0 + int(row / p.group) - p.window_back, 0)) : 0u;
+    row_first[r] = max(row_first[r], first_stored);
     row_max[r] = kLowest;
     row_sum[r] = 0.0;
   }
@@ -137,7 +143,7 @@ void score(uint block) {
   for (uint column = 0u; column < p.head_dim; column += 8u * kPieces) {
     vec4 k[kKeys * kPieces * 2u];
     [[unroll]] for (uint j = 0u; j < kKeys; ++j) {
-      const uint own_key = min(block * kBlock + j * kWidth + lane, reach - 1u);
+      const uint own_key = stored_row(min(block * kBlock + j * kWidth + lane, reach - 1u));
       [[unroll]] for (uint piece = 0u; piece < kPieces; ++piece) {
         load_key(key_base, own_key, min(column + 8u * piece, p.head_dim - 8u), k[(j * kPieces + piece) * 2u], k[(j * kPieces + piece) * 2u + 1u]);
       }
@@ -197,7 +203,7 @@ void add_values(uint block) {
       weights[r] = j < 2u ? (j == 0u ? scores[i] : scores[i + 1u]) : (j == 2u ? scores[i + 2u] : scores[i + 3u]);
     }
     [[unroll]] for (uint l = 0u; l < kWidth; ++l) {
-      const uint key = min(block * kBlock + j * kWidth + l, reach - 1u);
+      const uint key = stored_row(min(block * kBlock + j * kWidth + l, reach - 1u));
       [[unroll]] for (uint unit = 0u; unit < kUnits; ++unit) {
         uvec4 low, high;
         load_value(value_base, key, min((unit * kWidth + lane) * 8u, p.value_dim - 8u), low, high);

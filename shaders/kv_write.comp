@@ -1,4 +1,5 @@
-// cache[b, g, start[b] + t, :] = update[b, g, t, :] for t < count[b], converted to the cache's type, to nearest even.
+// cache[b, g, start[b] + t, :] = update[b, g, t, :] for t < count[b], converted to the cache's type, to nearest even; of a ring
+// modulo its rows.
 // One invocation per pair of elements, or four of q8_0; grid (ceil(row / (kElements kWidth)), T, B * G).
 #version 450
 #extension GL_GOOGLE_include_directive : require
@@ -21,7 +22,8 @@ void main() {
   const uint sequence = gl_WorkGroupID.z / p.kv_heads;
   const uint head = gl_WorkGroupID.z % p.kv_heads;
   if (!row_valid(sequence * p.rows_per_sequence + t, p.rows_per_sequence)) return;
-  const uint row = uint(start[sequence]) + t;
+  uint row = uint(start[sequence]) + t;
+  if (p.ring != 0u) row %= p.cache_rows;
   if (row >= p.cache_rows || (p.has_count != 0u && int(t) >= count[sequence])) return;
   const uint from = p.input_offset + sequence * p.stride_sequence + head * p.stride_head + t * p.stride_row + first;
   vec4 elements = vec4(0.0);

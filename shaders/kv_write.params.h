@@ -10,5 +10,6 @@ RONDO_PARAMS(KvWriteParams) {
   uint stride_head;
   uint stride_row;
   uint has_count;
+  uint ring;                // row r is stored at r mod S
   uint cache_scales;        // q8_0: first word of the scales
 } RONDO_PARAMS_END

@@ -61,7 +61,8 @@ void main() {
     for (uint i = first; i < min(first + kElements, p.head_dim); ++i) query[to + i] = to_element(rotated(base, i, position));
     return;
   }
-  const uint row = kNorm == 1u ? position : uint(start[sequence]) + t;
+  uint row = kNorm == 1u ? position : uint(start[sequence]) + t;
+  if (p.ring != 0u) row %= p.cache_rows;
   if (row >= p.cache_rows) return;
   const bool is_key = slot < p.heads + p.kv_heads;
   const uint head = slot - p.heads - (is_key ? 0u : p.kv_heads);

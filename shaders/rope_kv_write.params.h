@@ -19,6 +19,7 @@ RONDO_PARAMS(RopeKvWriteParams) {
   uint interleaved;
   float attention_factor;
   uint norm_weights;        // with kNorm: where the weights of the queries' norm begin, which the keys' follow
+  uint ring;                // as of kv_write
   float epsilon;
   float weight_bias;        // added to them
 } RONDO_PARAMS_END

@@ -79,6 +79,10 @@ Status infer(Graph& graph, Node& node) {
   }
   if (q[1] % k[1] != 0) return refuse(fmt::format("query has {} heads, which {} KV heads do not divide", q[1], k[1]));
   RONDO_TRY(check_attention_inputs(graph, node));
+  if (attributes_of<AttentionAttributes>(node).ring) {
+    if (node.inputs[kOffset] == kNone || node.inputs[kLengths] == kNone) return refuse("keys in a ring need query_offset and lengths");
+    if (node.inputs[kMask] != kNone) return refuse("keys in a ring can't have a mask");
+  }
   node.inputs.push_back(kNone);
   if (node.inputs[kBias] != kNone) {
     const auto attributes = attributes_of<AttentionAttributes>(node);
@@ -114,7 +118,7 @@ std::string label_of(AttentionKernel kernel, const Tensor& key) { return fmt::fo
 std::string refuses_wide(const runtime::DeviceCaps& caps, const AttentionAttributes& attributes, std::uint32_t features, const Tensor& query, const Tensor& key, const Tensor& value) {
   if (const char* missing = wide_kernel_needs(caps, query.type)) return missing;
   const bool looks_back_only = attributes.window_back >= 0 && attributes.window_ahead < 0 && attributes.prefix == 0 && attributes.chunk == 0;
-  const std::uint32_t there = RONDO_ATTENTION_SOFTCAP | (looks_back_only ? RONDO_ATTENTION_RANGES : 0);
+  const std::uint32_t there = RONDO_ATTENTION_SOFTCAP | RONDO_ATTENTION_RING | (looks_back_only ? RONDO_ATTENTION_RANGES : 0);
   if ((features & ~there) != 0) return "scores without mask, bias and the like, and no ranges but windows that end at the query";
   std::int64_t all = query.shape[3] | value.shape[3] | query.offset_elements | key.offset_elements | value.offset_elements;
   for (std::size_t axis = 0; axis < 3; ++axis) all |= query.strides[axis] | key.strides[axis] | value.strides[axis];
@@ -282,6 +286,7 @@ Attributes read_attributes(AttributeReader& reader) {
   reader.read("softcap", attention.softcap);
   reader.read("bidirectional_buckets", attention.bidirectional_buckets);
   reader.read("max_distance", attention.max_distance);
+  reader.read("ring", attention.ring);
   return attention;
 }
 

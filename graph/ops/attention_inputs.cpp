@@ -110,6 +110,7 @@ AttentionFeatures attention_features(const Graph& graph, const Node& node) {
   const auto has = [&](AttentionInput input) { return node.inputs[input] != kNone; };
   set(attributes.window_back >= 0 || attributes.window_ahead >= 0 || attributes.prefix > 0 || attributes.chunk > 0, RONDO_ATTENTION_RANGES);
   set(attributes.softcap > 0, RONDO_ATTENTION_SOFTCAP);
+  set(attributes.ring, RONDO_ATTENTION_RING);
   if (has(kMask)) {
     const Tensor& mask = graph.tensor(node.inputs[kMask]);
     features.bits |= RONDO_ATTENTION_MASK | RONDO_ATTENTION_TABLES;

@@ -24,12 +24,13 @@ class Attention {
   void attend(HostView& output, std::int64_t b, std::int64_t h, std::int64_t i) {
     const std::int64_t g = h / (query_.dim(1) / key_.dim(1));
     const std::int64_t position = (has(kOffset) ? view(kOffset).int_at(own(view(kOffset), b)) : key_.dim(2) - query_.dim(2)) + i;
-    const std::int64_t length = has(kLengths) ? std::min<std::int64_t>(view(kLengths).int_at(own(view(kLengths), b)), key_.dim(2)) : key_.dim(2);
+    const std::int64_t counted = has(kLengths) ? view(kLengths).int_at(own(view(kLengths), b)) : key_.dim(2);
+    const std::int64_t length = attributes_.ring ? counted : std::min(counted, key_.dim(2));
     std::vector<double> scores;
     std::vector<bool> seen;
     double highest = has(kSinks) ? view(kSinks).at(h) : -std::numeric_limits<double>::infinity();
     for (std::int64_t j = 0; j < length; ++j) {
-      seen.push_back(allowed(j, position) && !hidden(b, h, i, j));
+      seen.push_back(allowed(j, position) && j >= length - key_.dim(2) && !hidden(b, h, i, j));
       scores.push_back(seen.back() ? score(b, h, g, i, j, position) : 0);
       if (seen.back()) highest = std::max(highest, scores.back());
     }
@@ -44,7 +45,7 @@ class Attention {
       for (std::size_t j = 0; j < scores.size(); ++j) {
         if (scores[j] == 0) continue;  // a value that is not allowed never leaks
         const auto key = static_cast<std::int64_t>(j);
-        double element = value_.at(own(value_, b), g, key, e);
+        double element = value_.at(own(value_, b), g, key % value_.dim(2), e);
         if (has(kRelativeValue)) element += view(kRelativeValue).at(relative_row(kRelativeValue, key - position), e);
         sum += scores[j] * element;
       }
@@ -77,7 +78,7 @@ class Attention {
   double score(std::int64_t b, std::int64_t h, std::int64_t g, std::int64_t i, std::int64_t j, std::int64_t position) {
     double product = 0;
     for (std::int64_t d = 0; d < query_.dim(3); ++d) {
-      double element = key_.at(own(key_, b), g, j, d);
+      double element = key_.at(own(key_, b), g, j % key_.dim(2), d);
       if (has(kRelativeKey)) element += view(kRelativeKey).at(relative_row(kRelativeKey, j - position), d);
       product += static_cast<double>(query_.at(b, h, i, d)) * element;
     }

@@ -1,6 +1,7 @@
 // kv_write: cache (B, G, S, D), update (B, G, T, D), start i32 (B), count? i32 (B): rows start .. start + count - 1 of the
 // cache become the update's, converted to the cache's type as graph/cache_layout.h says, to nearest even. In place, no
-// output.
+// output. With `ring` row r is stored at r mod S.
+#include "graph/attribute_reader.h"
 #include "graph/host_tensors.h"
 #include "graph/lowering.h"
 #include "graph/operator.h"
@@ -38,6 +39,7 @@ Status lower(const Node& node, Lowering& lowering) {
   push.stride_head = stride_of(update, 1);
   push.stride_row = stride_of(update, 2);
   push.has_count = node.inputs[kCount] != kNone;
+  push.ring = attributes_of<KvWriteAttributes>(node).ring;
   const CacheLanes lanes = cache_lanes(cache);
   RONDO_ASSIGN(const std::vector<StoragePiece> pieces, lowering.cache_pieces(node.inputs[kCache]));
   for (std::size_t i = 0; i < pieces.size(); ++i) {
@@ -62,7 +64,7 @@ Status reference(const Node& node, HostTensors& tensors) {
   for (std::int64_t b = 0; b < cache.dim(0); ++b) {
     const std::int64_t count = node.inputs[kCount] == kNone ? update.dim(2) : tensors.view(node.inputs[kCount]).int_at(b);
     for (std::int64_t t = 0; t < count && t < update.dim(2); ++t) {
-      const std::int64_t row = start.int_at(b) + t;
+      const std::int64_t wanted = start.int_at(b) + t, row = attributes_of<KvWriteAttributes>(node).ring && wanted >= 0 ? wanted % cache.dim(2) : wanted;
       if (row < 0 || row >= cache.dim(2)) continue;
       for (std::int64_t g = 0; g < cache.dim(1); ++g) {
         for (std::int64_t d = 0; d < cache.dim(3); ++d) elements[static_cast<std::size_t>(d)] = update.at(b, g, t, d);
@@ -74,6 +76,12 @@ Status reference(const Node& node, HostTensors& tensors) {
 }
 
 constexpr const char* kKernels[] = {"baseline"};
+
+Attributes read_attributes(AttributeReader& reader) {
+  KvWriteAttributes attributes;
+  reader.read("ring", attributes.ring);
+  return attributes;
+}
 
 constexpr NamedInput kNamedInputs[] = {
     {.name = "cache", .role = InputRole::kCache, .written = true},
@@ -87,6 +95,7 @@ constexpr NamedInput kNamedInputs[] = {
 extern const Operator kv_write_operator = {
     .name = "kv_write",
     .inputs = kNamedInputs,
+    .read_attributes = read_attributes,
     .rows = StepRows::kSequences,
     .accuracy = {ErrorClass::kExact, 3e4f},
     .infer = infer,

@@ -18,22 +18,16 @@ namespace {
 struct Call {
   TensorId query = kNone, key = kNone, value = kNone, positions = kNone, start = kNone, count = kNone, key_cache = kNone, value_cache = kNone;
   TensorId weights = kNone, factors = kNone, table = kNone;
-  RopeAttributes rope;
-  RmsNormAttributes norm;
+  RopeKvWriteAttributes attributes;
 };
 
 bool has_norm(const Node& node) { return node.op == Op::norm_rope_kv_write; }
 
 Call call_of(const Node& node) {
   const auto in = [&](std::size_t i) { return i < node.inputs.size() ? node.inputs[i] : kNone; };
-  Call call{.query = in(0), .key = in(1), .value = in(2), .positions = in(3), .start = in(4), .count = in(5), .key_cache = in(6), .value_cache = in(7), .rope = {}, .norm = {}};
+  Call call{.query = in(0), .key = in(1), .value = in(2), .positions = in(3), .start = in(4), .count = in(5), .key_cache = in(6), .value_cache = in(7), .attributes = attributes_of<RopeKvWriteAttributes>(node)};
   std::size_t next = 8;
-  if (has_norm(node)) {
-    call.weights = in(next++);
-    call.rope = attributes_of<NormRopeAttributes>(node).rope, call.norm = attributes_of<NormRopeAttributes>(node).norm;
-  } else {
-    call.rope = attributes_of<RopeAttributes>(node);
-  }
+  if (has_norm(node)) call.weights = in(next++);
   call.factors = in(next), call.table = in(next + 1);
   return call;
 }
@@ -66,9 +60,9 @@ Status infer(Graph& graph, Node& node) {
     RONDO_TRY(check_shape(graph, call.weights, "norm_weights", {2, query.shape[3]}));
     RONDO_TRY(check_contiguous(graph, call.weights, "norm_weights"));
   }
-  RONDO_TRY(check_rope(graph, call.rope, query.shape[3], call.factors));
+  RONDO_TRY(check_rope(graph, call.attributes.rope, query.shape[3], call.factors));
   RONDO_TRY(check_positions(graph, call.positions, query.shape[0], query.shape[2]));
-  node.inputs.push_back(find_or_add_rope_table(graph, call.rope, query.shape[3], call.factors));
+  node.inputs.push_back(find_or_add_rope_table(graph, call.attributes.rope, query.shape[3], call.factors));
   node.outputs.push_back(graph.add_tensor("rope", StorageKind::kActivation, query.type, query.shape));
   return {};
 }
@@ -79,7 +73,7 @@ Status lower(const Node& node, Lowering& lowering) {
   const Tensor& query = lowering.tensor(call.query);
   const Tensor& cache = lowering.tensor(call.key_cache);
   const Tensor& positions = lowering.tensor(call.positions);
-  const RopeTable table = rope_table_of(call.rope, query.shape[3]);
+  const RopeTable table = rope_table_of(call.attributes.rope, query.shape[3]);
   shaders::RopeKvWriteParams push{};
   push.rows_per_sequence = u32(query.shape[2]);
   push.head_dim = u32(query.shape[3]);
@@ -92,12 +86,13 @@ Status lower(const Node& node, Lowering& lowering) {
   push.positions_stride = positions.shape.rank == 2 ? push.rows_per_sequence : 0;
   push.frequencies = table.frequencies;
   push.high_lines = table.high_lines;
-  push.interleaved = call.rope.style == RopeStyle::kInterleaved;
-  push.attention_factor = static_cast<float>(call.rope.attention_factor);
+  push.interleaved = call.attributes.rope.style == RopeStyle::kInterleaved;
+  push.attention_factor = static_cast<float>(call.attributes.rope.attention_factor);
+  push.ring = call.attributes.ring;
   if (norm) {
     push.norm_weights = u32(lowering.tensor(call.weights).offset_elements);
-    push.epsilon = static_cast<float>(call.norm.epsilon);
-    push.weight_bias = static_cast<float>(call.norm.weight_offset);
+    push.epsilon = static_cast<float>(call.attributes.norm.epsilon);
+    push.weight_bias = static_cast<float>(call.attributes.norm.weight_offset);
   }
   const CacheLanes lanes = cache_lanes(cache);
   const Tensor &key = lowering.tensor(call.key), &value = lowering.tensor(call.value);
@@ -131,19 +126,34 @@ std::vector<Node> decompose(Graph& graph, const Node& node) {
   if (has_norm(node)) {
     const auto normed = [&](TensorId heads, std::int64_t row) {
       const TensorId weight = graph.reshape(graph.slice(call.weights, 0, row, row + 1), {graph.tensor(heads).shape[3]});
-      return graph.transpose(graph.add(Op::rms_norm, {graph.transpose(heads, {0, 2, 1, 3}), weight}, call.norm), {0, 2, 1, 3});
+      return graph.transpose(graph.add(Op::rms_norm, {graph.transpose(heads, {0, 2, 1, 3}), weight}, call.attributes.norm), {0, 2, 1, 3});
     };
     call.query = normed(call.query, 0);
     call.key = normed(call.key, 1);
   }
-  const TensorId key = graph.add(Op::rope, {call.key, call.positions, call.factors}, call.rope);
-  graph.add(Op::kv_write, {call.key_cache, key, call.start, call.count});
-  graph.add(Op::kv_write, {call.value_cache, call.value, call.start, call.count});
-  graph.add(Op::rope, {call.query, call.positions, call.factors}, call.rope);
+  const KvWriteAttributes ring{call.attributes.ring};
+  const TensorId key = graph.add(Op::rope, {call.key, call.positions, call.factors}, call.attributes.rope);
+  graph.add(Op::kv_write, {call.key_cache, key, call.start, call.count}, ring);
+  graph.add(Op::kv_write, {call.value_cache, call.value, call.start, call.count}, ring);
+  graph.add(Op::rope, {call.query, call.positions, call.factors}, call.attributes.rope);
   return take_nodes_from(graph, before, node);
 }
 
 constexpr const char* kKernels[] = {"baseline"};
+
+Attributes read_attributes(AttributeReader& reader) {
+  RopeKvWriteAttributes attributes;
+  attributes.rope = std::get<RopeAttributes>(read_rope_attributes(reader));
+  reader.read("ring", attributes.ring);
+  return attributes;
+}
+
+Attributes read_norm_attributes(AttributeReader& reader) {
+  RopeKvWriteAttributes attributes = std::get<RopeKvWriteAttributes>(read_attributes(reader));
+  reader.read("epsilon", attributes.norm.epsilon);
+  reader.read("weight_offset", attributes.norm.weight_offset);
+  return attributes;
+}
 
 constexpr NamedInput kNamedInputs[] = {
     {"query"},
@@ -156,14 +166,6 @@ constexpr NamedInput kNamedInputs[] = {
     {.name = "value_cache", .role = InputRole::kCache, .written = true},
     {"frequency_factors", InputRole::kConstant, kOptional},
 };
-
-Attributes read_norm_attributes(AttributeReader& reader) {
-  NormRopeAttributes attributes;
-  reader.read("epsilon", attributes.norm.epsilon);
-  reader.read("weight_offset", attributes.norm.weight_offset);
-  attributes.rope = std::get<RopeAttributes>(read_rope_attributes(reader));
-  return attributes;
-}
 
 constexpr NamedInput kNormInputs[] = {
     {"query"},
@@ -184,7 +186,7 @@ extern const Operator rope_kv_write_operator = {
     .name = "rope_kv_write",
     .reserved = "is made by fusion of rope and kv_write",
     .inputs = kNamedInputs,
-    .read_attributes = read_rope_attributes,
+    .read_attributes = read_attributes,
     .rows = StepRows::kHeads,
     .accuracy = {ErrorClass::kSums, 3e4f},
     .infer = infer,

@@ -138,7 +138,8 @@ class RONDO_API Session {
   StopReason stop_reason() const;
 
   /// Forgets all tokens from `position` on, and what is pending; other tokens may be appended then. At most the number of tokens
-  /// that are known to be in the cache. Errors: kInvalidArgument, kDeviceLost, kFailedPrecondition (within on_text).
+  /// that are known to be in the cache. Layers with a window keep that and 512 tokens more; where a rewind goes further back, the
+  /// history is taken again with the next input. Errors: kInvalidArgument, kDeviceLost, kFailedPrecondition (within on_text).
   Status rewind(std::uint32_t position);
   /// All tokens so far, input and output.
   std::span<const std::int32_t> tokens() const;

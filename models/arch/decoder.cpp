@@ -112,9 +112,11 @@ class Builder {
       query = g_.add(Op::rope, {query, tokens_.positions, factors}, rope);
       key = g_.add(Op::rope, {key, tokens_.positions, factors}, rope);
     }
-    g_.add(Op::kv_write, {keys, key, tokens_.start, tokens_.count});
-    g_.add(Op::kv_write, {values, value, tokens_.start, tokens_.count});
+    const bool ring = g_.status().ok() && g_.tensor(keys).shape[2] < n_ctx_;
+    g_.add(Op::kv_write, {keys, key, tokens_.start, tokens_.count}, graph::KvWriteAttributes{ring});
+    g_.add(Op::kv_write, {values, value, tokens_.start, tokens_.count}, graph::KvWriteAttributes{ring});
     graph::AttentionAttributes attributes;
+    attributes.ring = ring;
     attributes.causal = true;
     attributes.scale = config_.attention_scale;
     attributes.softcap = config_.attention_softcap;
@@ -188,7 +190,10 @@ Network make_decoder(DecoderConfig config, DecoderWeights weights, std::vector<W
   Network network;
   network.facts = facts;
   network.blocks = blocks;
-  for (std::uint32_t i = 0; i < facts.n_layers; ++i) network.caches.push_back({fmt::format("layer {}", i), facts.n_kv_heads, facts.head_dim, facts.head_dim});
+  for (std::uint32_t i = 0; i < facts.n_layers; ++i) {
+    const std::int64_t window = config.layers[i].window;
+    network.caches.push_back({fmt::format("layer {}", i), facts.n_kv_heads, facts.head_dim, facts.head_dim, window > 0 ? CacheExtent::kWindow : CacheExtent::kContext, window});
+  }
   network.roles = {{Role::kPrefill}, {Role::kPrefillAndSample}, {Role::kDecode}, {Role::kLogits, network.facts.n_vocab}};
   const std::int64_t heads = std::int64_t{facts.n_heads} + 2 * std::int64_t{facts.n_kv_heads};
   network.widest_row = std::max({std::int64_t{facts.width}, heads * facts.head_dim, 2 * std::int64_t{facts.ffn}, 2 * std::int64_t{config.experts.used} * config.experts.ffn});

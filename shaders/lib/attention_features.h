@@ -16,4 +16,5 @@
 #define RONDO_ATTENTION_BIAS_BOTH_WAYS 4096u
 #define RONDO_ATTENTION_RELATIVE_KEY 8192u
 #define RONDO_ATTENTION_RELATIVE_VALUE 16384u
+#define RONDO_ATTENTION_RING 32768u         // key j is stored at j mod keys
 #endif

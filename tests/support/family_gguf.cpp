@@ -13,7 +13,7 @@ namespace rondo::tests {
 
 namespace {
 
-constexpr std::uint32_t kFfn = 104, kVocabulary = 307, kContext = 96;
+constexpr std::uint32_t kFfn = 104, kVocabulary = 307;
 
 constexpr FamilyFile kFiles[] = {
     {.name = "llama", .architecture = "llama", .head = true},
@@ -67,7 +67,7 @@ class Maker {
     write_keys();
     rondo::testing::write_byte_tokenizer(writer_, kVocabulary);
     matrix("token_embd.weight", kVocabulary, family_.width, 1);
-    if (family_.positions) matrix("position_embd.weight", kContext, family_.width, 1);
+    if (family_.positions) matrix("position_embd.weight", family_.context, family_.width, 1);
     if (family_.embedding_norm) norm("token_embd_norm", family_.width);
     for (std::uint32_t i = 0; i < family_.n_layers; ++i) write_layer("blk." + std::to_string(i) + ".");
     norm("output_norm", family_.width);
@@ -117,7 +117,7 @@ class Maker {
   void write_keys() {
     writer_.string("general.architecture", family_.architecture);
     count("block_count", family_.n_layers), count("embedding_length", family_.width), count("attention.head_count", family_.n_heads);
-    count("attention.head_count_kv", family_.n_kv_heads), count("feed_forward_length", kFfn), count("context_length", kContext);
+    count("attention.head_count_kv", family_.n_kv_heads), count("feed_forward_length", kFfn), count("context_length", family_.context);
     number(family_.layer_norm ? "attention.layer_norm_epsilon" : "attention.layer_norm_rms_epsilon", 1e-5);
     if (family_.head_dim * family_.n_heads != family_.width) count("attention.key_length", family_.head_dim), count("attention.value_length", family_.head_dim);
     if (family_.rotated) count("rope.dimension_count", family_.rotated);

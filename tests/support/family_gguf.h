@@ -24,6 +24,7 @@ struct FamilyFile {
   bool head = false, head_bias = false;
   std::uint32_t n_layers = 2, n_heads = 6, n_kv_heads = 2, head_dim = 16, width = 96;
   std::uint32_t window = 0;
+  std::uint32_t context = 96;
   std::uint32_t rotated = 0;      ///< dimensions; 0: no key
   double theta = 0;               ///< 0: no key
   const char* scaling = nullptr;  ///< rope.scaling.type

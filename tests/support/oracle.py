@@ -279,7 +279,7 @@ def attention(query: Array, key: Array, value: Array, query_offset: Optional[Arr
               relative_value: Optional[Array] = None, sinks: Optional[Array] = None, *, scale: Optional[float] = None,
               causal: bool = False, window_back: int = -1, window_ahead: int = -1, prefix: int = 0, chunk: int = 0,
               chunks_back: int = 0, softcap: float = 0, bidirectional_buckets: bool = True,
-              max_distance: int = 128) -> Array:
+              max_distance: int = 128, ring: bool = False) -> Array:
     """Vaswani et al. 2017 with: grouped queries (Ainslie et al. 2023), relative keys and values (Shaw et al. 2018),
     bucketed biases (T5), ALiBi (Press et al. 2021), soft capping (Gemma 2), sinks (gpt-oss)."""
     batch, n_heads, n_queries, width = query.shape
@@ -292,7 +292,9 @@ def attention(query: Array, key: Array, value: Array, query_offset: Optional[Arr
     for b in range(batch):
         offset = n_keys - n_queries if query_offset is None else int(query_offset[b])
         p, j = offset + np.arange(n_queries)[:, None], np.arange(n_keys)[None]
-        by_rule = allowed_keys(p, j, n_keys if lengths is None else int(lengths[b]), causal, window_back, window_ahead,
+        if ring:
+            j = lengths[b] - 1 - (lengths[b] - 1 - j) % n_keys  # the position of what each row holds
+        by_rule = (j >= 0) & allowed_keys(p, j, n_keys if lengths is None else int(lengths[b]), causal, window_back, window_ahead,
                                prefix, chunk, chunks_back)
         radius = table_radius(relative_key, relative_value)
         table_rows = np.clip(j - p, -radius, radius) + radius
@@ -356,7 +358,7 @@ def top_k(input: Array, *, k: int) -> tuple[Array, Array]:
     return np.take_along_axis(input, indices, axis=-1), indices
 
 
-def kv_write(cache: Array, update: Array, start: Array, count: Optional[Array] = None) -> Array:
+def kv_write(cache: Array, update: Array, start: Array, count: Optional[Array] = None, *, ring: bool = False) -> Array:
     """The cache's new contents; update comes rounded to its type, or as bytes like the cache.
 
     Choice: a count beyond T means T, one below 0 means 0, and rows outside the cache are not written.
@@ -365,8 +367,9 @@ def kv_write(cache: Array, update: Array, start: Array, count: Optional[Array] =
     n_rows = update.shape[2]
     for b in range(len(cache)):
         for t in range(n_rows if count is None else min(int(count[b]), n_rows)):
-            if 0 <= start[b] + t < cache.shape[2]:
-                y[b, :, start[b] + t] = update[b, :, t]
+            row = (start[b] + t) % cache.shape[2] if ring else start[b] + t
+            if 0 <= row < cache.shape[2]:
+                y[b, :, row] = update[b, :, t]
     return y
 
 

@@ -174,6 +174,10 @@ constexpr std::string_view kCases[] = {
     "kv_write cache {cache} (2, 3, 41, 37), update (2, 3, 7, 37), start [5, 34]",
     "kv_write cache {cache} (2, 1, 7, 64), update (2, 1, 5, 64) sliced, start [1, 0], count [3, 0]",
     "kv_write cache {cache} (1, 2, 113, 16), update (1, 2, 113, 16) joined, start [0]",
+    "kv_write cache {cache} (2, 3, 41, 37), update (2, 3, 7, 37), start [100, 38], ring",
+    "rope_kv_write query (2, 3, 5, 64) joined, key (2, 1, 5, 64) joined, value (2, 1, 5, 64) joined, positions (2, 5), start [40, 120], key_cache {cache} (2, 1, 41, 64), value_cache {cache} (2, 1, 41, 64), ring",
+    "norm_rope_kv_write query (1, 4, 3, 40) joined, key (1, 2, 3, 40) joined, value (1, 2, 3, 40) joined, positions (1, 3) [81, 82, 83], start [81], key_cache {cache} (1, 2, 41, 40), value_cache {cache} (1, 2, 41, 40), "
+    "norm_weights (2, 40), ring",
     "rope_kv_write query (1, 4, 7, 40) joined, key (1, 2, 7, 40) joined, value (1, 2, 7, 40) joined, positions (1, 7), start [5], key_cache {cache} (1, 2, 41, 40), value_cache {cache} (1, 2, 41, 40)",
     "rope_kv_write query (2, 3, 1, 64) joined, key (2, 1, 1, 64) joined, value (2, 1, 1, 64) joined, positions (2, 1), start [40, 0], key_cache {cache} (2, 1, 41, 64), value_cache {cache} (2, 1, 41, "
     "64), style interleaved, dimensions 32",
@@ -202,6 +206,9 @@ constexpr std::string_view kCases[] = {
     "attention query (1, 4, 1, 64), key {cache} (1, 2, 257, 64), value {cache} (1, 2, 257, 64), causal, window_back 99, softcap 2",
     "attention query (2, 4, 9, 40), key f16 (2, 2, 150, 40), value f16 (2, 2, 150, 40), query_offset [141, 0], lengths [150, 9], causal, window_back 3",
     "attention query (2, 4, 1, 64), key f16 (2, 2, 257, 64), value f16 (2, 2, 257, 64), query_offset [256, 40], lengths [257, 41], causal, window_back 0, softcap 20",
+    "attention query (1, 4, 1, 64), key {cache} (1, 2, 257, 64), value {cache} (1, 2, 257, 64), query_offset [1000], lengths [1001], causal, window_back 99, ring",
+    "attention query (2, 4, 7, 16), key {cache} (2, 2, 41, 16), value {cache} (2, 2, 41, 24), query_offset [94, 3], lengths [101, 10], causal, window_back 30, ring",
+    "attention query (2, 4, 7, 16), key f16 (2, 2, 41, 16), value f16 (2, 2, 41, 24), query_offset [94, 36], lengths [101, 43], causal, ring, sinks (4), softcap 3",
     "attention query (1, 2, 7, 256), key f16 (1, 1, 89, 256), value f16 (1, 1, 89, 256), window_back 20, softcap 3",
     "attention query (1, 4, 37, 16), key f16 (1, 2, 150, 16), value f16 (1, 2, 150, 16), window_back 4, window_ahead 7, prefix 3",
     "attention query (1, 4, 37, 16), key f16 (1, 2, 150, 16), value f16 (1, 2, 150, 16), chunk 32, chunks_back 1, causal, softcap 2, sinks (4)",

@@ -19,7 +19,7 @@ def number(value):
 KERNELS = sorted(("linear vector f16 kInputVec4=1", "linear vector q8_0 kInputVec4=1", "linear vector q4_0 kInputVec4=1",
            "linear vector q4_K kInputVec4=1", "linear vector kInputVec4=1", "linear vector", "linear tiled kTileRows=4 kInputVec4=1",
            "linear tiled", "linear_glu vector kInputVec4=1", "linear_glu vector", "linear_glu tiled", "expert_linear vector", "expert_linear_glu vector", "matmul",
-           "attention split kCacheType=1 kFeatures=0", "attention split kFeatures=3", "attention split", "attention tiled kTile=8 kCacheType=1 kFeatures=0",
+           "attention split kCacheType=1 kFeatures=0", "attention split kFeatures=3", "attention split kFeatures=32769", "attention tiled kFeatures=32769", "attention split", "attention tiled kTile=8 kCacheType=1 kFeatures=0",
            "attention tiled", "f16 linear vector", "f16 linear tiled", "f16 linear_glu", "f16 attention", "f16"), key=lambda kernel: -len(kernel.replace(" ", "")))
 
 

@@ -278,8 +278,7 @@ std::string rope_kv_write(Builder& b) {
   std::vector<TensorId> inputs = {heads(0, m.heads), heads(m.heads, m.kv_heads), heads(m.heads + m.kv_heads, m.kv_heads), b.row_positions(), b.start(), graph::kNone, keys, values};
   if (b.op == Op::norm_rope_kv_write) inputs.push_back(b.f32("norm weights", {2, m.head_dim}));
   inputs.push_back(graph::kNone);
-  if (b.op == Op::rope_kv_write) b.graph.add(b.op, inputs, rope_attributes());
-  else b.graph.add(b.op, inputs, graph::NormRopeAttributes{{}, rope_attributes()});
+  b.graph.add(b.op, inputs, graph::RopeKvWriteAttributes{rope_attributes(), {}, false});
   b.moves(b.rows * ((2 * m.heads + 2 * m.kv_heads) * m.head_dim + 1), 2 * real(b.rows * m.kv_heads * m.head_dim) * b.cache_element_bytes());
   b.computes(3 * real(b.rows) * real((m.heads + m.kv_heads) * m.head_dim));
   return fmt::format("{}, {}/{} heads of {}", rows_of(b), m.heads, m.kv_heads, m.head_dim);
