@@ -46,7 +46,7 @@ class RopeKvWriteTest : public ::testing::TestWithParam<std::tuple<Type, RopeSty
     c.output(c.graph.add(Op::rope_kv_write,
                          {heads(0, s.heads), heads(s.heads, s.kv_heads), heads(s.heads + s.kv_heads, s.kv_heads), c.i32("positions", {s.sequences, s.rows}, positions),
                           c.i32("start", {s.sequences}, start), graph::kNone, keys, values, graph::kNone},
-                         rope),
+                         graph::RopeKvWriteAttributes{rope, {}, false}),
              2);
     return c;
   }
