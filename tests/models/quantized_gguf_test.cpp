@@ -138,7 +138,7 @@ TEST(QuantizedGgufTest, RangesOfAnySizeAreReadAlike) {
       const std::uint64_t offset = random() % source.size_bytes, size = std::min(random() % (i % 3 == 0 ? 200'000 : 50), source.size_bytes - offset);
       std::vector<std::byte> bytes(static_cast<std::size_t>(size));
       ASSERT_TRUE(source.read(offset, bytes).ok());
-      ASSERT_EQ(std::memcmp(bytes.data(), whole.data() + offset, bytes.size()), 0) << type << ": " << size << " bytes at " << offset;
+      ASSERT_TRUE(std::ranges::equal(bytes, std::span(whole).subspan(static_cast<std::size_t>(offset), bytes.size()))) << type << ": " << size << " bytes at " << offset;
     }
   }
   expect_quantized(file.path, "q4_0", 2);
