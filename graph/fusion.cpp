@@ -91,39 +91,30 @@ TensorId joined_bias(Graph& graph, std::size_t first, std::size_t last) {
   return graph.add_view(std::move(bias));
 }
 
-/// glu(linear(x, gate), linear(x, up)) -> linear_glu(x, gate and up), unless the weight is in pieces: gates and ups of the same
-/// columns would be in different ones.
+/// One node reads the whole of it, and no caller.
+bool has_one_reader(const Graph& graph, TensorId id) { return count_readers(graph, id) == 1 && graph.storage_of(id).kind != StorageKind::kOutput; }
+
+/// glu(f(x, gate), f(x, up)) -> one node of gate and up: f is linear without a bias, or expert_linear of the same experts. Not where
+/// the weight is in pieces: gates and ups of the same columns would be in different ones.
 void fuse_glu(Graph& graph) {
   std::vector<Node>& nodes = graph.nodes();
   for (std::size_t i = 2; i < nodes.size(); ++i) {
     if (nodes[i].op != Op::glu) continue;
     const Node &gate = nodes[i - 2], &up = nodes[i - 1];
-    const bool match = is_plain_linear(graph, gate) && is_plain_linear(graph, up) && nodes[i].inputs[0] == gate.outputs[0] && nodes[i].inputs[1] == up.outputs[0] &&
-                       gate.inputs[0] == up.inputs[0] && weights_adjoin(graph, gate.inputs[1], up.inputs[1]) &&
-                       graph.tensor(gate.inputs[1]).shape == graph.tensor(up.inputs[1]).shape && graph.storage_of(gate.inputs[1]).pieces.empty() && count_readers(graph, gate.outputs[0]) == 1 &&
-                       count_readers(graph, up.outputs[0]) == 1;
+    const bool experts = gate.op == Op::expert_linear && up.op == Op::expert_linear;
+    if (!experts && (!is_plain_linear(graph, gate) || !is_plain_linear(graph, up))) continue;
+    const bool match = nodes[i].inputs[0] == gate.outputs[0] && nodes[i].inputs[1] == up.outputs[0] && has_one_reader(graph, gate.outputs[0]) && has_one_reader(graph, up.outputs[0]) &&
+                       gate.inputs[0] == up.inputs[0] && gate.inputs[2] == up.inputs[2] && weights_adjoin(graph, gate.inputs[1], up.inputs[1]) &&
+                       vectors_adjoin(graph, gate.inputs[3], up.inputs[3]) && graph.tensor(gate.inputs[1]).shape == graph.tensor(up.inputs[1]).shape &&
+                       graph.storage_of(gate.inputs[1]).pieces.empty() && attributes_of<ExpertAttributes>(gate).experts == attributes_of<ExpertAttributes>(up).experts;
     if (!match) continue;
-    Node fused{Op::linear_glu, {gate.inputs[0], joined_weight(graph, i - 2, i)}, nodes[i].outputs, attributes_of<GluAttributes>(nodes[i])};
-    nodes[i] = std::move(fused);
-    nodes.erase(nodes.begin() + static_cast<std::ptrdiff_t>(i) - 2, nodes.begin() + static_cast<std::ptrdiff_t>(i));
-    i -= 2;
-  }
-}
-
-/// glu(expert_linear(x, gate), expert_linear(x, up)) -> expert_linear_glu(x, gate and up), of the same experts.
-void fuse_expert_glu(Graph& graph) {
-  std::vector<Node>& nodes = graph.nodes();
-  for (std::size_t i = 2; i < nodes.size(); ++i) {
-    const Node &gate = nodes[i - 2], &up = nodes[i - 1];
-    if (nodes[i].op != Op::glu || gate.op != Op::expert_linear || up.op != Op::expert_linear) continue;
-    const bool match = nodes[i].inputs[0] == gate.outputs[0] && nodes[i].inputs[1] == up.outputs[0] && gate.inputs[0] == up.inputs[0] && gate.inputs[2] == up.inputs[2] &&
-                       weights_adjoin(graph, gate.inputs[1], up.inputs[1]) && vectors_adjoin(graph, gate.inputs[3], up.inputs[3]) &&
-                       graph.tensor(gate.inputs[1]).shape == graph.tensor(up.inputs[1]).shape && graph.storage_of(gate.inputs[1]).pieces.empty() &&
-                       attributes_of<ExpertAttributes>(gate).experts == attributes_of<ExpertAttributes>(up).experts && count_readers(graph, gate.outputs[0]) == 1 &&
-                       count_readers(graph, up.outputs[0]) == 1;
-    if (!match) continue;
-    const ExpertAttributes attributes{attributes_of<ExpertAttributes>(gate).experts, attributes_of<GluAttributes>(nodes[i])};
-    Node fused{Op::expert_linear_glu, {gate.inputs[0], joined_weight(graph, i - 2, i), gate.inputs[2], joined_bias(graph, i - 2, i)}, nodes[i].outputs, attributes};
+    const auto glu = attributes_of<GluAttributes>(nodes[i]);
+    Node fused{Op::linear_glu, {gate.inputs[0], joined_weight(graph, i - 2, i)}, nodes[i].outputs, glu};
+    if (experts) {
+      fused.op = Op::expert_linear_glu;
+      fused.inputs.insert(fused.inputs.end(), {gate.inputs[2], joined_bias(graph, i - 2, i)});
+      fused.attributes = ExpertAttributes{attributes_of<ExpertAttributes>(gate).experts, glu};
+    }
     nodes[i] = std::move(fused);
     nodes.erase(nodes.begin() + static_cast<std::ptrdiff_t>(i) - 2, nodes.begin() + static_cast<std::ptrdiff_t>(i));
     i -= 2;
@@ -182,7 +173,8 @@ bool reads_what_changes(const Graph& graph, std::size_t first, std::size_t secon
   return false;
 }
 
-/// add(f(x), residual), either way round -> f(x, residual): f is linear, whatever it does with its sums before, or rms_norm.
+/// add(f(x), residual), either way round -> f(x, residual): f is linear, whatever it does with its sums before, weighted_sum or
+/// rms_norm.
 void fuse_residual(Graph& graph) {
   std::vector<Node>& nodes = graph.nodes();
   for (std::size_t i = 0; i < nodes.size(); ++i) {
@@ -285,7 +277,7 @@ Status fuse_norm_rope_and_cache(Graph& graph) {
     const TensorId both = graph.add_view(std::move(weights));
     const RopeKvWriteAttributes attributes{attributes_of<RopeAttributes>(rope_q), attributes_of<RmsNormAttributes>(norm_q), attributes_of<KvWriteAttributes>(write_k).ring};
     RONDO_TRY(replace_nodes(graph, i, i + 6, Op::norm_rope_kv_write,
-                            {query, key, value, rope_q.inputs[1], write_k.inputs[2], write_k.inputs[3], write_k.inputs[0], write_v.inputs[0], both, rope_q.inputs[2]}, attributes, rope_q.outputs));
+                            {query, key, value, rope_q.inputs[1], write_k.inputs[2], write_k.inputs[3], write_k.inputs[0], write_v.inputs[0], rope_q.inputs[2], both}, attributes, rope_q.outputs));
   }
   return {};
 }
@@ -297,7 +289,6 @@ Status fuse(Graph& graph) {
   RONDO_TRY(merge_linears(graph));
   RONDO_TRY(fuse_norm_rope_and_cache(graph));
   RONDO_TRY(fuse_rope_and_cache(graph));
-  fuse_expert_glu(graph);
   fuse_residual(graph);
   return graph.status();
 }

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <limits>
 
+#include "graph/attribute_reader.h"
 #include "graph/block_format.h"
 #include "graph/cache_layout.h"
 #include "graph/operator.h"
@@ -12,6 +13,14 @@
 namespace rondo::graph {
 
 namespace {
+
+/// None, or of the struct that the operator reads.
+bool fits(const Operator& table, const Attributes& attributes) {
+  if (std::holds_alternative<std::monostate>(attributes)) return true;
+  const NamedNode none;
+  AttributeReader reader(none);
+  return table.read_attributes && table.read_attributes(reader).index() == attributes.index();
+}
 
 /// One past the last element a view touches, or -1 where an index is negative or does not fit.
 std::int64_t view_end(const Tensor& tensor) {
@@ -149,8 +158,12 @@ TensorId Graph::add_constant(std::string tensor_name, const Shape& shape, std::s
 
 TensorId Graph::add(Op op, std::vector<TensorId> inputs, Attributes attributes) {
   if (!status_.ok()) return kNone;
-  Node node{op, std::move(inputs), {}, std::move(attributes)};
   const Operator& table = operator_of(op);
+  if (!fits(table, attributes)) {
+    fail(fmt::format("[{}] attributes are another operator's", table.name));
+    return kNone;
+  }
+  Node node{op, std::move(inputs), {}, std::move(attributes)};
   if (Status inferred = table.infer(*this, node); !inferred.ok()) {
     if (status_.ok()) status_ = Status(inferred.code(), fmt::format("[{}] {}", table.name, inferred.message()), inferred.file(), inferred.line());
     return kNone;

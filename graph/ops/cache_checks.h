@@ -29,6 +29,11 @@ inline Status check_cache(const Graph& graph, TensorId id, const char* role) {
   return refuse(fmt::format("{} must have rows padded to whole words and nothing else between them", role));
 }
 
+/// Rows that one step writes into a ring (B, G, S, D) lie in different places.
+inline Status check_ring(const Shape& cache, std::int64_t rows) {
+  return rows <= cache[2] ? Status() : refuse(fmt::format("{} rows at once are more than the ring's {}", rows, cache[2]));
+}
+
 /// The specialization constant of the cache's type.
 inline std::uint32_t cache_type_constant(const Tensor& cache) { return static_cast<std::uint32_t>(cache.type); }
 static_assert(static_cast<int>(Type::kF32) == 0 && static_cast<int>(Type::kF16) == 1 && static_cast<int>(Type::kQ8_0) == 2, "what shaders compare kCacheType with");

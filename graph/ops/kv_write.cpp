@@ -23,6 +23,7 @@ Status infer(Graph& graph, Node& node) {
   const Shape& cache = graph.tensor(node.inputs[kCache]).shape;
   const Tensor& update = graph.tensor(node.inputs[kUpdate]);
   RONDO_TRY(check_shape(graph, node.inputs[kUpdate], "update", {cache[0], cache[1], update.shape[2], cache[3]}));
+  if (attributes_of<KvWriteAttributes>(node).ring) RONDO_TRY(check_ring(cache, update.shape[2]));
   RONDO_TRY(check_per_sequence(graph, node.inputs[kStart], "start", cache[0]));
   return node.inputs[kCount] == kNone ? Status() : check_per_sequence(graph, node.inputs[kCount], "count", cache[0]);
 }

@@ -25,10 +25,10 @@ bool has_norm(const Node& node) { return node.op == Op::norm_rope_kv_write; }
 
 Call call_of(const Node& node) {
   const auto in = [&](std::size_t i) { return i < node.inputs.size() ? node.inputs[i] : kNone; };
-  Call call{.query = in(0), .key = in(1), .value = in(2), .positions = in(3), .start = in(4), .count = in(5), .key_cache = in(6), .value_cache = in(7), .attributes = attributes_of<RopeKvWriteAttributes>(node)};
-  std::size_t next = 8;
-  if (has_norm(node)) call.weights = in(next++);
-  call.factors = in(next), call.table = in(next + 1);
+  Call call{.query = in(0), .key = in(1), .value = in(2), .positions = in(3), .start = in(4), .count = in(5), .key_cache = in(6), .value_cache = in(7), .factors = in(8), .attributes = attributes_of<RopeKvWriteAttributes>(node)};
+  const bool norm = has_norm(node);
+  if (norm) call.weights = in(9);
+  call.table = in(norm ? 10 : 9);
   return call;
 }
 
@@ -55,6 +55,7 @@ Status infer(Graph& graph, Node& node) {
   RONDO_TRY(check_shape(graph, call.value, "value", expected));
   RONDO_TRY(check_shape(graph, call.value_cache, "value cache", cache.shape));
   if (graph.tensor(call.value_cache).type != cache.type) return refuse("key and value caches differ in type");
+  if (call.attributes.ring) RONDO_TRY(check_ring(cache.shape, query.shape[2]));
   if (has_norm(node)) {
     RONDO_TRY(check_tensor(graph, call.weights, "norm_weights", Type::kF32, 2, 2));
     RONDO_TRY(check_shape(graph, call.weights, "norm_weights", {2, query.shape[3]}));
@@ -165,19 +166,7 @@ constexpr NamedInput kNamedInputs[] = {
     {.name = "key_cache", .role = InputRole::kCache, .written = true},
     {.name = "value_cache", .role = InputRole::kCache, .written = true},
     {"frequency_factors", InputRole::kConstant, kOptional},
-};
-
-constexpr NamedInput kNormInputs[] = {
-    {"query"},
-    {"key"},
-    {"value"},
-    {"positions", InputRole::kIntegers},
-    {"start", InputRole::kIntegers},
-    {"count", InputRole::kIntegers, kOptional},
-    {.name = "key_cache", .role = InputRole::kCache, .written = true},
-    {.name = "value_cache", .role = InputRole::kCache, .written = true},
-    {"norm_weights", InputRole::kParameter},
-    {"frequency_factors", InputRole::kConstant, kOptional},
+    {"norm_weights", InputRole::kParameter},  // the last: rope_kv_write has none
 };
 
 }  // namespace
@@ -185,7 +174,7 @@ constexpr NamedInput kNormInputs[] = {
 extern const Operator rope_kv_write_operator = {
     .name = "rope_kv_write",
     .reserved = "is made by fusion of rope and kv_write",
-    .inputs = kNamedInputs,
+    .inputs = std::span(kNamedInputs).first(9),
     .read_attributes = read_attributes,
     .rows = StepRows::kHeads,
     .accuracy = {ErrorClass::kSums, 3e4f},
@@ -199,7 +188,7 @@ extern const Operator rope_kv_write_operator = {
 extern const Operator norm_rope_kv_write_operator = {
     .name = "norm_rope_kv_write",
     .reserved = "is made by fusion of rms_norm, rope and kv_write",
-    .inputs = kNormInputs,
+    .inputs = kNamedInputs,
     .read_attributes = read_norm_attributes,
     .rows = StepRows::kHeads,
     .accuracy = {ErrorClass::kSums, 3e4f},

@@ -63,6 +63,17 @@ TEST(ExpertsTest, FourDispatchesWithFusion) {
   }
 }
 
+/// What a caller reads is written, fused or not.
+TEST(ExpertsTest, GatesThatAreOutputsStay) {
+  OpCase c = Mixture{}.build();
+  for (const graph::Node& node : c.graph.nodes()) {
+    if (node.op != Op::expert_linear) continue;
+    c.output(node.outputs[0], 1);
+    break;
+  }
+  EXPECT_TRUE(agrees(c, kBound));
+}
+
 TEST(ExpertsTest, ChoicesForADiscreteDevice) {
   RunOptions discrete;
   discrete.pretend = runtime::DeviceType::kDiscrete;

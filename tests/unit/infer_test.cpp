@@ -179,6 +179,17 @@ INSTANTIATE_TEST_SUITE_P(
                       Refused{"[linear_glu] weight is (8, 64) but input has 32 columns", [](Builder& b) { b.add(Op::linear_glu, {b.f32({2, 32}), b.weight(Type::kF32, 8, 64)}); }}));
 
 INSTANTIATE_TEST_SUITE_P(
+    Rings, InferTest,
+    ::testing::Values(Refused{"[kv_write] 10 rows at once are more than the ring's 9", [](Builder& b) { b.add(Op::kv_write, {b.cache(Type::kF16, {1, 2, 9, 8}), b.f32({1, 2, 10, 8}), b.i32({1})}, KvWriteAttributes{true}); }},
+                      Refused{"[attention] keys in a ring need query_offset and lengths",
+                              [](Builder& b) { b.add(Op::attention, {b.f32({1, 2, 3, 8}), b.f32({1, 2, 9, 8}), b.f32({1, 2, 9, 8}), b.i32({1})}, AttentionAttributes{.ring = true}); }},
+                      Refused{"[attention] keys in a ring can't have a mask",
+                              [](Builder& b) { b.add(Op::attention, {b.f32({1, 2, 3, 8}), b.f32({1, 2, 9, 8}), b.f32({1, 2, 9, 8}), b.i32({1}), b.i32({1}), b.f32({3, 9})}, AttentionAttributes{.ring = true}); }},
+                      Refused{"[rms_norm] attributes are another operator's", [](Builder& b) { b.add(Op::rms_norm, {b.f32({2, 3})}, LayerNormAttributes{}); }},
+                      Refused{"[rope_kv_write] attributes are another operator's", [](Builder& b) { b.add(Op::rope_kv_write, {kNone}, RopeAttributes{}); }},
+                      Refused{"[argmax] attributes are another operator's", [](Builder& b) { b.add(Op::argmax, {b.f32({2, 3})}, TopKAttributes{}); }}));
+
+INSTANTIATE_TEST_SUITE_P(
     Experts, InferTest,
     ::testing::Values(Refused{"[route] k is 4 but logits (2, 3) are of 3 experts", [](Builder& b) { b.add(Op::route, {b.f32({2, 3})}, RouteAttributes{4}); }},
                       Refused{"[route] k is 0 but logits (2, 3) are of 3 experts", [](Builder& b) { b.add(Op::route, {b.f32({2, 3})}, RouteAttributes{0}); }},

@@ -276,8 +276,8 @@ std::string rope_kv_write(Builder& b) {
   };
   const TensorId keys = b.cache("keys", b.depth + b.rows), values = b.cache("values", b.depth + b.rows);
   std::vector<TensorId> inputs = {heads(0, m.heads), heads(m.heads, m.kv_heads), heads(m.heads + m.kv_heads, m.kv_heads), b.row_positions(), b.start(), graph::kNone, keys, values};
-  if (b.op == Op::norm_rope_kv_write) inputs.push_back(b.f32("norm weights", {2, m.head_dim}));
   inputs.push_back(graph::kNone);
+  if (b.op == Op::norm_rope_kv_write) inputs.push_back(b.f32("norm weights", {2, m.head_dim}));
   b.graph.add(b.op, inputs, graph::RopeKvWriteAttributes{rope_attributes(), {}, false});
   b.moves(b.rows * ((2 * m.heads + 2 * m.kv_heads) * m.head_dim + 1), 2 * real(b.rows * m.kv_heads * m.head_dim) * b.cache_element_bytes());
   b.computes(3 * real(b.rows) * real((m.heads + m.kv_heads) * m.head_dim));
