@@ -131,50 +131,35 @@ constexpr Kind kKinds[] = {
 };
 
 /// The fields of config.json, with its errors.
-class Config {
+class Config : public JsonDocument {
  public:
-  Config(json document, std::string name) : document_(std::move(document)), name_(std::move(name)) {}
+  using JsonDocument::JsonDocument;
 
-  const std::string& name() const { return name_; }
-  const json& document() const { return document_; }
-  bool has(const char* field) const { return has_field(document_, field); }
+  bool has(const char* field) const { return has_field(value(), field); }
 
   /// The first of these fields that is there, or nothing. Errors: kCorruptData.
   Result<std::optional<std::uint32_t>> count(std::initializer_list<const char*> fields) const {
     for (const char* field : fields) {
       if (!has(field)) continue;
-      RONDO_ASSIGN(const std::uint64_t value, find_u64(document_, field, name_));
-      if (value > 0xffffffffu) return wrong(field, fmt::format("is {}, which is too large", value));
-      return std::optional(static_cast<std::uint32_t>(value));
+      RONDO_ASSIGN(const std::uint64_t found, find_u64(value(), field, name()));
+      if (found > 0xffffffffu) return wrong(field, fmt::format("is {}, which is too large", found));
+      return std::optional(static_cast<std::uint32_t>(found));
     }
     return std::optional<std::uint32_t>();
   }
   Result<std::optional<double>> number(const json& object, std::initializer_list<const char*> fields) const {
     for (const char* field : fields) {
       if (!has_field(object, field)) continue;
-      const json& value = *object.find(field);
-      if (!value.is_number()) return wrong(field, "must be a number");
-      return std::optional(value.is_number_float() ? *value.get_ptr<const json::number_float_t*>()
-                                                   : value.is_number_unsigned() ? static_cast<double>(*value.get_ptr<const json::number_unsigned_t*>())
-                                                                                : static_cast<double>(*value.get_ptr<const json::number_integer_t*>()));
+      const json& found = *object.find(field);
+      if (!found.is_number()) return wrong(field, "must be a number");
+      return std::optional(found.is_number_float() ? *found.get_ptr<const json::number_float_t*>()
+                                                   : found.is_number_unsigned() ? static_cast<double>(*found.get_ptr<const json::number_unsigned_t*>())
+                                                                                : static_cast<double>(*found.get_ptr<const json::number_integer_t*>()));
     }
     return std::optional<double>();
   }
-  Result<std::optional<double>> number(std::initializer_list<const char*> fields) const { return number(document_, fields); }
-  Result<bool> boolean_or(const char* field, bool fallback) const {
-    if (!has(field)) return fallback;
-    const json& value = *document_.find(field);
-    if (!value.is_boolean()) return wrong(field, "must be true or false");
-    return *value.get_ptr<const json::boolean_t*>();
-  }
-  Result<std::string> string_or(const json& object, const char* field, const char* fallback) const { return has_field(object, field) ? find_string(object, field, name_) : Result<std::string>(std::string(fallback)); }
-
-  Status wrong(const char* field, const std::string& what) const { return Status(StatusCode::kCorruptData, fmt::format("{}: '{}' {}", name_, field, what)); }
-  Status later(const char* field, const std::string& what) const { return Status(StatusCode::kUnsupported, fmt::format("{}: '{}' {}, which is not there yet", name_, field, what)); }
-
- private:
-  json document_;
-  std::string name_;
+  Result<std::optional<double>> number(std::initializer_list<const char*> fields) const { return number(value(), fields); }
+  Result<bool> boolean_or(const char* field, bool fallback) const { return JsonDocument::boolean_or(value(), field, fallback); }
 };
 
 /// A tensor of a folder, in one of its files.
@@ -266,7 +251,7 @@ class Translator {
   };
 
   Status write_tokenizer() {
-    if (n_vocab_ > 0) return write_hugging_face_tokenizer(folder_, config_.document(), n_vocab_, writer_);
+    if (n_vocab_ > 0) return write_hugging_face_tokenizer(folder_, config_.value(), n_vocab_, writer_);
     writer_.string("tokenizer.ggml.model", "none");  // the network, which has no embedding, is refused soon
     return {};
   }
@@ -289,7 +274,7 @@ class Translator {
 
   Status write_mpt_attention() {
     if (!config_.has("attn_config")) return Status(StatusCode::kCorruptData, fmt::format("{}: 'attn_config' is missing", config_.name()));
-    RONDO_ASSIGN(const json* attention, find_object(config_.document(), "attn_config", config_.name()));
+    RONDO_ASSIGN(const json* attention, find_object(config_.value(), "attn_config", config_.name()));
     const auto is_true = [&](const char* field) { return attention->contains(field) && *attention->find(field) == true; };
     if (!is_true("alibi")) return config_.later("attn_config", "has no alibi");
     for (const char* field : {"qk_ln", "prefix_lm"}) {
@@ -333,7 +318,7 @@ class Translator {
     RONDO_ASSIGN(const std::optional<std::uint32_t> period, config_.count({"decoder_sparse_step"}));
     if (period.value_or(1) != 1) return config_.later("decoder_sparse_step", fmt::format("is {} instead of 1", *period));
     if (config_.has("mlp_only_layers")) {
-      RONDO_ASSIGN(const json* layers, find_array(config_.document(), "mlp_only_layers", config_.name()));
+      RONDO_ASSIGN(const json* layers, find_array(config_.value(), "mlp_only_layers", config_.name()));
       if (!layers->empty()) return config_.later("mlp_only_layers", "is not empty");
     }
     return {};
@@ -374,7 +359,7 @@ class Translator {
   Status check_activation() const {
     for (const char* field : {"hidden_activation", "hidden_act", "activation_function", "activation"}) {
       if (!config_.has(field) || *kind_.activation == '\0') continue;
-      const Result<std::string> found = find_string(config_.document(), field, config_.name());
+      const Result<std::string> found = find_string(config_.value(), field, config_.name());
       RONDO_TRY(Status(found.status()));
       const std::string& name = *found;
       const auto is_tanh = [](std::string_view text) { return text == "gelu_new" || text == "gelu_pytorch_tanh" || text == "gelu_fast"; };
@@ -386,10 +371,10 @@ class Translator {
   }
 
   Status write_rope() {
-    const json* parameters = &config_.document();  // where theta and the like are
+    const json* parameters = &config_.value();  // where theta and the like are
     const json* windowed = nullptr;                // those of layers with a window, where they have their own
     if (config_.has("rope_parameters")) {          // since transformers 5
-      RONDO_ASSIGN(parameters, find_object(config_.document(), "rope_parameters", config_.name()));
+      RONDO_ASSIGN(parameters, find_object(config_.value(), "rope_parameters", config_.name()));
       const std::string name = fmt::format("{}: rope_parameters", config_.name());
       if (has_field(*parameters, "sliding_attention")) {
         RONDO_ASSIGN(windowed, find_object(*parameters, "sliding_attention", name));
@@ -409,9 +394,9 @@ class Translator {
     rotated_ = rotated.value_or(static_cast<std::uint32_t>(rotary_part * head_dim_));
     if (rotated_ != head_dim_) u32("rope.dimension_count", rotated_);
     const json* scaling = parameters;
-    if (parameters == &config_.document()) {
+    if (parameters == &config_.value()) {
       if (!config_.has("rope_scaling")) return {};
-      RONDO_ASSIGN(scaling, find_object(config_.document(), "rope_scaling", config_.name()));
+      RONDO_ASSIGN(scaling, find_object(config_.value(), "rope_scaling", config_.name()));
     }
     RONDO_ASSIGN(std::string type, config_.string_or(*scaling, "rope_type", ""));
     if (type.empty()) {
@@ -498,7 +483,7 @@ class Translator {
   Status write_window() {
     const std::string_view type = kind_.model_type;
     RONDO_ASSIGN(std::optional<std::uint32_t> window, config_.count({"sliding_window"}));
-    if (!config_.document().contains("sliding_window") && kind_.window > 0) window = kind_.window;
+    if (!config_.value().contains("sliding_window") && kind_.window > 0) window = kind_.window;
     RONDO_ASSIGN(const bool used, config_.boolean_or("use_sliding_window", !is_one_of(type, kUsesNoWindow)));
     if (type == "gemma2" && !window) u32("attention.sliding_window", 0);  // null: none, where GGUF's absent key means the usual one
     if (!window || !used || !is_one_of(type, kWindowed)) return {};
@@ -515,7 +500,7 @@ class Translator {
   template <typename Expected>
   Status check_layer_list(const char* field, const Expected& expected) const {
     if (!config_.has(field)) return {};
-    RONDO_ASSIGN(const json* list, find_array(config_.document(), field, config_.name()));
+    RONDO_ASSIGN(const json* list, find_array(config_.value(), field, config_.name()));
     if (list->size() != n_layers_) return config_.wrong(field, fmt::format("has {} entries but there are {} layers", list->size(), n_layers_));
     for (std::uint32_t i = 0; i < n_layers_; ++i) {
       if (!expected(i, (*list)[i])) return config_.later(field, fmt::format("has another kind of layer at {} than this model_type's", i));
@@ -532,7 +517,7 @@ class Translator {
     for (const char* field : {"attn_logit_softcapping", "final_logit_softcapping"}) {
       RONDO_ASSIGN(const std::optional<double> cap, config_.number({field}));
       // null means none, where GGUF's absent keys mean the usual ones.
-      if (config_.document().contains(field)) f32(field, cap.value_or(0));
+      if (config_.value().contains(field)) f32(field, cap.value_or(0));
     }
     if (type == "granite") {
       RONDO_TRY(copy_number("embedding_multiplier", "embedding_scale", 1));
@@ -697,7 +682,7 @@ Result<ByteSource> open_hugging_face_folder(const std::string& given) {
   if (document.status().code() == StatusCode::kNotFound) return Status(StatusCode::kNotFound, fmt::format("{}: is a folder without config.json, which is no model", given));
   RONDO_TRY(document.status());
   const Config config(std::move(document).value(), path);
-  RONDO_ASSIGN(const std::string type, find_string(config.document(), "model_type", path));
+  RONDO_ASSIGN(const std::string type, find_string(config.value(), "model_type", path));
   std::string known;
   for (const Kind& kind : kKinds) {
     known += fmt::format("{}{}", known.empty() ? "" : ", ", kind.model_type);

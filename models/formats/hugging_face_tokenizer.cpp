@@ -23,42 +23,6 @@ using json = nlohmann::json;
 constexpr JsonLimits kLimits = {std::size_t{64} << 20, 64, std::size_t{1} << 20, 3'000'000};
 constexpr std::string_view kVisibleSpace = "\xe2\x96\x81";  // U+2581
 
-/// One of a folder's files, with its errors.
-class Document {
- public:
-  Document(json value, std::string name) : value_(std::move(value)), name_(std::move(name)) {}
-  /// Null if there is no such file.
-  static Result<Document> read(const std::string& path, const JsonLimits& limits = {}) {
-    Result<json> value = read_json_file(path, limits);
-    if (value.status().code() == StatusCode::kNotFound) return Document(json(), path);
-    RONDO_TRY(value.status());
-    if (!value->is_object()) return Status(StatusCode::kCorruptData, fmt::format("{}: is no object", path));
-    return Document(std::move(value).value(), path);
-  }
-
-  const json& value() const { return value_; }
-  const std::string& name() const { return name_; }
-  std::string within(std::string_view field) const { return fmt::format("{}: {}", name_, field); }
-  Status wrong(std::string_view field, const std::string& what) const { return Status(StatusCode::kCorruptData, fmt::format("{}: '{}' {}", name_, field, what)); }
-  Status later(std::string_view field, const std::string& what) const { return Status(StatusCode::kUnsupported, fmt::format("{}: '{}' {}, which is not there yet", name_, field, what)); }
-
-  /// `place` says where `object` is: "model".
-  Result<bool> boolean_or(const json& object, const char* field, bool fallback, std::string_view place) const {
-    if (!has_field(object, field)) return fallback;
-    const json& value = *object.find(field);
-    if (!value.is_boolean()) return wrong(fmt::format("{}.{}", place, field), "must be true or false");
-    return *value.get_ptr<const json::boolean_t*>();
-  }
-  Result<std::string> string_or(const json& object, const char* field, const char* fallback, std::string_view place) const {
-    if (!has_field(object, field)) return std::string(fallback);
-    return find_string(object, field, within(place));
-  }
-
- private:
-  json value_;
-  std::string name_;
-};
-
 /// How a space becomes visible and where one is put; what SpmTokenizer's keys say.
 struct Spaces {
   bool visible = false;
@@ -68,7 +32,7 @@ struct Spaces {
 
 class Translator {
  public:
-  Translator(const std::string& folder, const json& config, std::uint32_t n_vocab, Document tokenizer, Document settings, Document generation)
+  Translator(const std::string& folder, const json& config, std::uint32_t n_vocab, JsonDocument tokenizer, JsonDocument settings, JsonDocument generation)
       : file_(std::move(tokenizer)), settings_(std::move(settings)), generation_(std::move(generation)), config_(config, folder + "/config.json"), n_vocab_(n_vocab) {}
 
   /// Everything is read before anything is written.
@@ -168,14 +132,18 @@ class Translator {
     if (type == "NFC") return {};
     if (type == "Prepend") {
       RONDO_ASSIGN(const std::string text, find_string(step, "prepend", file_.within("normalizer")));
-      if (text == kVisibleSpace) spaces_.prefix = true;
-      if (text == kVisibleSpace) return {};
+      if (text == kVisibleSpace) {
+        spaces_.prefix = true;
+        return {};
+      }
     }
     if (type == "Replace") {
       RONDO_ASSIGN(const std::string from, pattern(step, "String", "normalizer"));
       RONDO_ASSIGN(const std::string to, find_string(step, "content", file_.within("normalizer")));
-      if (from == " " && to == kVisibleSpace) spaces_.visible = true;
-      if (from == " " && to == kVisibleSpace) return {};
+      if (from == " " && to == kVisibleSpace) {
+        spaces_.visible = true;
+        return {};
+      }
     }
     return file_.later("normalizer", fmt::format("is '{}'{}", printable(type), type == "Prepend" || type == "Replace" ? " of something else than spaces" : ""));
   }
@@ -249,7 +217,7 @@ class Translator {
   }
 
   /// `value` as the id of a token.
-  Result<std::uint32_t> id_of(const json& value, const Document& from, const char* field) const {
+  Result<std::uint32_t> id_of(const json& value, const JsonDocument& from, const char* field) const {
     if (!value.is_number_unsigned()) return from.wrong(field, "must be a token's id");
     const std::uint64_t id = *value.get_ptr<const json::number_unsigned_t*>();
     if (id >= n_vocab_) return from.wrong(field, fmt::format("is {}, but the network has {} tokens", id, n_vocab_));
@@ -260,9 +228,10 @@ class Translator {
     if (!byte_level_ && !byte_fallback_) return file_.later("pre_tokenizer", "is without 'ByteLevel', and the model without byte_fallback");
     if (byte_level_) {
       if (spaces_.visible || spaces_.prefix) return file_.later("normalizer", "changes spaces in front of 'ByteLevel'");
-      const PreTokenizer* found = find_pre_tokenizer(expressions_);
-      if (found) pre_tokenizer_ = found->name;
-      if (found) return {};
+      if (const PreTokenizer* found = find_pre_tokenizer(expressions_)) {
+        pre_tokenizer_ = found->name;
+        return {};
+      }
       std::string all;
       for (const std::string& expression : expressions_) all += fmt::format("{}'{}'", all.empty() ? "" : ", ", printable(expression));
       return file_.later("pre_tokenizer", expressions_.empty() ? std::string("does not split the text") : fmt::format("splits by {}", all));
@@ -323,19 +292,17 @@ class Translator {
 
   Status read_beginning() {
     if (!has_template_) {
-      RONDO_ASSIGN(adds_bos_, settings_.boolean_or(settings_.value(), "add_bos_token", false, ""));
+      RONDO_ASSIGN(adds_bos_, settings_.boolean_or(settings_.value(), "add_bos_token", false));
       if (adds_bos_ && !has_field(settings_.value(), "bos_token")) return settings_.wrong("bos_token", "is missing, but 'add_bos_token' is true");
     }
-    if (!bos_) RONDO_TRY(read_bos_id());
-    return {};
-  }
-  Status read_bos_id() {
-    RONDO_ASSIGN(bos_, named_token("bos_token"));
+    if (!bos_) {
+      RONDO_ASSIGN(bos_, named_token("bos_token"));
+    }
     return {};
   }
 
   Status read_stop_ids() {
-    for (const Document* from : {&generation_, &config_}) {
+    for (const JsonDocument* from : {&generation_, &config_}) {
       if (!has_field(from->value(), "eos_token_id")) continue;
       const json& value = *from->value().find("eos_token_id");
       const std::size_t n = value.is_array() ? value.size() : 1;
@@ -384,7 +351,7 @@ class Translator {
     TokenType type = TokenType::kUnused;
   };
 
-  const Document file_, settings_, generation_, config_;
+  const JsonDocument file_, settings_, generation_, config_;
   const std::uint32_t n_vocab_;
   const json* model_ = nullptr;  // within file_
   std::vector<Token> tokens_;    // by id
@@ -402,11 +369,11 @@ class Translator {
 }  // namespace
 
 Status write_hugging_face_tokenizer(const std::string& folder, const nlohmann::json& config, std::uint32_t n_vocab, GgufWriter& writer) {
-  RONDO_ASSIGN(Document tokenizer, Document::read(folder + "/tokenizer.json", kLimits));
+  RONDO_ASSIGN(JsonDocument tokenizer, JsonDocument::read(folder + "/tokenizer.json", kLimits));
   Status refusal(StatusCode::kUnsupported, fmt::format("{}: is missing", tokenizer.name()));
   if (!tokenizer.value().is_null()) {
-    RONDO_ASSIGN(Document settings, Document::read(folder + "/tokenizer_config.json"));
-    RONDO_ASSIGN(Document generation, Document::read(folder + "/generation_config.json"));
+    RONDO_ASSIGN(JsonDocument settings, JsonDocument::read(folder + "/tokenizer_config.json"));
+    RONDO_ASSIGN(JsonDocument generation, JsonDocument::read(folder + "/generation_config.json"));
     refusal = Translator(folder, config, n_vocab, std::move(tokenizer), std::move(settings), std::move(generation)).translate(writer);
   }
   if (refusal.code() != StatusCode::kUnsupported) {
