@@ -1,6 +1,7 @@
 #include "models/network.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "graph/cache_layout.h"
 
@@ -25,6 +26,11 @@ std::int64_t cache_positions(const CacheSpec& spec, std::int64_t n_ctx, std::int
     case CacheExtent::kSource: return n_source;
   }
   return n_ctx;
+}
+
+std::uint32_t tokens_to_rewind(std::span<const CacheSpec> caches, std::int64_t n_ctx) {
+  const bool rings = std::any_of(caches.begin(), caches.end(), [&](const CacheSpec& spec) { return spec.extent == CacheExtent::kWindow && cache_positions(spec, n_ctx, n_ctx) < n_ctx; });
+  return rings ? static_cast<std::uint32_t>(kMostStepRows) : std::numeric_limits<std::uint32_t>::max();
 }
 
 std::uint64_t kv_bytes_per_token(std::span<const CacheSpec> caches, graph::Type kv_type) {

@@ -45,6 +45,9 @@ constexpr std::int64_t kMostStepRows = 512;
 /// Positions that the cache keeps in a context of `n_ctx` tokens, of a source of `n_source`. A ring has room for the window of
 /// the first row of a step beside what the step writes.
 std::int64_t cache_positions(const CacheSpec& spec, std::int64_t n_ctx, std::int64_t n_source);
+/// How many tokens before the last that was written rings still have all that these see; more than any context where there is no
+/// ring.
+std::uint32_t tokens_to_rewind(std::span<const CacheSpec> caches, std::int64_t n_ctx);
 /// Bytes that a token in the context takes in all caches, keys and values.
 std::uint64_t kv_bytes_per_token(std::span<const CacheSpec> caches, graph::Type kv_type);
 

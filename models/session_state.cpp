@@ -77,9 +77,7 @@ Result<std::unique_ptr<SessionState>> SessionState::create(std::shared_ptr<const
   statistics.activation_bytes = steps->activation_bytes();
   statistics.dispatches_per_decode_step = steps->decode().recording.n_dispatches();
   statistics.segments_per_decode_step = static_cast<std::uint32_t>(steps->decode().recording.segments().size());
-  const std::vector<CacheSpec>& caches = model->network().caches;
-  const bool rings = std::any_of(caches.begin(), caches.end(), [&](const CacheSpec& spec) { return cache_positions(spec, n_ctx, n_ctx) < n_ctx; });
-  Sequence sequence(n_ctx, std::move(stop_ids), rings ? static_cast<std::uint32_t>(kMostStepRows) : std::numeric_limits<std::uint32_t>::max());
+  Sequence sequence(n_ctx, std::move(stop_ids), tokens_to_rewind(model->network().caches, n_ctx));
   return std::unique_ptr<SessionState>(new SessionState(std::move(model), options, std::move(steps), std::move(runner), std::move(sequence)));
 }
 

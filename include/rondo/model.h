@@ -77,8 +77,8 @@ class RONDO_API Model {
   /// Reads the header of a GGUF file, checks it, plans and allocates its memory, and returns; weights come with load_some.
   /// Errors, each naming file and field: kCorruptData, kUnsupported (architecture, tokenizer or weight type that isn't there
   /// yet, a tensor beyond the device's limits, an operator of which all kernels are in quarantine), kOutOfMemory (with what is
-  /// needed), kIo; kInvalidArgument (an option out of its range, a tokenizer with more tokens than the network), kFailedPrecondition (an empty Device); with a self-test also
-  /// kDeviceLost and kInternal (a kernel that costs the device).
+  /// needed), kIo; kInvalidArgument (an option out of its range, a tokenizer with more tokens than the network),
+  /// kFailedPrecondition (an empty Device); with a self-test also kDeviceLost and kInternal (a kernel that costs the device).
   static Result<Model> create(Device& device, ByteSource source, const ModelOptions& options = {});
   Model(Model&&) noexcept;
   Model& operator=(Model&&) noexcept;

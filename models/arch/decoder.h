@@ -71,9 +71,9 @@ struct Family {
   double default_attention_softcap = 0, default_final_softcap = 0;
   bool has_experts = false;            ///< always; else where expert_count says it
   bool normalizes_experts = true;      ///< the weights of those chosen add up to 1, where no key says it
-  const char* ffn_norm_name = "ffn_norm";
-  bool has_sinks = false;
-  double glu_limit = 0, glu_up_bias = 0;
+  const char* ffn_norm_name = "ffn_norm";  ///< of its tensor
+  bool has_sinks = false;              ///< always; else where the file has them
+  double glu_limit = 0, glu_up_bias = 0;  ///< of graph::GluAttributes
   std::uint32_t layers_of_wide_scale = 0;  ///< the member of so many layers scales scores by width / heads instead of head_dim
 };
 
@@ -136,7 +136,7 @@ struct LinearWeights {
 struct DecoderWeights {
   struct Layer {
     NormWeights attention_norm, second_norm, attention_post_norm, ffn_norm, ffn_post_norm;
-    NormWeights query_norm, key_norm;  ///< of head_dim elements for all heads, or of all heads'
+    NormWeights query_norm, key_norm;  ///< of head_dim elements, one for all heads, or of all heads' elements
     LinearWeights query, key, value, output, gate, up, down;
     LinearWeights router, expert_gate, expert_up, expert_down;  ///< all experts' rows, one after the other
     LinearWeights shared_router;  ///< a number between 0 and 1 for what the shared expert (gate, up, down) adds

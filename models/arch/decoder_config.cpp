@@ -200,9 +200,9 @@ Status read_experts(const Keys& keys, DecoderConfig& config) {
   double scale = 1;
   RONDO_TRY(keys.read_positive("expert_weights_scale", scale, true));
   if (scale != 1 && scale != 0) return keys.unsupported("expert_weights_scale", fmt::format(" is {}, which is not there yet", scale));
-  for (const char* key : {"expert_group_count", "leading_dense_block_count"}) {
+  for (const auto& [key, most] : {std::pair{"expert_group_count", 1u}, std::pair{"leading_dense_block_count", 0u}}) {
     RONDO_ASSIGN(const std::uint32_t value, keys.u32_or(key, 0));
-    if (value > 1 || (value == 1 && key[0] == 'l')) return keys.unsupported(key, fmt::format(" is {}, which is not there yet", value));
+    if (value > most) return keys.unsupported(key, fmt::format(" is {}, which is not there yet", value));
   }
   return {};
 }

@@ -88,24 +88,23 @@ class Finder {
   /// Linears of all experts, of one input: NAME_exps has them stacked, or each expert has a tensor NAME.E, as old files do.
   Status expert_linears(std::initializer_list<Part> parts, std::int64_t columns, bool biased) {
     const std::int64_t n = config_.experts.n;
+    const bool stacked = !has(std::string(parts.begin()->name) + ".0.weight");
     std::vector<WantedWeight> matrices, biases;
-    std::vector<std::vector<WeightSlice>> apart(parts.size(), std::vector<WeightSlice>(static_cast<std::size_t>(n)));
-    auto of_part = apart.begin();
+    std::vector<WeightSlice> apart(parts.size() * static_cast<std::size_t>(n));  // each expert's own, part after part
     for (const Part& part : parts) {
       const std::string name = prefix_ + part.name;
-      const bool stacked = !find_.has(name + ".0.weight");
-      if (stacked) matrices.push_back({name + "_exps.weight", n * part.rows, &part.linear->weight, n});
-      for (std::int64_t i = 0; !stacked && i < n; ++i) matrices.push_back({fmt::format("{}.{}.weight", name, i), part.rows, &(*of_part)[static_cast<std::size_t>(i)]});
       biases.push_back({name + "_exps.bias", n * part.rows, &part.linear->bias, n});
-      ++of_part;
+      if (stacked) matrices.push_back({name + "_exps.weight", n * part.rows, &part.linear->weight, n});
+      for (std::int64_t i = 0; !stacked && i < n; ++i) matrices.push_back({fmt::format("{}.{}.weight", name, i), part.rows, &apart[matrices.size()]});
     }
     RONDO_TRY(find_.matrices(matrices, columns));
-    of_part = apart.begin();
+    const WeightSlice* first = apart.data();
     for (const Part& part : parts) {
-      const std::vector<WeightSlice>& slices = *of_part++;
-      if (part.linear->is_there()) continue;
-      if (slices.front().block != slices.back().block) return Status(StatusCode::kUnsupported, fmt::format("{}: tensors '{}{}.*.weight' are of several types, which is not there", file_.name(), prefix_, part.name));
-      part.linear->weight = {slices.front().block, slices.front().first, n * part.rows};
+      if (stacked) break;
+      const WeightSlice& last = first[n - 1];
+      if (first->block != last.block) return Status(StatusCode::kUnsupported, fmt::format("{}: tensors '{}{}.*.weight' are of several types, which is not there", file_.name(), prefix_, part.name));
+      part.linear->weight = {first->block, first->first, n * part.rows};
+      first += n;
     }
     biased = biased || std::any_of(biases.begin(), biases.end(), [&](const WantedWeight& bias) { return find_.has(bias.tensor); });
     return biased ? find_.vectors(biases) : Status();
