@@ -1,6 +1,6 @@
 // The k largest of a row's logits, largest first, equal ones by number, NaN last, and for each the softmax over these
-// (normalize) or over all. One workgroup per row; grid (rows). An expert's place is how many come before it, which needs no
-// order and one barrier. f32 accumulation in fixed order.
+// (normalize) or over all. One workgroup per row; grid (rows). An expert's place is how many come before it, which no order
+// of invocations changes. f32 accumulation in fixed order.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #include "route.params.h"

@@ -1,5 +1,5 @@
-// output[r, i] = sum_j weights[r, j] * input[r, j columns + i] + residual[r, i]. One invocation per element; grid (ceil(columns / width),
-// rows). f32 accumulation in the order of j.
+// output[r, i] = sum_j weights[r, j] * input[r, j columns + i] + residual[r, i]. One invocation per element; grid
+// (ceil(columns / width), rows). f32 accumulation in the order of j.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #include "weighted_sum.params.h"
