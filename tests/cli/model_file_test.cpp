@@ -10,6 +10,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/support/command_runner.h"
+#include "tests/support/gguf_split.h"
 #include "tests/support/test_data.h"
 
 namespace rondo::model_file_test {
@@ -34,6 +35,16 @@ CommandResult tokenize(const std::string& model) {
 TEST(ModelFileTest, SoundFileWorks) {
   testing::expect_done(generate(kModel));
   testing::expect_done(tokenize(kModel));
+}
+
+TEST(ModelFileTest, AnyPartIsTheModel) {
+  const testing::TemporaryFolder folder;
+  for (const std::string& path : testing::split_file(folder, kModel)) {
+    const CommandResult result = testing::run_command({"info", "-m", path});
+    testing::expect_done(result);
+    EXPECT_NE(result.out.find("q4_0"), std::string::npos) << result.out;
+    EXPECT_EQ(result.out.find("split."), std::string::npos) << result.out;
+  }
 }
 
 TEST(ModelFileTest, WhatIsNoFileIsRefusedBeforeTheDeviceOpens) {

@@ -11,23 +11,18 @@
 #include "models/formats/gguf.h"
 #include "models/reference.h"
 #include "runtime/fmt.h"
-#include "tests/support/command_runner.h"
-#include "tests/support/gguf_copy.h"
+#include "tests/support/gguf_split.h"
 #include "tests/support/gguf_writer.h"
 #include "tests/support/test_data.h"
 
 namespace rondo::models::split_gguf_test {
 namespace {
 
+using rondo::testing::add_split_keys;
 using rondo::testing::GgufWriter;
+using rondo::testing::part_name;
 using rondo::testing::source_of;
 using Type = GgufValueType;
-
-std::string part_name(std::size_t number, std::size_t count) { return fmt::format("model-{:05}-of-{:05}.gguf", number, count); }
-
-void add_split_keys(GgufWriter& writer, std::size_t index, std::size_t count, std::size_t n_tensors) {
-  writer.number("split.no", Type::kU16, static_cast<std::uint16_t>(index)).number("split.count", Type::kU16, static_cast<std::uint16_t>(count)).number("split.tensors.count", Type::kI32, static_cast<std::int32_t>(n_tensors));
-}
 
 /// Metadata of every kind, arrays that the parser skips among them.
 void add_metadata(GgufWriter& writer) {
@@ -154,36 +149,21 @@ TEST_F(SplitGgufTest, WhatIsWholeIsOpenedAsItIs) {
   }
 }
 
-/// A real model computes what it computed, and the command reads it by any part's name.
+/// A real model computes what it computed; a part under another name is refused.
 TEST_F(SplitGgufTest, AModelInPartsComputesTheSame) {
-  const ByteSource source = open_file(testing::tests_data_path("tiny-Q4_0.gguf")).value();
-  const GgufFile file = GgufFile::parse(source).value();
-  const std::size_t n = file.tensors().size(), ends[] = {0, n / 2, n};
-  for (std::size_t part = 0; part < 3; ++part) {
-    GgufWriter writer;
-    if (part == 0) testing::copy_metadata(file, writer);
-    add_split_keys(writer, part, 3, n);
-    for (std::size_t i = part == 0 ? 0 : ends[part - 1]; i < ends[part]; ++i) {
-      const GgufTensor& tensor = file.tensors()[i];
-      const std::vector<std::byte> data = bytes_at(source, tensor.offset_bytes, tensor.size_bytes);
-      writer.tensor(tensor.name, {tensor.dims.begin(), tensor.dims.begin() + tensor.n_dims}, tensor.type, std::string_view(reinterpret_cast<const char*>(data.data()), data.size()));
-    }
-    paths_.push_back(folder_.write(part_name(part + 1, 3), writer.build()));
-  }
+  const std::string whole_path = testing::tests_data_path("tiny-Q4_0.gguf");
+  const ByteSource source = open_file(whole_path).value();
+  paths_ = testing::split_file(folder_, whole_path);
   const ByteSource split = open_model(paths_[2]).value();
   expect_same_file(split, source);
   const std::vector<std::int32_t> ids = {1, 2, 3, 200};
   const auto in_parts = open_checkpoint(split).value(), whole = open_checkpoint(source).value();
   EXPECT_EQ(reference_logits(*in_parts, ids, graph::Type::kF32).value(), reference_logits(*whole, ids, graph::Type::kF32).value());
 
-  for (const std::string& path : paths_) {
-    const testing::CommandResult result = testing::run_command({"info", "-m", path});
-    testing::expect_done(result);
-    EXPECT_NE(result.out.find("q4_0"), std::string::npos) << result.out;
-    EXPECT_EQ(result.out.find("split."), std::string::npos) << result.out;
-  }
-  const testing::CommandResult renamed = testing::run_command({"info", "-m", folder_.write("renamed.gguf", testing::read_whole_file(paths_[0]))});
-  testing::expect_error(renamed, 1, {"renamed.gguf", "'split.count' is 3"});
+  const std::string renamed = folder_.write("renamed.gguf", testing::read_whole_file(paths_[0]));
+  const Status status = open_checkpoint(open_model(renamed).value()).status();
+  EXPECT_NE(status.message().find("renamed.gguf"), std::string::npos) << status.message();
+  EXPECT_NE(status.message().find("'split.count' is 3"), std::string::npos) << status.message();
 }
 
 /// Three parts with one thing wrong.
