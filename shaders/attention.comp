@@ -4,9 +4,10 @@
 // Tiled (kSplit 0): grid (row tiles, B * G, 1), writes the output. Split keys (kSplit 1): grid z = n_splits, block b
 // belongs to split b mod n_splits, writes partials (sums, maximum, weight) that attention_combine joins.
 // f32 accumulation in fixed order; K and V f32, f16 in pairs, or q8_0 in planes. The finite sentinel kLowest stands for minus infinity.
-// Masks, windows, biases and the rest are specialised away where absent (kFeatures). Small inputs come in one array of
-// tables: query offsets (B), lengths (B), then, where present, sinks (H), ALiBi slopes (H; Press et al. 2022), T5's bias
-// (buckets, H) and bucket by distance (Raffel et al. 2020), relative keys and values (2 R + 1, D or E; Shaw et al. 2018).
+// Masks, windows, biases and the rest are specialised away where absent (kFeatures). Sinks (H) or ALiBi slopes (H; Press et al.
+// 2022) come by themselves where nothing else does. With more, small inputs come in one array of tables: query offsets (B),
+// lengths (B), then, where present, sinks, slopes, T5's bias (buckets, H) and bucket by distance (Raffel et al. 2020), relative
+// keys and values (2 R + 1, D or E; Shaw et al. 2018).
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require
@@ -32,6 +33,7 @@ layout(std430, set = 0, binding = 5) readonly buffer Lengths { int lengths[]; };
 layout(std430, set = 0, binding = 5) readonly buffer Mask { uint mask[]; };
 layout(std430, set = 0, binding = 6) writeonly buffer Output { ELEMENT values[]; };
 layout(std430, set = 0, binding = 6) writeonly buffer Partials { float partials[]; };
+layout(std430, set = 0, binding = 7) readonly buffer OfHeads { float of_heads[]; };
 
 const float kLowest = -3.3e38;         // of a key that is not allowed
 const float kMinusInfinity = -3.1e38;  // of a key that is, where query or key hold an infinity
@@ -68,6 +70,9 @@ uint bucket_at() { return bias_at() + (kBuckets & 0xffffu) * p.heads; }
 uint relative_keys_at() { return bucket_at() + (has(RONDO_ATTENTION_BIAS) ? (kBuckets >> 16) + 1u : 0u); }
 uint relative_values_at() { return relative_keys_at() + (has(RONDO_ATTENTION_RELATIVE_KEY) ? (2u * (kRadii & 0xffffu) + 1u) * p.head_dim : 0u); }
 
+float sink_of(uint head) { return has(RONDO_ATTENTION_TABLES) ? tables[sinks_at() + head] : of_heads[p.of_heads_offset + head]; }
+float slope_of(uint head) { return has(RONDO_ATTENTION_TABLES) ? tables[slopes_at() + head] : of_heads[p.of_heads_offset + head]; }
+
 // The row of a relative table for key j as seen from a position.
 uint relative_row(int distance, uint radius) { return uint(clamp(distance, -int(radius), int(radius)) + int(radius)); }
 
@@ -102,7 +107,7 @@ float finished_score(float product, Rows rows, uint r, int j) {
     if (both_ways && distance > 0) bucket += (kBuckets & 0xffffu) / 2u;
     score += tables[bias_at() + bucket * p.heads + head];
   }
-  if (has(RONDO_ATTENTION_SLOPES)) score += tables[slopes_at() + head] * float(distance);
+  if (has(RONDO_ATTENTION_SLOPES)) score += slope_of(head) * float(distance);
   if (has(RONDO_ATTENTION_MASK)) {
     uint at = has(RONDO_ATTENTION_MASK_SEQUENCES) ? rows.sequence : 0u;
     at = has(RONDO_ATTENTION_MASK_HEADS) ? at * p.heads + head : at;
@@ -167,7 +172,7 @@ void load_queries(Rows rows) {
     // A sink is a key whose value is zero: in the first split, or the only one.
     const bool sink = has(RONDO_ATTENTION_SINKS) && gl_WorkGroupID.z == 0u;
     const uint head = head_of(rows, min(gl_LocalInvocationID.x, rows.count - 1u));
-    row_max[gl_LocalInvocationID.x] = sink ? tables[sinks_at() + head] : kLowest;
+    row_max[gl_LocalInvocationID.x] = sink ? sink_of(head) : kLowest;
     row_sum[gl_LocalInvocationID.x] = sink ? 1.0 : 0.0;
   }
 }

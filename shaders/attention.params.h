@@ -31,4 +31,5 @@ RONDO_PARAMS(AttentionParams) {
   uint chunk;        // 0: none
   uint chunks_back;
   float softcap;
+  uint of_heads_offset;  // of sinks or slopes that come by themselves
 } RONDO_PARAMS_END

@@ -222,9 +222,12 @@ Status lower_with(AttentionKernel kernel, const AttentionFeatures& features, con
   const std::uint32_t threads = caps.type == runtime::DeviceType::kCpu ? std::max(tile, 8u) : 64;
   RONDO_TRY(check_loops(caps, push.keys, wide ? wide_iterations(push, subgroup, parts) : shared_iterations(push, features.bits, tile, threads)));
   const StorageId target = split ? lowering.scratch(partial_floats * 4, "attention partials") : output.storage;
-  // Eight buffers at most: with tables, these take the place of the offsets, and the mask that of the lengths.
+  // Eight buffers at most, the step's state among them: with tables, these take the place of the offsets, and the mask that of the
+  // lengths.
   const StorageId offsets = tables ? gather_attention_tables(node, lowering) : lowering.read_only(node.inputs[kOffset]);
   const StorageId lengths = lowering.read_only(node.inputs[tables ? kMask : kLengths]);
+  const TensorId of_heads = tables ? kNone : node.inputs[node.inputs[kSinks] != kNone ? kSinks : kSlopes];
+  if (of_heads != kNone) push.of_heads_offset = u32(lowering.tensor(of_heads).offset_elements);
   const std::string label = label_of(kernel, key);
   RONDO_ASSIGN(const std::vector<StoragePiece> pieces, lowering.cache_pieces(node.inputs[kKey]));
   RONDO_ASSIGN(const std::vector<StoragePiece> value_pieces, lowering.cache_pieces(node.inputs[kValue]));
@@ -242,7 +245,8 @@ Status lower_with(AttentionKernel kernel, const AttentionFeatures& features, con
                                                                  {value.storage, runtime::Access::kRead, i},
                                                                  {offsets, runtime::Access::kRead},
                                                                  {lengths, runtime::Access::kRead},
-                                                                 {target, runtime::Access::kWrite}};
+                                                                 {target, runtime::Access::kWrite},
+                                                                 {lowering.read_only(of_heads), runtime::Access::kRead}};
     if (wide) {
       lowering.dispatch(label, runtime::Shader::attention_wide, {subgroup, cache_type_constant(key), tile, split ? 1u : 0u, parts, units, features.bits}, arguments, push,
                         {ceil_div(rows, tile), sequences * push.kv_heads, push.n_splits}, cost);

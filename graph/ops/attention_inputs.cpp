@@ -120,8 +120,9 @@ AttentionFeatures attention_features(const Graph& graph, const Node& node) {
     set(mask_extent(mask, 2) > 1, RONDO_ATTENTION_MASK_QUERIES);
     set(mask_extent(mask, 3) > 1, RONDO_ATTENTION_MASK_KEYS);
   }
-  set(has(kSinks), RONDO_ATTENTION_SINKS | RONDO_ATTENTION_TABLES);
-  set(has(kSlopes), RONDO_ATTENTION_SLOPES | RONDO_ATTENTION_TABLES);
+  set(has(kSinks), RONDO_ATTENTION_SINKS);
+  set(has(kSlopes), RONDO_ATTENTION_SLOPES);
+  set(has(kSinks) && has(kSlopes), RONDO_ATTENTION_TABLES);
   set(has(kBias), RONDO_ATTENTION_BIAS | RONDO_ATTENTION_TABLES);
   set(has(kBias) && attributes.bidirectional_buckets, RONDO_ATTENTION_BIAS_BOTH_WAYS);
   set(has(kRelativeKey), RONDO_ATTENTION_RELATIVE_KEY | RONDO_ATTENTION_TABLES);

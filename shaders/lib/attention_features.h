@@ -9,7 +9,7 @@
 #define RONDO_ATTENTION_MASK_HEADS 32u
 #define RONDO_ATTENTION_MASK_QUERIES 64u
 #define RONDO_ATTENTION_MASK_KEYS 128u
-#define RONDO_ATTENTION_TABLES 256u         // offsets and lengths come from the tables, in which the following are
+#define RONDO_ATTENTION_TABLES 256u         // offsets, lengths and all of the following come from the tables; else sinks or slopes do from a buffer
 #define RONDO_ATTENTION_SINKS 512u
 #define RONDO_ATTENTION_SLOPES 1024u
 #define RONDO_ATTENTION_BIAS 2048u
