@@ -1,12 +1,12 @@
 // A decoder's hyper-parameters from the keys of a GGUF file.
 #include <algorithm>
 #include <cmath>
-#include <numbers>
 #include <span>
 
 #include "models/arch/decoder.h"
 #include "models/printable.h"
 #include "models/utf8.h"
+#include "models/yarn.h"
 #include "runtime/fmt.h"
 
 namespace rondo::models {
@@ -69,19 +69,6 @@ Status read_heads(const Keys& keys, NetworkFacts& facts) {
   return {};
 }
 
-/// Peng et al. 2023: what divides each frequency, so that those that turn often within the original context stay.
-std::vector<float> yarn_factors(double factor, std::int64_t dimensions, double theta, double original_context) {
-  constexpr double kFastTurns = 32, kSlowTurns = 1;
-  const auto dimension_of = [&](double turns) { return static_cast<double>(dimensions) * std::log(original_context / (turns * 2 * std::numbers::pi)) / (2 * std::log(theta)); };
-  const double low = std::max(0.0, std::floor(dimension_of(kFastTurns))), high = std::min(static_cast<double>(dimensions) - 1, std::ceil(dimension_of(kSlowTurns)));
-  std::vector<float> factors;
-  for (std::int64_t i = 0; i < dimensions / 2; ++i) {
-    const double kept = 1 - std::clamp((static_cast<double>(i) - low) / std::max(0.001, high - low), 0.0, 1.0);
-    factors.push_back(static_cast<float>(1 / ((1 - kept) / factor + kept)));
-  }
-  return factors;
-}
-
 /// Linear and yarn scaling become frequency factors; long rope has factors in the file.
 Status read_rope_scaling(const Keys& keys, DecoderConfig& config) {
   RONDO_ASSIGN(const std::string_view type, keys.string_or("rope.scaling.type", "linear"));
@@ -105,8 +92,8 @@ Status read_rope_scaling(const Keys& keys, DecoderConfig& config) {
     return {};
   }
   if (config.original_context == 0) return keys.corrupt("rope.scaling.original_context_length", "is 0 but must be positive");
-  config.rope_factors = yarn_factors(factor, config.rope.dimensions, config.rope.theta, config.original_context);
-  config.rope.attention_factor *= 1 + 0.1 * std::log(factor);
+  config.rope_factors = yarn_factors({.factor = factor, .original_context = static_cast<double>(config.original_context)}, config.rope.dimensions, config.rope.theta);
+  config.rope.attention_factor *= yarn_attention_factor(factor);
   return {};
 }
 

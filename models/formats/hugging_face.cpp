@@ -13,9 +13,11 @@
 #include "models/formats/hugging_face_tokenizer.h"
 #include "models/formats/json_file.h"
 #include "models/formats/safetensors.h"
+#include "models/formats/stacked_experts.h"
 #include "models/formats/stitched_source.h"
 #include "models/json.h"
 #include "models/printable.h"
+#include "models/yarn.h"
 #include "runtime/fmt.h"
 
 namespace rondo::models {
@@ -45,6 +47,8 @@ constexpr Name kLlama[] = {{"input_layernorm", "attn_norm"},   {"self_attn.q_pro
                            {"mlp.gate_up_proj", "ffn_up"},      {"mlp.down_proj", "ffn_down"},          {"mlp.c_fc", "ffn_up"},           {"mlp.c_proj", "ffn_down"},     {"post_attention_layernorm", "ffn_norm"},
                            {"block_sparse_moe.gate", "ffn_gate_inp"}, {"mlp.gate", "ffn_gate_inp"},        {"mlp.shared_expert_gate", "ffn_gate_inp_shexp"}, {"mlp.shared_expert.gate_proj", "ffn_gate_shexp"},
                            {"mlp.shared_expert.up_proj", "ffn_up_shexp"}, {"mlp.shared_expert.down_proj", "ffn_down_shexp"}};
+constexpr Name kGptOss[] = {{"input_layernorm", "attn_norm"}, {"self_attn.q_proj", "attn_q"}, {"self_attn.k_proj", "attn_k"}, {"self_attn.v_proj", "attn_v"}, {"self_attn.o_proj", "attn_output"},
+                            {"self_attn.sinks", "attn_sinks"}, {"post_attention_layernorm", "post_attention_norm"}, {"mlp.router", "ffn_gate_inp"}};
 constexpr Name kGemma[] = {{"input_layernorm", "attn_norm"},    {"self_attn.q_proj", "attn_q"},         {"self_attn.k_proj", "attn_k"},          {"self_attn.v_proj", "attn_v"},
                            {"self_attn.o_proj", "attn_output"}, {"self_attn.q_norm", "attn_q_norm"},    {"self_attn.k_norm", "attn_k_norm"},     {"post_attention_layernorm", "post_attention_norm"},
                            {"mlp.gate_proj", "ffn_gate"},       {"mlp.up_proj", "ffn_up"},              {"mlp.down_proj", "ffn_down"},           {"pre_feedforward_layernorm", "ffn_norm"},
@@ -71,6 +75,8 @@ constexpr Name kAroundBloom[] = {{"word_embeddings", "token_embd"}, {"word_embed
 constexpr Name kAroundOpt[] = {{"embed_tokens", "token_embd"}, {"embed_positions", "position_embd", Layout::kBehindTwo}, {"final_layer_norm", "output_norm"}};
 constexpr Name kAroundMpt[] = {{"wte", "token_embd"}, {"norm_f", "output_norm"}};
 
+/// Before the names of what a layer's experts have together.
+constexpr std::string_view kStackedExperts = ".mlp.experts.", kBlocks = "_blocks", kScales = "_scales";
 /// Below those of one expert, mlp.experts.N and the like.
 constexpr Name kOfExpert[] = {{"gate_proj", "ffn_gate"}, {"up_proj", "ffn_up"}, {"down_proj", "ffn_down"}, {"w1", "ffn_gate"}, {"w3", "ffn_up"}, {"w2", "ffn_down"}};
 
@@ -92,7 +98,7 @@ struct Kind {
 
 constexpr std::string_view kTied[] = {"gemma", "gemma2", "gemma3_text", "gpt2", "gpt_bigcode", "opt", "bloom", "falcon", "mpt", "cohere", "cohere2", "starcoder2", "smollm3"};
 constexpr std::string_view kUsesNoWindow[] = {"qwen2", "qwen2_moe", "qwen3", "qwen3_moe", "smollm3"};  // unless use_sliding_window says so
-constexpr std::string_view kWindowed[] = {"mistral", "mixtral", "qwen2_moe", "qwen3_moe", "gemma2", "gemma3_text", "cohere2", "starcoder2", "phi3", "qwen2", "qwen3", "smollm3"};
+constexpr std::string_view kWindowed[] = {"mistral", "mixtral", "qwen2_moe", "qwen3_moe", "gemma2", "gemma3_text", "cohere2", "starcoder2", "phi3", "qwen2", "qwen3", "smollm3", "gpt_oss"};
 
 template <std::size_t n>
 bool is_one_of(std::string_view name, const std::string_view (&names)[n]) {
@@ -108,6 +114,7 @@ constexpr Kind kKinds[] = {
     {"qwen3", "qwen3", kLlama, kAround, "model.", "layers.", "rms_norm_eps"},
     {"qwen3_moe", "qwen3moe", kLlama, kAround, "model.", "layers.", "rms_norm_eps"},
     {"olmoe", "olmoe", kLlama, kAround, "model.", "layers.", "rms_norm_eps"},
+    {"gpt_oss", "gpt-oss", kGptOss, kAround, "model.", "layers.", "rms_norm_eps", false, false, false, "silu", 1, 128},
     {"gemma", "gemma", kLlama, kAround, "model.", "layers.", "rms_norm_eps", false, false, true, "gelu_pytorch_tanh"},
     {"gemma2", "gemma2", kGemma, kAround, "model.", "layers.", "rms_norm_eps", false, false, true, "gelu_pytorch_tanh", 1, 4096},
     {"gemma3_text", "gemma3", kGemma, kAround, "model.", "layers.", "rms_norm_eps", false, false, true, "gelu_pytorch_tanh", 1, 4096},
@@ -244,7 +251,9 @@ class Translator {
 
  private:
   struct Placed {
-    const FolderTensor* tensor = nullptr;  ///< null: `values`
+    const FolderTensor* tensor = nullptr;  ///< null: `values`, or `data`
+    std::optional<ByteSource> data;        ///< as GGUF has it, from data_offset_bytes on
+    std::uint64_t data_offset_bytes = 0, data_bytes = 0;
     std::vector<float> values;
     Layout layout = Layout::kSame;
     std::uint64_t offset_bytes = 0;  ///< in the data
@@ -256,6 +265,7 @@ class Translator {
     return {};
   }
 
+  bool is_gpt_oss() const { return std::string_view(kind_.model_type) == "gpt_oss"; }
   std::string key(const char* name) const { return fmt::format("{}.{}", kind_.architecture, name); }
   void u32(const char* name, std::uint32_t value) { writer_.u32(key(name), value); }
   void f32(const char* name, double value) { writer_.f32(key(name), static_cast<float>(value)); }
@@ -307,13 +317,19 @@ class Translator {
   Status write_experts() {
     RONDO_ASSIGN(const std::optional<std::uint32_t> n, config_.count({"num_local_experts", "num_experts"}));
     if (!n) return {};
-    RONDO_ASSIGN(const std::uint32_t used, need({"num_experts_per_tok"}));
+    RONDO_ASSIGN(const std::uint32_t used, need({"num_experts_per_tok", "experts_per_token"}));
     u32("expert_count", *n), u32("expert_used_count", used);
     for (const auto& [field, name] : {std::pair{"moe_intermediate_size", "expert_feed_forward_length"}, std::pair{"shared_expert_intermediate_size", "expert_shared_feed_forward_length"}}) {
       RONDO_ASSIGN(const std::optional<std::uint32_t> width, config_.count({field}));
       if (width) u32(name, *width);
     }
-    RONDO_ASSIGN(const bool normalizes, config_.boolean_or("norm_topk_prob", std::string_view(kind_.model_type) == "mixtral"));
+    if (is_gpt_oss()) {
+      RONDO_ASSIGN(const std::uint32_t width, need({"intermediate_size"}));
+      u32("expert_feed_forward_length", width);
+      RONDO_ASSIGN(const std::optional<double> limit, config_.number({"swiglu_limit"}));
+      if (limit.value_or(7) != 7) return config_.later("swiglu_limit", fmt::format("is {} instead of 7", *limit));
+    }
+    RONDO_ASSIGN(const bool normalizes, config_.boolean_or("norm_topk_prob", is_gpt_oss() || std::string_view(kind_.model_type) == "mixtral"));
     writer_.boolean(key("expert_weights_norm"), normalizes);
     RONDO_ASSIGN(const std::optional<std::uint32_t> period, config_.count({"decoder_sparse_step"}));
     if (period.value_or(1) != 1) return config_.later("decoder_sparse_step", fmt::format("is {} instead of 1", *period));
@@ -395,7 +411,7 @@ class Translator {
     if (rotated_ != head_dim_) u32("rope.dimension_count", rotated_);
     const json* scaling = parameters;
     if (parameters == &config_.value()) {
-      if (!config_.has("rope_scaling")) return {};
+      if (!config_.has("rope_scaling")) return is_gpt_oss() ? config_.wrong("rope_scaling", "is missing") : Status();
       RONDO_ASSIGN(scaling, find_object(config_.value(), "rope_scaling", config_.name()));
     }
     RONDO_ASSIGN(std::string type, config_.string_or(*scaling, "rope_type", ""));
@@ -414,12 +430,10 @@ class Translator {
     if (type == "longrope" || type == "su") return write_long_factors(*scaling);
     if (type != "linear" && type != "yarn") return config_.later("rope_scaling", fmt::format("is of type '{}'", printable(type)));
     if (!factor || *factor < 1) return config_.wrong("rope_scaling", "has no 'factor' of at least 1");
-    for (const auto& [field, usual] : {std::pair{"beta_fast", 32.0}, std::pair{"beta_slow", 1.0}}) {
-      RONDO_ASSIGN(const std::optional<double> beta, config_.number(*scaling, {field}));
-      if (beta && *beta != usual) return config_.later("rope_scaling", fmt::format("has a '{}' of {} instead of {}", field, *beta, usual));
+    if (type == "yarn") {
+      RONDO_ASSIGN(const bool written, write_yarn_factors(*scaling, theta.value_or(10000), *factor, original));
+      if (written) return {};
     }
-    RONDO_TRY(refuse_in_scaling(*scaling, {"attention_factor", "mscale", "mscale_all_dim"}));
-    if (has_field(*scaling, "truncate") && *scaling->find("truncate") != true) return config_.later("rope_scaling", "has 'truncate' that is not true");
     writer_.string(key("rope.scaling.type"), type);
     f32("rope.scaling.factor", *factor);
     if (original) u32("rope.scaling.original_context_length", *original);
@@ -431,6 +445,30 @@ class Translator {
       if (has_field(scaling, field)) return config_.later("rope_scaling", fmt::format("has '{}'", field));
     }
     return {};
+  }
+
+  /// YaRN with what GGUF's keys can't say: as factors. False: the keys say all.
+  Result<bool> write_yarn_factors(const json& scaling, double theta, double factor, std::optional<std::uint32_t> original) {
+    RONDO_TRY(refuse_in_scaling(scaling, {"mscale", "mscale_all_dim"}));
+    Yarn yarn{.factor = factor};
+    const Yarn usual = yarn;
+    for (const auto& [field, turns] : {std::pair{"beta_fast", &yarn.fast_turns}, std::pair{"beta_slow", &yarn.slow_turns}}) {
+      RONDO_ASSIGN(const std::optional<double> value, config_.number(scaling, {field}));
+      if (value && !(*value > 0)) return config_.wrong("rope_scaling", fmt::format("has a '{}' of {}", field, *value));
+      *turns = value.value_or(*turns);
+    }
+    RONDO_ASSIGN(yarn.whole_dimensions, config_.JsonDocument::boolean_or(scaling, "truncate", true, "rope_scaling"));
+    RONDO_ASSIGN(const std::optional<double> attention, config_.number(scaling, {"attention_factor"}));
+    if (attention && !(*attention > 0)) return config_.wrong("rope_scaling", fmt::format("has an 'attention_factor' of {}", *attention));
+    if (!attention && yarn.whole_dimensions && yarn.fast_turns == usual.fast_turns && yarn.slow_turns == usual.slow_turns) return false;
+    if (!original) {
+      RONDO_ASSIGN(original, need({"max_position_embeddings"}));
+    }
+    yarn.original_context = *original;
+    if (!(theta > 1) || *original == 0) return config_.wrong("rope_scaling", fmt::format("can't be of a 'rope_theta' of {} and {} positions", theta, *original));
+    place_values("rope_freqs.weight", yarn_factors(yarn, rotated_, theta));
+    f32("rope.scaling.attn_factor", attention.value_or(yarn_attention_factor(factor)));
+    return true;
   }
 
   /// Llama 3.1: frequencies that turn seldom within the original context are divided, those that turn often stay.
@@ -492,7 +530,7 @@ class Translator {
     u32("attention.sliding_window", *window);
     RONDO_ASSIGN(const std::optional<std::uint32_t> pattern, config_.count({"sliding_window_pattern"}));
     if (pattern) u32("attention.sliding_window_pattern", *pattern);
-    const std::uint32_t period = pattern.value_or(type == "gemma2" ? 2 : type == "gemma3_text" ? 6 : type == "cohere2" ? 4 : 0);
+    const std::uint32_t period = pattern.value_or(type == "gemma2" || is_gpt_oss() ? 2 : type == "gemma3_text" ? 6 : type == "cohere2" ? 4 : 0);
     return check_layer_list("layer_types", [&](std::uint32_t i, const json& value) { return value == (period == 0 || (i + 1) % period != 0 ? "sliding_attention" : "full_attention"); });
   }
 
@@ -554,9 +592,10 @@ class Translator {
   std::optional<std::pair<std::string, Layout>> find_name(std::string_view theirs) const {
     if (theirs.starts_with("lm_head.") || theirs.starts_with("embed_out.")) return std::pair{"output" + std::string(theirs.substr(theirs.find('.'))), Layout::kSame};
     if (theirs.starts_with(kind_.prefix)) theirs.remove_prefix(std::string_view(kind_.prefix).size());
-    const std::size_t dot = theirs.rfind('.');
+    const bool bare = theirs.ends_with(".sinks");
+    const std::size_t dot = bare ? theirs.size() : theirs.rfind('.');
     if (dot == std::string_view::npos) return std::nullopt;
-    const std::string_view kind = theirs.substr(dot);
+    const std::string_view kind = bare ? ".weight" : theirs.substr(dot);
     if (kind != ".weight" && kind != ".bias") return std::nullopt;
     std::string_view stem = theirs.substr(0, dot);
     std::string ours;
@@ -594,21 +633,109 @@ class Translator {
     return false;
   }
 
+  static Status tensor_error(StatusCode code, const std::string& name, const FolderTensor& tensor, const std::string& what) {
+    return Status(code, fmt::format("{}: tensor '{}' {}", tensor.source->name, printable(name), what));
+  }
+  static std::optional<GgmlType> find_type(const SafetensorsEntry& entry) {
+    switch (entry.dtype) {
+      case SafetensorsDtype::kF32: return GgmlType::kF32;
+      case SafetensorsDtype::kF16: return GgmlType::kF16;
+      case SafetensorsDtype::kBF16: return GgmlType::kBF16;
+      default: return std::nullopt;
+    }
+  }
+
+  /// What a layer's experts have in one tensor: rows of all, one after the other; dims as GGUF's.
+  struct StackedRows {
+    ByteSource source;
+    std::uint64_t offset_bytes = 0, n_rows = 0, row_bytes = 0;
+    std::vector<std::uint64_t> dims = {};
+    GgmlType type = GgmlType::kF32;
+  };
+  /// The matrix in `blocks` (expert, out, block, 16) and a tensor of scales (expert, out, block).
+  Result<StackedRows> mxfp4_rows(const std::string& name, const FolderTensor& blocks) const {
+    const std::string scales_name = name.substr(0, name.size() - kBlocks.size()) + std::string(kScales);
+    const auto found = shards_.tensors().find(scales_name);
+    if (found == shards_.tensors().end()) return tensor_error(StatusCode::kCorruptData, name, blocks, fmt::format("is there without '{}'", printable(scales_name)));
+    const SafetensorsEntry& scales = found->second.entry;
+    const std::vector<std::uint64_t>& shape = blocks.entry.shape;
+    if (blocks.entry.dtype != SafetensorsDtype::kU8) return tensor_error(StatusCode::kUnsupported, name, blocks, fmt::format("is {}, which is not there yet (U8 is)", blocks.entry.spelling()));
+    if (scales.dtype != SafetensorsDtype::kU8 || scales.shape != std::vector(shape.begin(), shape.end() - 1)) {
+      return tensor_error(StatusCode::kCorruptData, scales_name, found->second, fmt::format("does not fit '{}'", printable(name)));
+    }
+    StackedRows rows{join_mxfp4(*blocks.source, blocks.entry.offset_bytes, *found->second.source, scales.offset_bytes, scales.size_bytes)};
+    rows.n_rows = shape[0] * shape[1], rows.row_bytes = shape[2] * 17, rows.dims = {shape[2] * 32, shape[1], shape[0]}, rows.type = GgmlType::kMXFP4;
+    return rows;
+  }
+  /// A matrix (expert, in, out), or a bias (expert, out).
+  Result<StackedRows> plain_rows(const std::string& name, const FolderTensor& tensor) const {
+    const SafetensorsEntry& entry = tensor.entry;
+    const std::optional<GgmlType> type = find_type(entry);
+    if (!type) return tensor_error(StatusCode::kUnsupported, name, tensor, fmt::format("is {}, which is not there yet (F32, F16 and BF16 are)", entry.spelling()));
+    const std::uint64_t n = entry.shape[0], rows = entry.shape.back(), element_bytes = safetensors_dtype_bytes(entry.dtype);
+    if (entry.shape.size() == 2) return StackedRows{*tensor.source, entry.offset_bytes, n * rows, element_bytes, {rows, n}, *type};
+    const std::uint64_t columns = entry.shape[1];
+    return StackedRows{transpose_each(*tensor.source, entry.offset_bytes, n, rows, columns, element_bytes), 0, n * rows, columns * element_bytes, {columns, rows, n}, *type};
+  }
+
+  /// gpt-oss: gate_up_proj, gates and ups in alternate rows, and down_proj; each with _bias.
+  Status place_stacked(const std::string& name, const FolderTensor& tensor) {
+    const auto wrong = [&](StatusCode code, const std::string& why) { return tensor_error(code, name, tensor, why); };
+    const std::size_t at = name.find(kStackedExperts);
+    std::string_view layer = std::string_view(name).substr(0, at), kind = std::string_view(name).substr(at + kStackedExperts.size());
+    for (const std::string_view before : {std::string_view(kind_.prefix), std::string_view(kind_.layers)}) {
+      if (layer.starts_with(before)) layer.remove_prefix(before.size());
+    }
+    const bool gated = kind.starts_with("gate_up_proj"), down = kind.starts_with("down_proj");
+    kind.remove_prefix(gated ? 12 : down ? 9 : 0);
+    if ((!gated && !down) || (kind != kBlocks && kind != kScales && kind != "_bias" && !kind.empty())) return wrong(StatusCode::kUnsupported, fmt::format("is none that a {} has, or not there yet", kind_.model_type));
+    const std::vector<std::uint64_t>& shape = tensor.entry.shape;
+    const std::size_t rank = kind == kBlocks ? 4 : kind == "_bias" ? 2 : 3;
+    if (shape.size() != rank || std::find(shape.begin(), shape.end(), 0u) != shape.end() || (kind == kBlocks && shape[3] != 16)) return wrong(StatusCode::kCorruptData, "has another shape than experts have");
+    if (kind == kScales) {  // goes with its blocks
+      const std::string blocks_name = name.substr(0, name.size() - kScales.size()) + std::string(kBlocks);
+      return shards_.tensors().contains(blocks_name) ? Status() : wrong(StatusCode::kCorruptData, fmt::format("is there without '{}'", printable(blocks_name)));
+    }
+    RONDO_ASSIGN(StackedRows rows, kind == kBlocks ? mxfp4_rows(name, tensor) : plain_rows(name, tensor));
+    const std::string prefix = fmt::format("blk.{}.", layer), suffix = kind == "_bias" ? "_exps.bias" : "_exps.weight";
+    if (down) {
+      place_data(prefix + "ffn_down" + suffix, rows);
+      return {};
+    }
+    std::uint64_t& n_out = rows.dims[rows.dims.size() - 2];
+    if (n_out % 2 != 0) return wrong(StatusCode::kCorruptData, fmt::format("has {} rows, which can't be gates and ups in turn", n_out));
+    n_out /= 2;
+    const StackedRows both = rows;
+    rows.n_rows /= 2, rows.offset_bytes = 0;
+    for (const auto& [ours, first] : {std::pair{"ffn_gate", 0u}, std::pair{"ffn_up", 1u}}) {
+      rows.source = alternate_rows(both.source, both.offset_bytes, both.n_rows, both.row_bytes, first);
+      place_data(prefix + ours + suffix, rows);
+    }
+    return {};
+  }
+  void place_data(const std::string& name, const StackedRows& rows) {
+    Placed placed;
+    placed.data = rows.source, placed.data_offset_bytes = rows.offset_bytes, placed.data_bytes = rows.n_rows * rows.row_bytes;
+    placed.offset_bytes = writer_.tensor(name, rows.dims, rows.type, placed.data_bytes);
+    placed_.push_back(std::move(placed));
+  }
+
   Status place_tensors() {
     RONDO_ASSIGN(const bool tied, config_.boolean_or("tie_word_embeddings", is_one_of(kind_.model_type, kTied)));
     bool has_head = false;
     for (const auto& [name, tensor] : shards_.tensors()) {
       if (is_left_over(name)) continue;
+      if (is_gpt_oss() && name.find(kStackedExperts) != std::string::npos) {
+        RONDO_TRY(place_stacked(name, tensor));
+        continue;
+      }
       const auto found = find_name(name);
-      const auto wrong = [&, &name = name, &tensor = tensor](StatusCode code, const std::string& what) { return Status(code, fmt::format("{}: tensor '{}' {}", tensor.source->name, printable(name), what)); };
+      const auto wrong = [&, &name = name, &tensor = tensor](StatusCode code, const std::string& what) { return tensor_error(code, name, tensor, what); };
       if (!found) return wrong(StatusCode::kUnsupported, fmt::format("is none that a {} has, or not there yet", kind_.model_type));
       if (tied && found->first == "output.weight") continue;  // a copy
       has_head = has_head || found->first == "output.weight";
       const SafetensorsEntry& entry = tensor.entry;
-      const std::optional<GgmlType> type = entry.dtype == SafetensorsDtype::kF32   ? std::optional(GgmlType::kF32)
-                                           : entry.dtype == SafetensorsDtype::kF16  ? std::optional(GgmlType::kF16)
-                                           : entry.dtype == SafetensorsDtype::kBF16 ? std::optional(GgmlType::kBF16)
-                                                                                    : std::nullopt;
+      const std::optional<GgmlType> type = find_type(entry);
       if (!type) return wrong(StatusCode::kUnsupported, fmt::format("is {}, which is not there yet (F32, F16 and BF16 are)", entry.spelling()));
       if (std::find(entry.shape.begin(), entry.shape.end(), 0u) != entry.shape.end()) return wrong(StatusCode::kCorruptData, "has no elements");
       if (entry.shape.empty() || entry.shape.size() > 2) return wrong(StatusCode::kUnsupported, fmt::format("has {} dimensions, which is not there yet", entry.shape.size()));
@@ -644,6 +771,7 @@ class Translator {
   }
 
   void add_data(StitchedSource& file, const Placed& placed) const {
+    if (placed.data) return file.add_run(*placed.data, placed.data_offset_bytes, placed.data_bytes);
     if (!placed.tensor) {
       const auto bytes = std::as_bytes(std::span(placed.values));
       return file.add_bytes({bytes.begin(), bytes.end()});

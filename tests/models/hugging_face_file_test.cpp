@@ -264,6 +264,17 @@ TEST_F(HeaderTest, RopeScalingOfEveryKind) {
   const auto yarn = header({{"model_type", "llama"}, {"rope_scaling", {{"type", "yarn"}, {"factor", 4.0}, {"original_max_position_embeddings", 4096}}}});
   ASSERT_TRUE(yarn.ok()) << yarn.status().message();
   EXPECT_EQ(yarn->u32("llama.rope.scaling.original_context_length").value(), 4096u);
+  // What GGUF's keys can't say; by hand: 64 ln(4096 / (2 pi turns)) / (2 ln 150000) is 8.0928 for 32 turns and 17.3980 for one.
+  const json gpt_oss = {{"rope_type", "yarn"}, {"factor", 32.0}, {"beta_fast", 32.0}, {"beta_slow", 1.0}, {"truncate", false}, {"original_max_position_embeddings", 4096}};
+  const auto exact = header({{"model_type", "llama"}, {"rope_theta", 150000}, {"head_dim", 64}, {"rope_scaling", gpt_oss}});
+  ASSERT_TRUE(exact.ok()) << exact.status().message();
+  EXPECT_FALSE(exact->has("llama.rope.scaling.type"));
+  EXPECT_NEAR(exact->f32("llama.rope.scaling.attn_factor").value(), 1.3465736, 1e-6);
+  const std::vector<float> divisors = values_of(*exact, "rope_freqs.weight");
+  ASSERT_EQ(divisors.size(), 32u);
+  EXPECT_EQ(divisors[8], 1);
+  EXPECT_NEAR(divisors[12], 1.685695, 1e-5);
+  EXPECT_FLOAT_EQ(divisors[18], 32);
   const json longrope = {{"type", "longrope"}, {"short_factor", {1.0, 1.5}}, {"long_factor", {2, 3.5}}};
   const auto phi = header({{"model_type", "phi3"}, {"rope_scaling", longrope}, {"max_position_embeddings", 131072}, {"original_max_position_embeddings", 4096}});
   ASSERT_TRUE(phi.ok()) << phi.status().message();
@@ -307,8 +318,9 @@ TEST_F(HeaderTest, Experts) {
 TEST_F(HeaderTest, WhatWouldChangeResultsIsRefused) {
   const auto refusal = [&](const json& config) { return header(config).status().message(); };
   const auto names = [&](const json& config, const char* field) { EXPECT_NE(refusal(config).find(fmt::format("'{}'", field)), std::string::npos) << config.dump() << ": " << refusal(config); };
-  names({{"model_type", "llama"}, {"rope_scaling", {{"type", "yarn"}, {"factor", 4.0}, {"beta_fast", 16}}}}, "rope_scaling");
-  names({{"model_type", "llama"}, {"rope_scaling", {{"type", "yarn"}, {"factor", 4.0}, {"attention_factor", 1.5}}}}, "rope_scaling");
+  names({{"model_type", "llama"}, {"rope_scaling", {{"type", "yarn"}, {"factor", 4.0}, {"beta_fast", 0}}}}, "rope_scaling");
+  names({{"model_type", "llama"}, {"rope_scaling", {{"type", "yarn"}, {"factor", 4.0}, {"attention_factor", -1.5}}}}, "rope_scaling");
+  names({{"model_type", "llama"}, {"rope_scaling", {{"type", "yarn"}, {"factor", 4.0}, {"mscale", 1}}}}, "rope_scaling");
   names({{"model_type", "phi3"}, {"rope_scaling", {{"type", "longrope"}, {"short_factor", {"x"}}}}}, "rope_scaling");
   names({{"model_type", "gemma2"}, {"layer_types", {"full_attention", "sliding_attention", "full_attention", "sliding_attention"}}}, "layer_types");
   names({{"model_type", "smollm3"}, {"no_rope_layers", {1, 1, 1, 1}}}, "no_rope_layers");
