@@ -6,7 +6,7 @@ usage: family_expected.py WRITER ORACLE LIBRARIES OUT.safetensors
              positions, computed on the CPU with an f32 KV cache; needs LD_LIBRARY_PATH=LIBRARIES, which this script sets
   LIBRARIES  the folder with libllama and its like, as npm's package node-llama-cpp has it
 
-GPT-J, which llama.cpp does not have, is computed by PyTorch in float64 (Debian's python3-torch; torch_reference.py).
+GPT-J and OPT, which llama.cpp does not have, are computed by PyTorch in float64 (Debian's python3-torch; torch_reference.py).
 
 For each NAME.SEED of two seeds: NAME.SEED.ids (40), NAME.SEED.rows, NAME.SEED.logits (rows, 307), and NAME.SEED.greedy, tokens
 that follow, each the best by at least 0.5 % of the logits' range: those before one that is not, 4 to 8.
@@ -71,7 +71,7 @@ def main():
                     salt += 1
                     numbers = random.Random(f"{name} {salt}")
                     ids = [numbers.randrange(3, 307) for _ in range(N_TOKENS)]
-                    of = torch_reference.gptj_logits if name.startswith("gptj.") else lambda model, ids: logits_of(oracle, libraries, model, ids, scratch)
+                    of = torch_reference.REFERENCES.get(name.split(".")[0], lambda model, ids: logits_of(oracle, libraries, model, ids, scratch))
                     logits = of(model, ids)
                     greedy = greedy_tokens(lambda more: of(model, ids + more)[-1], logits.max() - logits.min())
                 tensors[f"{name}.ids"] = np.array(ids, dtype=np.int32)

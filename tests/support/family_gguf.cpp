@@ -44,6 +44,7 @@ constexpr FamilyFile kFiles[] = {
     {.name = "gpt2", .architecture = "gpt2", .layer_norm = true, .norm_bias = true, .fused_qkv = true, .qkv_bias = true, .output_bias = true, .gated = false, .ffn_bias = true, .positions = true, .n_kv_heads = 6},
     {.name = "starcoder", .architecture = "starcoder", .layer_norm = true, .norm_bias = true, .fused_qkv = true, .qkv_bias = true, .output_bias = true, .gated = false, .ffn_bias = true, .positions = true, .n_kv_heads = 1},
     {.name = "gptj", .architecture = "gptj", .layer_norm = true, .norm_bias = true, .gated = false, .ffn_bias = true, .ffn_norm = false, .head = true, .head_bias = true, .n_kv_heads = 6, .rotated = 8},
+    {.name = "opt", .architecture = "opt", .layer_norm = true, .norm_bias = true, .qkv_bias = true, .output_bias = true, .gated = false, .ffn_bias = true, .positions = true, .n_kv_heads = 6},
     {.name = "gptneox", .architecture = "gptneox", .layer_norm = true, .norm_bias = true, .fused_qkv = true, .qkv_bias = true, .output_bias = true, .gated = false, .ffn_bias = true, .head = true, .n_kv_heads = 6, .rotated = 4, .parallel_key = 1},
     {.name = "gptneox-serial", .architecture = "gptneox", .layer_norm = true, .norm_bias = true, .fused_qkv = true, .qkv_bias = true, .output_bias = true, .gated = false, .ffn_bias = true, .head = true, .n_kv_heads = 6, .rotated = 4, .parallel_key = 0},
     {.name = "falcon-7b", .architecture = "falcon", .layer_norm = true, .norm_bias = true, .fused_qkv = true, .gated = false, .ffn_norm = false, .n_kv_heads = 1},

@@ -50,18 +50,37 @@ def read_gguf(path):
     return keys, tensors
 
 
+class Network:
+    """The file's tensors by name, and what all decoders are made of."""
+
+    def __init__(self, path, architecture):
+        keys, self.weights = read_gguf(path)
+        self.keys = {name.removeprefix(architecture + "."): value for name, value in keys.items()}
+        self.n_heads, self.epsilon = self.keys["attention.head_count"], self.keys["attention.layer_norm_epsilon"]
+
+    def linear(self, x, name):
+        return torch.nn.functional.linear(x, self.weights[name + ".weight"], self.weights.get(name + ".bias"))
+
+    def norm(self, x, name):
+        return torch.nn.functional.layer_norm(x, x.shape[-1:], self.weights[name + ".weight"], self.weights[name + ".bias"], self.epsilon)
+
+    def attention(self, h, name, turn=lambda heads: heads):
+        """Of all earlier positions; `turn` gives queries and keys their positions."""
+        n_tokens, width = h.shape
+        q, k, v = (self.linear(h, name + part).view(n_tokens, self.n_heads, -1) for part in ("attn_q", "attn_k", "attn_v"))
+        hidden = torch.full((n_tokens, n_tokens), float("-inf"), dtype=torch.float64).triu(1)
+        scores = torch.einsum("qhd,khd->hqk", turn(q), turn(k)) / (width // self.n_heads) ** 0.5 + hidden
+        attended = torch.einsum("hqk,khd->qhd", scores.softmax(-1), v).reshape(n_tokens, width)
+        return self.linear(attended, name + "attn_output")
+
+
 def gptj_logits(path, ids):
     """GPT-J (Wang and Komatsuzaki 2021): one norm before attention and network side by side, RoPE of pairs side by side in the
     first rotary_dim elements of a head, GELU by tanh, a head with a bias."""
-    keys, w = read_gguf(path)
-    key = lambda name: keys["gptj." + name]
-    n_heads, rotated, epsilon = key("attention.head_count"), key("rope.dimension_count"), key("attention.layer_norm_epsilon")
-    theta = keys.get("gptj.rope.freq_base", 10000.0)
-    linear = lambda x, name: torch.nn.functional.linear(x, w[name + ".weight"], w.get(name + ".bias"))
-    norm = lambda x, name: torch.nn.functional.layer_norm(x, x.shape[-1:], w[name + ".weight"], w[name + ".bias"], epsilon)
-    x = w["token_embd.weight"][torch.tensor(ids)]
-    n_tokens, width = x.shape
-    angles = torch.arange(n_tokens, dtype=torch.float64)[:, None] * theta ** (-torch.arange(0, rotated, 2, dtype=torch.float64) / rotated)
+    net = Network(path, "gptj")
+    rotated, theta = net.keys["rope.dimension_count"], net.keys.get("rope.freq_base", 10000.0)
+    x = net.weights["token_embd.weight"][torch.tensor(ids)]
+    angles = torch.arange(len(ids), dtype=torch.float64)[:, None] * theta ** (-torch.arange(0, rotated, 2, dtype=torch.float64) / rotated)
     cos, sin = angles.cos()[:, None], angles.sin()[:, None]
 
     def rotate(heads):
@@ -69,14 +88,26 @@ def gptj_logits(path, ids):
         turned = torch.stack((even * cos - odd * sin, odd * cos + even * sin), dim=-1).flatten(-2)
         return torch.cat((turned, heads[..., rotated:]), dim=-1)
 
-    hidden = torch.full((n_tokens, n_tokens), float("-inf"), dtype=torch.float64).triu(1)
-    for i in range(key("block_count")):
+    for i in range(net.keys["block_count"]):
         name = f"blk.{i}."
-        h = norm(x, name + "attn_norm")
-        q, k, v = (linear(h, name + part).view(n_tokens, n_heads, -1) for part in ("attn_q", "attn_k", "attn_v"))
-        scores = torch.einsum("qhd,khd->hqk", rotate(q), rotate(k)) / (width // n_heads) ** 0.5 + hidden
-        attended = torch.einsum("hqk,khd->qhd", scores.softmax(-1), v).reshape(n_tokens, width)
-        inner = linear(h, name + "ffn_up")
+        h = net.norm(x, name + "attn_norm")
+        inner = net.linear(h, name + "ffn_up")
         inner = 0.5 * inner * (1 + torch.tanh((2 / np.pi) ** 0.5 * (inner + 0.044715 * inner ** 3)))
-        x = x + linear(attended, name + "attn_output") + linear(inner, name + "ffn_down")
-    return linear(norm(x, "output_norm"), "output").numpy().astype(np.float32)
+        x = x + net.attention(h, name, rotate) + net.linear(inner, name + "ffn_down")
+    return net.linear(net.norm(x, "output_norm"), "output").numpy().astype(np.float32)
+
+
+def opt_logits(path, ids):
+    """OPT (Zhang et al. 2022): learned positions, norms before attention and network, ReLU, the embedding as head."""
+    net = Network(path, "opt")
+    embedding = net.weights["token_embd.weight"]
+    x = embedding[torch.tensor(ids)] + net.weights["position_embd.weight"][:len(ids)]
+    for i in range(net.keys["block_count"]):
+        name = f"blk.{i}."
+        x = x + net.attention(net.norm(x, name + "attn_norm"), name)
+        inner = torch.relu(net.linear(net.norm(x, name + "ffn_norm"), name + "ffn_up"))
+        x = x + net.linear(inner, name + "ffn_down")
+    return (net.norm(x, "output_norm") @ embedding.T).numpy().astype(np.float32)
+
+
+REFERENCES = {"gptj": gptj_logits, "opt": opt_logits}
