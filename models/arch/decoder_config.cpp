@@ -22,6 +22,11 @@ class Keys {
   bool has(const char* key) const { return file_.has(name(key)); }
   Result<std::uint32_t> u32_or(const char* key, std::uint32_t fallback) const { return file_.u32_or(name(key), fallback); }
   Result<bool> boolean_or(const char* key, bool fallback) const { return file_.boolean_or(name(key), fallback); }
+  bool is_array(const char* key) const {
+    const GgufValue* value = file_.find(name(key));
+    return value && value->type == GgufValueType::kArray;
+  }
+  Result<std::span<const std::uint8_t>> booleans(const char* key) const { return file_.booleans(name(key)); }
   Result<std::string_view> string_or(const char* key, std::string_view fallback) const { return file_.string_or(name(key), fallback); }
 
   /// A positive integer of at most `limit`.
@@ -126,17 +131,32 @@ Status read_factors(const GgufFile& file, const ByteSource& source, const char* 
   return {};
 }
 
+/// Which layers have a window, where there is one: the file says it of each, or that every so many have none.
+Result<std::vector<bool>> read_window_layers(const Keys& keys, const DecoderConfig& config) {
+  constexpr const char* kPattern = "attention.sliding_window_pattern";
+  std::vector<bool> windowed(config.facts.n_layers);
+  if (keys.is_array(kPattern)) {
+    RONDO_ASSIGN(const std::span<const std::uint8_t> pattern, keys.booleans(kPattern));
+    if (pattern.size() != windowed.size()) return keys.corrupt(kPattern, fmt::format("has {} entries but there are {} layers", pattern.size(), windowed.size()));
+    std::transform(pattern.begin(), pattern.end(), windowed.begin(), [](std::uint8_t entry) { return entry != 0; });
+    return windowed;
+  }
+  RONDO_ASSIGN(const std::uint32_t period, keys.u32_or(kPattern, config.family.window_period));
+  for (std::uint32_t i = 0; i < windowed.size(); ++i) windowed[i] = period == 0 || i % period + 1 < period;
+  return windowed;
+}
+
 /// What each layer sees, and how it is told positions.
 Status read_layers(const Keys& keys, DecoderConfig& config) {
   const Family& family = config.family;
   RONDO_ASSIGN(const std::uint32_t window, keys.u32_or("attention.sliding_window", family.default_window));
-  RONDO_ASSIGN(const std::uint32_t period, keys.u32_or("attention.sliding_window_pattern", family.window_period));
+  RONDO_ASSIGN(const std::vector<bool> window_layers, read_window_layers(keys, config));
   if (window > 1u << 24) return keys.corrupt("attention.sliding_window", fmt::format("is {} but must be at most {}", window, 1u << 24));
   double window_theta = family.window_theta != 0 ? family.window_theta : config.rope.theta;
   RONDO_TRY(keys.read_positive("rope.freq_base_swa", window_theta));
   for (std::uint32_t i = 0; i < config.facts.n_layers; ++i) {
     LayerConfig layer;
-    const bool windowed = window > 0 && (period == 0 || i % period + 1 < period);
+    const bool windowed = window > 0 && window_layers[i];
     if (windowed) layer.window = window;
     layer.rope = family.positions == Positions::kRope && (family.no_rope_period == 0 || (i + 1) % family.no_rope_period != 0) && (windowed || !family.rope_in_windows_only);
     layer.theta = windowed ? window_theta : config.rope.theta;

@@ -232,4 +232,10 @@ Result<std::span<const std::int32_t>> GgufFile::i32s(std::string_view key) const
   return std::span<const std::int32_t>(value->i32s);
 }
 
+Result<std::span<const std::uint8_t>> GgufFile::booleans(std::string_view key) const {
+  RONDO_ASSIGN(const GgufValue* value, require_array(key, "an array of booleans"));
+  if (value->element_type != GgufValueType::kBool) return wrong_type(key, *value, "an array of booleans");
+  return std::span<const std::uint8_t>(value->booleans);
+}
+
 }  // namespace rondo::models

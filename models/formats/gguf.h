@@ -133,7 +133,8 @@ struct GgufValue {
   std::uint64_t n_elements = 0;    ///< Array
   GgufStrings strings;             ///< elements of an array of String
   std::vector<float> f32s;         ///< elements of an array of F32
-  std::vector<std::int32_t> i32s;  ///< elements of an array of I32, or of U32 by their bits; other arrays keep none
+  std::vector<std::int32_t> i32s;  ///< elements of an array of I32, or of U32 by their bits
+  std::vector<std::uint8_t> booleans;  ///< elements of an array of Bool, 0 or 1; other arrays keep none
 
   /// For listings: "32", "0.00001", "true", "llama" or "[f32 x 512]"; strings on one line and cut at 80 bytes.
   std::string text() const;
@@ -195,6 +196,9 @@ class GgufFile {
   Result<std::span<const float>> f32s(std::string_view key) const;
   /// An array of I32, or of U32 whose values all fit; owned by this object.
   Result<std::span<const std::int32_t>> i32s(std::string_view key) const;
+
+  /// An array of Bool, owned by this object.
+  Result<std::span<const std::uint8_t>> booleans(std::string_view key) const;
 
   /// A kCorruptData Status "<file>: metadata key '<key>' <message>", for those who check values further.
   Status key_error(std::string_view key, std::string_view message) const;

@@ -317,6 +317,10 @@ Status GgufParser::read_array(GgufValue& value) {
     case GgufValueType::kI32:
     case GgufValueType::kU32:
       return read_numbers(value.n_elements, value.i32s);
+    case GgufValueType::kBool:
+      RONDO_TRY(read_numbers(value.n_elements, value.booleans));
+      for (std::uint8_t& element : value.booleans) element = element != 0;
+      return Status();
     default:
       reader_.seek(reader_.offset() + value.n_elements * min_bytes);
       return Status();

@@ -57,6 +57,12 @@ void GgufWriter::strings(std::string_view name, std::span<const std::string> val
   for (const std::string& value : values) put_string(keys_, value);
 }
 
+void GgufWriter::booleans(std::string_view name, std::span<const std::uint8_t> values) {
+  array_key(name, GgufValueType::kBool, values.size());
+  const auto bytes = std::as_bytes(values);
+  keys_.insert(keys_.end(), bytes.begin(), bytes.end());
+}
+
 void GgufWriter::i32s(std::string_view name, std::span<const std::int32_t> values) {
   array_key(name, GgufValueType::kI32, values.size());
   for (const std::int32_t value : values) put(keys_, value);

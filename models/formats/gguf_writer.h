@@ -23,6 +23,8 @@ class GgufWriter {
   void string(std::string_view key, std::string_view value);
   void strings(std::string_view key, std::span<const std::string> values);
   void i32s(std::string_view key, std::span<const std::int32_t> values);
+  /// 0 or 1 each.
+  void booleans(std::string_view key, std::span<const std::uint8_t> values);
 
   /// A tensor of `size_bytes`; dims[0] varies fastest. Returns where its data belongs behind header(), aligned.
   std::uint64_t tensor(std::string_view name, std::span<const std::uint64_t> dims, GgmlType type, std::uint64_t size_bytes);

@@ -98,7 +98,7 @@ struct Kind {
 
 constexpr std::string_view kTied[] = {"gemma", "gemma2", "gemma3_text", "gpt2", "gpt_bigcode", "opt", "bloom", "falcon", "mpt", "cohere", "cohere2", "starcoder2", "smollm3"};
 constexpr std::string_view kUsesNoWindow[] = {"qwen2", "qwen2_moe", "qwen3", "qwen3_moe", "smollm3"};  // unless use_sliding_window says so
-constexpr std::string_view kWindowed[] = {"mistral", "mixtral", "qwen2_moe", "qwen3_moe", "gemma2", "gemma3_text", "cohere2", "starcoder2", "phi3", "qwen2", "qwen3", "smollm3", "gpt_oss"};
+constexpr std::string_view kWindowed[] = {"mistral", "mixtral", "qwen2_moe", "qwen3_moe", "gemma2", "gemma3_text", "cohere2", "starcoder2", "phi3", "qwen2", "qwen3", "smollm3", "gpt_oss", "olmo3"};
 
 template <std::size_t n>
 bool is_one_of(std::string_view name, const std::string_view (&names)[n]) {
@@ -121,6 +121,7 @@ constexpr Kind kKinds[] = {
     {"phi", "phi2", kPhi, kAround, "model.", "layers.", "layer_norm_eps", true, false, false, "gelu_new", 0.5},
     {"phi3", "phi3", kLlama, kAround, "model.", "layers.", "rms_norm_eps"},
     {"olmo2", "olmo2", kGemma, kAround, "model.", "layers.", "rms_norm_eps"},
+    {"olmo3", "olmo2", kGemma, kAround, "model.", "layers.", "rms_norm_eps", false, false, false, "silu", 1, 4096},
     {"granite", "granite", kLlama, kAround, "model.", "layers.", "rms_norm_eps", false, true},
     {"cohere", "command-r", kLlama, kAround, "model.", "layers.", "layer_norm_eps", true},
     {"cohere2", "cohere2", kLlama, kAround, "model.", "layers.", "layer_norm_eps", true, false, false, "silu", 1, 4096},
@@ -529,19 +530,31 @@ class Translator {
     if (*window == 0) return config_.wrong("sliding_window", "is 0 but must be positive");
     u32("attention.sliding_window", *window);
     RONDO_ASSIGN(const std::optional<std::uint32_t> pattern, config_.count({"sliding_window_pattern"}));
-    if (pattern) u32("attention.sliding_window_pattern", *pattern);
-    const std::uint32_t period = pattern.value_or(type == "gemma2" || is_gpt_oss() ? 2 : type == "gemma3_text" ? 6 : type == "cohere2" ? 4 : 0);
-    return check_layer_list("layer_types", [&](std::uint32_t i, const json& value) { return value == (period == 0 || (i + 1) % period != 0 ? "sliding_attention" : "full_attention"); });
+    if (pattern && !config_.has("layer_types")) u32("attention.sliding_window_pattern", *pattern);
+    if (!config_.has("layer_types")) return {};
+    RONDO_ASSIGN(const json* layers, layer_list("layer_types"));
+    std::vector<std::uint8_t> windowed;
+    for (const json& layer : *layers) {
+      const bool sliding = layer == "sliding_attention";
+      if (!sliding && layer != "full_attention") return config_.later("layer_types", fmt::format("has another kind of layer at {} than sliding_attention and full_attention", windowed.size()));
+      windowed.push_back(sliding);
+    }
+    writer_.booleans(key("attention.sliding_window_pattern"), windowed);
+    return {};
   }
 
-  /// A list with an entry for each layer that says what the builder does anyway.
-  template <typename Expected>
-  Status check_layer_list(const char* field, const Expected& expected) const {
-    if (!config_.has(field)) return {};
+  /// A list with an entry for each layer.
+  Result<const json*> layer_list(const char* field) const {
     RONDO_ASSIGN(const json* list, find_array(config_.value(), field, config_.name()));
     if (list->size() != n_layers_) return config_.wrong(field, fmt::format("has {} entries but there are {} layers", list->size(), n_layers_));
+    return list;
+  }
+  /// SmolLM 3's says what the builder does anyway.
+  Status check_no_rope_layers() const {
+    if (!config_.has("no_rope_layers")) return {};
+    RONDO_ASSIGN(const json* layers, layer_list("no_rope_layers"));
     for (std::uint32_t i = 0; i < n_layers_; ++i) {
-      if (!expected(i, (*list)[i])) return config_.later(field, fmt::format("has another kind of layer at {} than this model_type's", i));
+      if ((*layers)[i] != ((i + 1) % 4 != 0 ? 1 : 0)) return config_.later("no_rope_layers", fmt::format("has another kind of layer at {} than this model_type's", i));
     }
     return {};
   }
@@ -567,7 +580,7 @@ class Translator {
     if (type == "mpt") RONDO_TRY(write_mpt_attention());
     RONDO_ASSIGN(const std::optional<std::uint32_t> interval, config_.count({"no_rope_layer_interval"}));
     if (type == "smollm3" && interval.value_or(4) != 4) return config_.later("no_rope_layer_interval", fmt::format("is {} instead of 4", *interval));
-    if (type == "smollm3") RONDO_TRY(check_layer_list("no_rope_layers", [](std::uint32_t i, const json& value) { return value == ((i + 1) % 4 != 0 ? 1 : 0); }));
+    if (type == "smollm3") RONDO_TRY(check_no_rope_layers());
     if (config_.has("use_parallel_residual")) {
       RONDO_ASSIGN(const bool parallel, config_.boolean_or("use_parallel_residual", true));
       writer_.boolean(key("use_parallel_residual"), parallel);

@@ -162,6 +162,34 @@ TEST(FamilyDispatchTest, FusionHoldsForAll) {
   for (const char* name : {"gemma", "gemma2", "gemma3"}) EXPECT_LE(dispatches_of_a_layer(name), llama + 2) << name;
 }
 
+class WindowLayersTest : public ::testing::Test {
+ protected:
+  static Result<std::vector<float>> logits_of(std::string_view window_layers, const FamilyFault& fault = {}) {
+    FamilyFile family = *std::find_if(family_files().begin(), family_files().end(), [](const FamilyFile& each) { return std::string(each.name) == "olmo2-windows"; });
+    family.window_layers = window_layers;
+    const std::string file = build_family_file(family, 1, fault);
+    RONDO_ASSIGN(const std::unique_ptr<const Checkpoint> checkpoint, open_checkpoint(testing::source_of(file, "family.gguf")));
+    const std::vector<std::int32_t> ids = {5, 300, 17, 40, 99, 201, 3, 250, 77, 123, 64, 9, 10, 11, 280, 33};
+    return reference_logits(*checkpoint, ids, graph::Type::kF32);
+  }
+};
+
+TEST_F(WindowLayersTest, AreThoseOfTheArray) {
+  const std::vector<float> usual = logits_of("").value();
+  EXPECT_EQ(logits_of("11101").value(), usual);
+  EXPECT_NE(logits_of("11111").value(), usual);
+  EXPECT_NE(logits_of("11110").value(), usual);
+}
+
+TEST_F(WindowLayersTest, OtherArraysAreRefused) {
+  const auto expect_refusal = [](const Status& status, const char* part) {
+    EXPECT_EQ(status.code(), StatusCode::kCorruptData);
+    for (const char* each : {"family.gguf", "olmo2.attention.sliding_window_pattern", part}) EXPECT_NE(status.message().find(each), std::string::npos) << status.message();
+  };
+  expect_refusal(logits_of("1110").status(), "4 entries but there are 5 layers");
+  expect_refusal(logits_of("11101", {.without = "", .changed_key = "olmo2.attention.sliding_window_pattern"}).status(), "array of booleans");
+}
+
 TEST(ArchitectureTest, OneThatIsNotThereIsNamedWithThoseThatAre) {
   testing::GgufWriter writer;
   writer.string("general.architecture", "mamba");

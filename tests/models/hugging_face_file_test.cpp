@@ -302,6 +302,14 @@ TEST_F(HeaderTest, RopeParameters) {
   EXPECT_EQ(gemma->f32("gemma3.rope.scaling.factor").value(), 8);
 }
 
+TEST_F(HeaderTest, KindsOfLayers) {
+  const auto gemma = header({{"model_type", "gemma3_text"}, {"layer_types", {"full_attention", "sliding_attention", "sliding_attention", "full_attention"}}});
+  ASSERT_TRUE(gemma.ok()) << gemma.status().message();
+  const auto layers = gemma->booleans("gemma3.attention.sliding_window_pattern");
+  ASSERT_TRUE(layers.ok()) << layers.status().message();
+  EXPECT_EQ(std::vector<std::uint8_t>(layers->begin(), layers->end()), (std::vector<std::uint8_t>{0, 1, 1, 0}));
+}
+
 TEST_F(HeaderTest, Experts) {
   const auto mixtral = header({{"model_type", "mixtral"}, {"num_local_experts", 8}, {"num_experts_per_tok", 2}});
   ASSERT_TRUE(mixtral.ok()) << mixtral.status().message();
@@ -322,7 +330,8 @@ TEST_F(HeaderTest, WhatWouldChangeResultsIsRefused) {
   names({{"model_type", "llama"}, {"rope_scaling", {{"type", "yarn"}, {"factor", 4.0}, {"attention_factor", -1.5}}}}, "rope_scaling");
   names({{"model_type", "llama"}, {"rope_scaling", {{"type", "yarn"}, {"factor", 4.0}, {"mscale", 1}}}}, "rope_scaling");
   names({{"model_type", "phi3"}, {"rope_scaling", {{"type", "longrope"}, {"short_factor", {"x"}}}}}, "rope_scaling");
-  names({{"model_type", "gemma2"}, {"layer_types", {"full_attention", "sliding_attention", "full_attention", "sliding_attention"}}}, "layer_types");
+  names({{"model_type", "gemma2"}, {"layer_types", {"full_attention", "sliding_attention", "full_attention"}}}, "layer_types");
+  names({{"model_type", "gemma2"}, {"layer_types", {"full_attention", "sliding_attention", "full_attention", "chunked_attention"}}}, "layer_types");
   names({{"model_type", "smollm3"}, {"no_rope_layers", {1, 1, 1, 1}}}, "no_rope_layers");
   names({{"model_type", "mpt"}}, "attn_config");
   names({{"model_type", "mpt"}, {"attn_config", {{"alibi", false}}}}, "attn_config");

@@ -128,6 +128,11 @@ class Maker {
     if (family_.shared_ffn) count("expert_shared_feed_forward_length", family_.shared_ffn);
     if (family_.scaling) key("rope.scaling.type", [&](const std::string& whole) { writer_.string(whole, family_.scaling); });
     if (family_.window) count("attention.sliding_window", family_.window);
+    if (!family_.window_layers.empty()) {
+      std::string entries(family_.window_layers);
+      for (char& entry : entries) entry = static_cast<char>(entry - '0');
+      key("attention.sliding_window_pattern", [&](const std::string& whole) { writer_.raw_array(whole, static_cast<std::uint32_t>(models::GgufValueType::kBool), entries.size(), entries); });
+    }
     if (family_.original_context) count("rope.scaling.original_context_length", family_.original_context);
     if (family_.parallel_key >= 0) key("use_parallel_residual", [&](const std::string& whole) { writer_.boolean(whole, family_.parallel_key == 1); });
     number("rope.scaling.factor", family_.scaling_factor), number("attn_logit_softcapping", family_.attention_softcap), number("final_logit_softcapping", family_.final_softcap);

@@ -6,6 +6,7 @@
 #include <ostream>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace rondo::tests {
@@ -24,6 +25,7 @@ struct FamilyFile {
   bool head = false, head_bias = false;
   std::uint32_t n_layers = 2, n_heads = 6, n_kv_heads = 2, head_dim = 16, width = 96;
   std::uint32_t window = 0;
+  std::string_view window_layers = {};  ///< "1110": which layers have it; empty: the family's
   std::uint32_t context = 96;
   std::uint32_t rotated = 0;      ///< dimensions; 0: no key
   double theta = 0;               ///< 0: no key
