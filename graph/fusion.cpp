@@ -91,7 +91,7 @@ TensorId joined_bias(Graph& graph, std::size_t first, std::size_t last) {
   return graph.add_view(std::move(bias));
 }
 
-/// One node reads the whole of it, and no caller.
+/// One input of one node reads its storage, and no caller does.
 bool has_one_reader(const Graph& graph, TensorId id) { return count_readers(graph, id) == 1 && graph.storage_of(id).kind != StorageKind::kOutput; }
 
 /// glu(f(x, gate), f(x, up)) -> one node of gate and up: f is linear without a bias, or expert_linear of the same experts. Not where
@@ -204,8 +204,7 @@ bool is_rope_and_cache(const Graph& graph, std::size_t i) {
   const bool same_rope = attributes_of<RopeAttributes>(rope_q) == attributes_of<RopeAttributes>(rope_k) && rope_q.inputs[1] == rope_k.inputs[1] &&
                          rope_q.inputs[2] == rope_k.inputs[2];
   const bool same_rows = write_k.inputs[1] == rope_k.outputs[0] && write_k.inputs[2] == write_v.inputs[2] && write_k.inputs[3] == write_v.inputs[3] &&
-                         is_step_count(graph, write_k.inputs[3]) && count_readers(graph, rope_k.outputs[0]) == 1 &&
-                         graph.storage_of(rope_k.outputs[0]).kind != StorageKind::kOutput;
+                         is_step_count(graph, write_k.inputs[3]) && has_one_reader(graph, rope_k.outputs[0]);
   const bool same_cache = graph.tensor(write_k.inputs[0]).shape == graph.tensor(write_v.inputs[0]).shape &&
                           graph.tensor(write_k.inputs[0]).type == graph.tensor(write_v.inputs[0]).type;
   const bool same_ring = attributes_of<KvWriteAttributes>(write_k).ring == attributes_of<KvWriteAttributes>(write_v).ring;

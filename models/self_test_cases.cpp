@@ -366,7 +366,7 @@ class Collector {
     for (std::size_t i = 0; i < network_.caches.size(); ++i) {
       // A ring is one here too, and wraps.
       const bool ring = network_.caches[i].extent == CacheExtent::kWindow && plan_.places.caches[i].positions < plan_.places.n_ctx;
-      places.caches.push_back({ring ? std::max<std::int64_t>(numbers.end - 7, 1) : places.n_ctx, {}, {}});
+      places.caches.push_back({ring ? std::max<std::int64_t>(numbers.end - 7, rows) : places.n_ctx, {}, {}});
     }
     graph::Graph step = network_.build(role, rows, places);
     RONDO_TRY(Status(step.status()));

@@ -9,14 +9,15 @@
 
 namespace rondo::models {
 
+/// All numbers are positive.
 struct Yarn {
   double factor = 1;
-  double original_context = 0;          ///< tokens
-  double fast_turns = 32, slow_turns = 1;  ///< within the original context: above these a frequency stays, below those it is divided
-  bool whole_dimensions = true;         ///< the bounds between are rounded outwards
+  double original_context = 0;             ///< tokens
+  double fast_turns = 32, slow_turns = 1;  ///< in the original context: frequencies of more than the one stay, of less than the other are divided
+  bool whole_dimensions = true;            ///< the bounds between are rounded outwards
 };
 
-/// What divides the frequency of each of the pairs of `dimensions`.
+/// What divides the frequency of each of the dimensions / 2 pairs; `theta` is above 1.
 inline std::vector<float> yarn_factors(const Yarn& yarn, std::int64_t dimensions, double theta) {
   const auto dimension_of = [&](double turns) { return static_cast<double>(dimensions) * std::log(yarn.original_context / (turns * 2 * std::numbers::pi)) / (2 * std::log(theta)); };
   double low = dimension_of(yarn.fast_turns), high = dimension_of(yarn.slow_turns);

@@ -36,7 +36,8 @@ const uint kWeightRows = kColumns << kGlu;
 const uint kLoads = kWidth < 8u ? 8u / kWidth : 1u;  // vectors that a lane loads of 32 columns
 
 // Reads a word of each cache line, 64 bytes, of the `n` words from `first` on. Processors fetch ahead of who reads neighbours, and
-// not of lanes that each read a row.
+// not of lanes that each read a row. Not of the longest rows: llvmpipe leaves all loops of an invocation after 65,535 iterations.
+const uint kMostTouchedWords = 65536u;  // of a row, in 16,384 iterations
 uint touch(uint first, uint n) {
   uint all = 0u;
   for (uint i = gl_LocalInvocationID.x * 16u; i < n; i += kWidth * 16u) all |= weight_words[first + i];
@@ -61,7 +62,7 @@ void main() {
   float sums[kWeightRows * kRows];
   for (uint i = 0u; i < kWeightRows * kRows; ++i) sums[i] = 0.0;
   uint touched = 0u;
-  if (kRows == 1u) {
+  if (kRows == 1u && p.row_words <= kMostTouchedWords) {
     const uint first_output = first - lane, n = min(kWidth * kColumns, p.outputs - first_output);
     const uint row = first_output + first_weight + p.weight_offset_rows;
     touched = touch_rows(row, n);

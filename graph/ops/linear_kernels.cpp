@@ -22,20 +22,37 @@ std::string label_of(std::string_view op, LinearKernel kernel, Type weight) { re
 
 bool has_kernel(const Operator& op, LinearKernel kernel) { return static_cast<std::size_t>(kernel) < op.kernels.size(); }
 
-Result<LinearKernel> choose(const Lowering& lowering, const Operator& op, std::uint32_t rows, Type activations, Type weight) {
+/// Upper bound of the iterations of an invocation's loops: drivers may end them early, and say nothing.
+std::uint64_t iterations_of(LinearKernel kernel, std::uint32_t groups) {
+  constexpr std::uint64_t kTouched = 20'000, kOfTiledGroup = 40;  // linear_wide.comp's touch() with scales; a group's 32 columns, and its loads
+  switch (kernel) {
+    case LinearKernel::kTiled: return kOfTiledGroup * groups;
+    case LinearKernel::kWide: return kTouched + groups;
+    default: return groups;
+  }
+}
+
+Result<LinearKernel> choose(const Lowering& lowering, const Operator& op, std::uint32_t rows, std::uint32_t groups, Type activations, Type weight) {
   std::string_view forced = lowering.forced_kernel(op.name);
   if (forced.empty() && op.kernels.size() == std::size(kLinearKernels)) forced = lowering.forced_kernel("linear");
   const char* missing = wide_kernel_needs(lowering.caps(), activations);
   if (forced == "wide" && missing) {
     return Status(StatusCode::kUnsupported, fmt::format("kernel 'wide' needs {}, which device {} or this graph does not have", missing, lowering.caps().name));
   }
-  if (forced == "vector") return LinearKernel::kVector;
-  if (forced == "wide") return LinearKernel::kWide;
-  if (forced == "tiled") return LinearKernel::kTiled;
+  const runtime::DeviceCaps& caps = lowering.caps();
+  const auto ends = [&](LinearKernel kernel) { return caps.max_loop_iterations == 0 || iterations_of(kernel, groups) <= caps.max_loop_iterations; };
+  for (std::size_t i = 0; i < std::size(kLinearKernels); ++i) {
+    const auto kernel = static_cast<LinearKernel>(i);
+    if (forced != kLinearKernels[i]) continue;
+    if (ends(kernel)) return kernel;
+    return Status(StatusCode::kUnsupported, fmt::format("kernel '{}' takes {} loop iterations for rows of {} groups, but driver {} ends a kernel's loops after {}", forced, iterations_of(kernel, groups), groups, caps.driver, caps.max_loop_iterations));
+  }
   std::vector<LinearKernel> candidates = {LinearKernel::kVector};  // best first
   const bool tiles = has_kernel(op, LinearKernel::kTiled);
   if (tiles) candidates.insert(rows > kVectorRows ? candidates.begin() : candidates.end(), LinearKernel::kTiled);
   if (lowering.caps().type == runtime::DeviceType::kCpu && !missing) candidates.insert(candidates.begin(), LinearKernel::kWide);
+  std::erase_if(candidates, [&](LinearKernel candidate) { return !ends(candidate); });
+  if (candidates.empty()) return Status(StatusCode::kUnsupported, fmt::format("rows of {} groups take more loop iterations than driver {} lets a kernel have, which are {}", groups, caps.driver, caps.max_loop_iterations));
   for (const LinearKernel candidate : candidates) {
     if (!lowering.is_quarantined(label_of(op.name, candidate, weight))) return candidate;
   }
@@ -135,7 +152,7 @@ Status lower_linear(Lowering& lowering, const Operator& op, const LinearCall& ca
   push.has_residual = call.residual != kNone;
   if (push.has_residual) push.residual_stride = u32(row_stride(lowering.tensor(call.residual)));
 
-  RONDO_ASSIGN(variant.kernel, choose(lowering, op, push.rows, input.type, weight.type));
+  RONDO_ASSIGN(variant.kernel, choose(lowering, op, push.rows, push.groups, input.type, weight.type));
   variant.label = label_of(op.name, variant.kernel, weight.type);
 
   const std::vector<WeightPlanes> pieces = planes_of(lowering.graph(), weight);

@@ -32,8 +32,8 @@ RONDO_API Result<ByteSource> open_file(const std::string& path);
 /// How open_model presents a model.
 struct OpenOptions {
   /// A weight type (f32, f16, bf16, q8_0, q5_1, q5_0, q4_1, q4_0, mxfp4) to which matrices are rounded as they are read, or "". It
-  /// is for folders and for GGUF files in f32, f16 or bf16. Vectors stay as they are, and so do embeddings of positions,
-  /// what chooses experts, and matrices whose rows are no whole blocks of 32.
+  /// is for folders and GGUF files whose matrices are in f32, f16 or bf16, or in that type already. Vectors stay as
+  /// they are, and so do embeddings of positions, what chooses experts, and matrices whose rows are no whole blocks of 32.
   std::string quantize;
 };
 

@@ -141,6 +141,7 @@ constexpr Kind kKinds[] = {
 /// The fields of config.json, with its errors.
 class Config : public JsonDocument {
  public:
+  using JsonDocument::boolean_or;
   using JsonDocument::JsonDocument;
 
   bool has(const char* field) const { return has_field(value(), field); }
@@ -318,6 +319,7 @@ class Translator {
   Status write_experts() {
     RONDO_ASSIGN(const std::optional<std::uint32_t> n, config_.count({"num_local_experts", "num_experts"}));
     if (!n) return {};
+    n_experts_ = *n;
     RONDO_ASSIGN(const std::uint32_t used, need({"num_experts_per_tok", "experts_per_token"}));
     u32("expert_count", *n), u32("expert_used_count", used);
     for (const auto& [field, name] : {std::pair{"moe_intermediate_size", "expert_feed_forward_length"}, std::pair{"shared_expert_intermediate_size", "expert_shared_feed_forward_length"}}) {
@@ -329,6 +331,8 @@ class Translator {
       u32("expert_feed_forward_length", width);
       RONDO_ASSIGN(const std::optional<double> limit, config_.number({"swiglu_limit"}));
       if (limit.value_or(7) != 7) return config_.later("swiglu_limit", fmt::format("is {} instead of 7", *limit));
+      RONDO_ASSIGN(const std::optional<double> alpha, config_.number({"swiglu_alpha"}));
+      if (alpha.value_or(1.702) != 1.702) return config_.later("swiglu_alpha", fmt::format("is {} instead of 1.702", *alpha));
     }
     RONDO_ASSIGN(const bool normalizes, config_.boolean_or("norm_topk_prob", is_gpt_oss() || std::string_view(kind_.model_type) == "mixtral"));
     writer_.boolean(key("expert_weights_norm"), normalizes);
@@ -400,7 +404,8 @@ class Translator {
         RONDO_ASSIGN(parameters, find_object(*parameters, "full_attention", name));
       }
     }
-    RONDO_ASSIGN(const std::optional<double> theta, config_.number(*parameters, {"rope_theta", "rotary_emb_base"}));
+    RONDO_ASSIGN(std::optional<double> theta, config_.number(*parameters, {"rope_theta", "rotary_emb_base"}));
+    if (!theta && is_gpt_oss()) theta = 150000;
     if (theta) f32("rope.freq_base", *theta);
     RONDO_ASSIGN(const std::optional<double> local_theta, windowed ? config_.number(*windowed, {"rope_theta"}) : config_.number({"rope_local_base_freq"}));
     if (local_theta) f32("rope.freq_base_swa", *local_theta);
@@ -409,6 +414,7 @@ class Translator {
     if (!(rotary_part > 0 && rotary_part <= 1)) return config_.wrong("partial_rotary_factor", fmt::format("is {} but must be in (0, 1]", rotary_part));
     RONDO_ASSIGN(const std::optional<std::uint32_t> rotated, config_.count({"rotary_dim"}));
     rotated_ = rotated.value_or(static_cast<std::uint32_t>(rotary_part * head_dim_));
+    RONDO_TRY(check_range("rotary_dim", rotated_, head_dim_));
     if (rotated_ != head_dim_) u32("rope.dimension_count", rotated_);
     const json* scaling = parameters;
     if (parameters == &config_.value()) {
@@ -458,7 +464,7 @@ class Translator {
       if (value && !(*value > 0)) return config_.wrong("rope_scaling", fmt::format("has a '{}' of {}", field, *value));
       *turns = value.value_or(*turns);
     }
-    RONDO_ASSIGN(yarn.whole_dimensions, config_.JsonDocument::boolean_or(scaling, "truncate", true, "rope_scaling"));
+    RONDO_ASSIGN(yarn.whole_dimensions, config_.boolean_or(scaling, "truncate", true));
     RONDO_ASSIGN(const std::optional<double> attention, config_.number(scaling, {"attention_factor"}));
     if (attention && !(*attention > 0)) return config_.wrong("rope_scaling", fmt::format("has an 'attention_factor' of {}", *attention));
     if (!attention && yarn.whole_dimensions && yarn.fast_turns == usual.fast_turns && yarn.slow_turns == usual.slow_turns) return false;
@@ -681,14 +687,15 @@ class Translator {
     return rows;
   }
   /// A matrix (expert, in, out), or a bias (expert, out).
-  Result<StackedRows> plain_rows(const std::string& name, const FolderTensor& tensor) const {
+  Result<StackedRows> plain_rows(const std::string& name, const FolderTensor& tensor) {
     const SafetensorsEntry& entry = tensor.entry;
     const std::optional<GgmlType> type = find_type(entry);
     if (!type) return tensor_error(StatusCode::kUnsupported, name, tensor, fmt::format("is {}, which is not there yet (F32, F16 and BF16 are)", entry.spelling()));
     const std::uint64_t n = entry.shape[0], rows = entry.shape.back(), element_bytes = safetensors_dtype_bytes(entry.dtype);
     if (entry.shape.size() == 2) return StackedRows{*tensor.source, entry.offset_bytes, n * rows, element_bytes, {rows, n}, *type};
-    const std::uint64_t columns = entry.shape[1];
-    return StackedRows{transpose_each(*tensor.source, entry.offset_bytes, n, rows, columns, element_bytes), 0, n * rows, columns * element_bytes, {columns, rows, n}, *type};
+    const std::uint64_t columns = entry.shape[1], matrix_bytes = rows * columns * element_bytes, offset = turned_.size_bytes();
+    for (std::uint64_t i = 0; i < n; ++i) turned_.add_transposed(*tensor.source, entry.offset_bytes + i * matrix_bytes, rows, columns, element_bytes);
+    return StackedRows{turned_.source(tensor.source->name), offset, n * rows, columns * element_bytes, {columns, rows, n}, *type};
   }
 
   /// gpt-oss: gate_up_proj, gates and ups in alternate rows, and down_proj; each with _bias.
@@ -699,12 +706,17 @@ class Translator {
     for (const std::string_view before : {std::string_view(kind_.prefix), std::string_view(kind_.layers)}) {
       if (layer.starts_with(before)) layer.remove_prefix(before.size());
     }
-    const bool gated = kind.starts_with("gate_up_proj"), down = kind.starts_with("down_proj");
-    kind.remove_prefix(gated ? 12 : down ? 9 : 0);
+    const auto take = [&kind](std::string_view matrix) {
+      const bool found = kind.starts_with(matrix);
+      if (found) kind.remove_prefix(matrix.size());
+      return found;
+    };
+    const bool gated = take("gate_up_proj"), down = !gated && take("down_proj");
     if ((!gated && !down) || (kind != kBlocks && kind != kScales && kind != "_bias" && !kind.empty())) return wrong(StatusCode::kUnsupported, fmt::format("is none that a {} has, or not there yet", kind_.model_type));
     const std::vector<std::uint64_t>& shape = tensor.entry.shape;
     const std::size_t rank = kind == kBlocks ? 4 : kind == "_bias" ? 2 : 3;
     if (shape.size() != rank || std::find(shape.begin(), shape.end(), 0u) != shape.end() || (kind == kBlocks && shape[3] != 16)) return wrong(StatusCode::kCorruptData, "has another shape than experts have");
+    if (shape[0] != n_experts_) return wrong(StatusCode::kCorruptData, fmt::format("is of {} experts, but the config of {}", shape[0], n_experts_));
     if (kind == kScales) {  // goes with its blocks
       const std::string blocks_name = name.substr(0, name.size() - kScales.size()) + std::string(kBlocks);
       return shards_.tensors().contains(blocks_name) ? Status() : wrong(StatusCode::kCorruptData, fmt::format("is there without '{}'", printable(blocks_name)));
@@ -809,7 +821,8 @@ class Translator {
   std::string folder_;
   GgufWriter writer_;
   std::vector<Placed> placed_;
-  std::uint32_t n_layers_ = 0, width_ = 0, n_heads_ = 0, n_kv_heads_ = 0, head_dim_ = 0, rotated_ = 0, n_vocab_ = 0;
+  StitchedSource turned_;  // experts' matrices, of which one is kept in memory
+  std::uint32_t n_layers_ = 0, width_ = 0, n_heads_ = 0, n_kv_heads_ = 0, head_dim_ = 0, rotated_ = 0, n_experts_ = 0, n_vocab_ = 0;
   bool grouped_ = false;
 };
 

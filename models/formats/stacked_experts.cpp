@@ -57,10 +57,4 @@ ByteSource alternate_rows(const ByteSource& rows, std::uint64_t offset_bytes, st
   return chosen.source(rows.name);
 }
 
-ByteSource transpose_each(const ByteSource& matrices, std::uint64_t offset_bytes, std::uint64_t n, std::uint64_t rows, std::uint64_t columns, std::uint64_t element_bytes) {
-  StitchedSource turned;
-  for (std::uint64_t i = 0; i < n; ++i) turned.add_transposed(matrices, offset_bytes + i * rows * columns * element_bytes, rows, columns, element_bytes);
-  return turned.source(matrices.name);
-}
-
 }  // namespace rondo::models

@@ -1,4 +1,5 @@
-// How a folder keeps the experts of a layer together, as GGUF has them.
+// How a folder keeps the experts of a layer together, as GGUF has them. What is returned shares its sources, converts what a read
+// touches and may be read from several threads as far as the sources may; it reads within what they have, which the caller checks.
 #pragma once
 
 #include <cstdint>
@@ -11,10 +12,7 @@ namespace rondo::models {
 /// 2 j + 1 there, j and j + 16 here. From byte `blocks_offset` of `blocks` and `scales_offset` of `scales` on.
 ByteSource join_mxfp4(const ByteSource& blocks, std::uint64_t blocks_offset, const ByteSource& scales, std::uint64_t scales_offset, std::uint64_t n_blocks);
 
-/// Every second row, from row `first` (0 or 1) on.
+/// Every second of `n_rows`, an even number, from row `first` (0 or 1) on.
 ByteSource alternate_rows(const ByteSource& rows, std::uint64_t offset_bytes, std::uint64_t n_rows, std::uint64_t row_bytes, std::uint64_t first);
-
-/// `n` matrices (columns, rows), one after the other, as (rows, columns).
-ByteSource transpose_each(const ByteSource& matrices, std::uint64_t offset_bytes, std::uint64_t n, std::uint64_t rows, std::uint64_t columns, std::uint64_t element_bytes);
 
 }  // namespace rondo::models

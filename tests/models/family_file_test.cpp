@@ -113,19 +113,24 @@ TEST_P(FamilyFileTest, NumbersThatMakeNoSenseAreRefusedOrMeanNone) {
   }
 }
 
-/// Every kernel of the family's steps can be tested by itself, with fusion and without.
-TEST_P(FamilyFileTest, SelfTestsHaveAllKernels) {
-  const std::string file = build_family_file(GetParam(), 1);
+Status self_test_status(const FamilyFile& family, std::uint32_t n_ctx, bool fusion) {
+  const std::string file = build_family_file(family, 1);
   const auto checkpoint = open_checkpoint(testing::source_of(file)).value();
+  ModelOptions options;
+  options.fusion = fusion;
+  const runtime::DeviceCaps caps;
+  const std::vector<StepKind> kinds = step_kinds(checkpoint->network, caps, n_ctx);
+  RONDO_ASSIGN(const SessionPlan plan, plan_session(checkpoint->network, plan_weights(*checkpoint, caps).value(), caps, options, n_ctx, kinds));
+  return self_test_cases(checkpoint->network, caps, plan, kinds, options).status();
+}
+
+/// Every kernel of the family's steps can be tested by itself, with fusion and without; in contexts of which rings keep a part too.
+TEST_P(FamilyFileTest, SelfTestsHaveAllKernels) {
   for (const bool fusion : {true, false}) {
-    ModelOptions options;
-    options.fusion = fusion;
-    const runtime::DeviceCaps caps;
-    const std::vector<StepKind> kinds = step_kinds(checkpoint->network, caps, 96);
-    const Result<SessionPlan> plan = plan_session(checkpoint->network, plan_weights(*checkpoint, caps).value(), caps, options, 96, kinds);
-    ASSERT_TRUE(plan.ok()) << plan.status().message();
-    const Result<std::vector<SelfTestCase>> cases = self_test_cases(checkpoint->network, caps, *plan, kinds, options);
-    EXPECT_TRUE(cases.ok()) << cases.status().message();
+    for (const std::uint32_t n_ctx : {96u, 1024u}) {
+      const Status status = self_test_status(GetParam(), n_ctx, fusion);
+      EXPECT_TRUE(status.ok()) << n_ctx << ": " << status.message();
+    }
   }
 }
 

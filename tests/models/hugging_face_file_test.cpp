@@ -333,6 +333,7 @@ TEST_F(HeaderTest, WhatWouldChangeResultsIsRefused) {
   names({{"model_type", "gemma2"}, {"layer_types", {"full_attention", "sliding_attention", "full_attention"}}}, "layer_types");
   names({{"model_type", "gemma2"}, {"layer_types", {"full_attention", "sliding_attention", "full_attention", "chunked_attention"}}}, "layer_types");
   names({{"model_type", "smollm3"}, {"no_rope_layers", {1, 1, 1, 1}}}, "no_rope_layers");
+  names({{"model_type", "gptj"}, {"rotary_dim", 4294967294u}, {"rope_scaling", {{"type", "yarn"}, {"factor", 2.0}, {"truncate", false}}}}, "rotary_dim");
   names({{"model_type", "mpt"}}, "attn_config");
   names({{"model_type", "mpt"}, {"attn_config", {{"alibi", false}}}}, "attn_config");
   names({{"model_type", "mpt"}, {"attn_config", {{"alibi", true}, {"clip_qkv", 8}}}}, "attn_config");

@@ -1,6 +1,8 @@
 #include <gtest/gtest.h>
 
+#include "graph/lowering.h"
 #include "runtime/fmt.h"
+#include "tests/support/device_environment.h"
 #include "tests/support/op_runner.h"
 
 namespace rondo::tests::linear_test {
@@ -58,6 +60,24 @@ TEST_P(LinearTest, ChoicesForADiscreteDevice) {
 /// As wide as the largest models' feed-forward, all of which a driver that ends loops early would cut short.
 TEST_P(LinearTest, LongRows) {
   for (std::int64_t rows : {1, 9}) EXPECT_TRUE(agrees(plain({rows, 28672, 33}), kExact, options())) << rows << " rows";
+}
+
+/// Some drivers end loops silently after so many iterations: whatever is not refused for it must be right to the last column.
+TEST_P(LinearTest, TheLongestRowsThatAreAccepted) {
+  if (type() != Type::kF32) return;
+  constexpr std::int64_t kMost = 8192;  // groups
+  for (const std::int64_t rows : {1, 41}) {
+    std::int64_t accepted = 1, beyond = kMost + 1;
+    while (beyond - accepted > 1) {
+      const std::int64_t groups = (accepted + beyond) / 2;
+      graph::Graph graph = plain({rows, 32 * groups, 1}).graph;
+      graph::LoweringOptions lowering;
+      lowering.forced_kernels = options().kernels;
+      (graph::lower(graph, test_runtime_device().caps(), lowering).ok() ? accepted : beyond) = groups;
+    }
+    EXPECT_GE(accepted, std::string_view(std::get<1>(GetParam())) == "tiled" ? 1024 : kMost);
+    EXPECT_TRUE(agrees(plain({rows, 32 * accepted, rows == 1 ? 33 : 5}), kExact, options())) << rows << " rows, " << accepted << " groups";
+  }
 }
 
 /// Rows of a wider tensor, from a column on: offsets and strides that are and aren't multiples of 4 elements.
