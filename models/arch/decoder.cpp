@@ -127,13 +127,14 @@ class Builder {
 
   graph::GluAttributes glu() const { return {config_.family.activation, config_.family.glu_limit, config_.family.glu_up_bias}; }
 
-  TensorId network(const DecoderWeights::Layer& weights, TensorId input) {
+  /// What a network makes; what its gate lets through is multiplied by `share`, if there is one.
+  TensorId network(const DecoderWeights::Layer& weights, TensorId input, TensorId share = kNone) {
     if (!weights.gate.is_there()) return linear(linear(input, weights.up, config_.family.activation), weights.down);
-    const TensorId gate = linear(input, weights.gate), up = linear(input, weights.up);
-    return linear(g_.add(Op::glu, {gate, up}, glu()), weights.down);
+    const TensorId gate = linear(input, weights.gate), up = linear(input, weights.up), inner = g_.add(Op::glu, {gate, up}, glu());
+    return linear(share == kNone ? inner : g_.add(Op::mul, {inner, share}), weights.down);
   }
 
-  /// The sum of what a token's experts make, each times its weight, and of what the shared one makes, where there is one.
+  /// The sum of what a token's experts make, each times its weight.
   TensorId experts(const DecoderWeights::Layer& weights, TensorId input) {
     const ExpertsConfig& config = config_.experts;
     g_.add(Op::route, {linear(input, weights.router)}, graph::RouteAttributes{config.used, config.normalize});
@@ -143,14 +144,16 @@ class Builder {
       return g_.add(Op::expert_linear, {x, step_.matrix(linear.weight), chosen, step_.vector(linear.bias)}, graph::ExpertAttributes{config.n, {}});
     };
     const TensorId gate = of_experts(input, weights.expert_gate), up = of_experts(input, weights.expert_up);
-    const TensorId sum = g_.add(Op::weighted_sum, {of_experts(g_.add(Op::glu, {gate, up}, glu()), weights.expert_down), shares});
-    if (!weights.gate.is_there()) return sum;
-    return g_.add(Op::add, {sum, g_.add(Op::mul, {network(weights, input), linear(input, weights.shared_router, graph::Activation::kSigmoid)})});
+    return g_.add(Op::weighted_sum, {of_experts(g_.add(Op::glu, {gate, up}, glu()), weights.expert_down), shares});
   }
 
-  TensorId feed_forward(const DecoderWeights::Layer& weights, TensorId input) {
-    const TensorId made = weights.router.is_there() ? experts(weights, input) : network(weights, input);
-    return scaled(norm(made, weights.ffn_post_norm), config_.residual_scale);
+  /// `residual` with what the layer's network, its experts and the shared one among them add to it.
+  TensorId feed_forward(const DecoderWeights::Layer& weights, TensorId input, TensorId residual) {
+    const bool has_experts = weights.router.is_there();
+    // The shared one has its share before its last linear, which adds to the residual then; no family that has one scales or norms it.
+    if (has_experts && weights.gate.is_there()) residual = g_.add(Op::add, {network(weights, input, linear(input, weights.shared_router, graph::Activation::kSigmoid)), residual});
+    const TensorId made = has_experts ? experts(weights, input) : network(weights, input);
+    return g_.add(Op::add, {scaled(norm(made, weights.ffn_post_norm), config_.residual_scale), residual});
   }
 
   TensorId layer(std::size_t index, TensorId hidden) {
@@ -160,9 +163,9 @@ class Builder {
     // Without a second norm, where there may be one, both branches take the first one's output.
     const bool parallel = config_.family.residuals == Residuals::kParallel || (config_.family.ffn_norm == Presence::kIfThere && !weights.ffn_norm.is_there());
     const TensorId after_attention = g_.add(Op::add, {attended, hidden});
-    if (!parallel) return g_.add(Op::add, {feed_forward(weights, norm(after_attention, weights.ffn_norm)), after_attention});
+    if (!parallel) return feed_forward(weights, norm(after_attention, weights.ffn_norm), after_attention);
     const TensorId input = weights.ffn_norm.is_there() ? norm(hidden, weights.ffn_norm) : normed;
-    return g_.add(Op::add, {feed_forward(weights, input), after_attention});
+    return feed_forward(weights, input, after_attention);
   }
 
   TensorId head(TensorId hidden) {

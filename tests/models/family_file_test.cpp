@@ -163,6 +163,7 @@ TEST(FamilyDispatchTest, FusionHoldsForAll) {
   EXPECT_EQ(llama, 9u);
   for (const char* name : {"qwen2", "qwen3", "llama-biases", "llama-yarn", "phi3", "smollm3"}) EXPECT_EQ(dispatches_of_a_layer(name), llama) << name;
   for (const char* name : {"mixtral", "qwen3moe", "gpt-oss"}) EXPECT_EQ(dispatches_of_a_layer(name), llama + 3) << name;
+  EXPECT_EQ(dispatches_of_a_layer("qwen2moe"), llama + 3 + 4);  // the shared expert's three linears and their share
   EXPECT_EQ(dispatches_of_a_layer("bloom"), dispatches_of_a_layer("gpt2"));  // slopes and sinks come by themselves
   for (const char* name : {"gemma", "gemma2", "gemma3"}) EXPECT_LE(dispatches_of_a_layer(name), llama + 2) << name;
 }
