@@ -129,7 +129,10 @@ class Translator {
   }
 
   Status read_normalizer(const json& step, const std::string& type) {
-    if (type == "NFC") return {};
+    if (type == "NFC") {
+      to_nfc_ = true;
+      return {};
+    }
     if (type == "Prepend") {
       RONDO_ASSIGN(const std::string text, find_string(step, "prepend", file_.within("normalizer")));
       if (text == kVisibleSpace) {
@@ -330,6 +333,7 @@ class Translator {
     writer.i32s("tokenizer.ggml.token_type", types);
     writer.strings("tokenizer.ggml.merges", merges_);
     writer.boolean("tokenizer.ggml.add_bos_token", adds_bos_);
+    if (to_nfc_) writer.boolean("rondo.nfc", true);
     writer.u32("tokenizer.ggml.bos_token_id", bos_.value_or(0xffffffff));
     writer.u32("tokenizer.ggml.eos_token_id", stop_ids_.empty() ? 0xffffffff : static_cast<std::uint32_t>(stop_ids_.front()));
     writer.i32s("rondo.stop_ids", stop_ids_);
@@ -362,7 +366,7 @@ class Translator {
   Spaces spaces_;
   std::optional<std::uint32_t> bos_;
   std::vector<std::int32_t> stop_ids_;
-  bool byte_level_ = false, byte_fallback_ = false, ignore_merges_ = false, has_template_ = false, adds_bos_ = false;
+  bool byte_level_ = false, byte_fallback_ = false, ignore_merges_ = false, has_template_ = false, adds_bos_ = false, to_nfc_ = false;
   bool parts_sections_ = false;  // by tokens that are neither special nor normalized
 };
 

@@ -17,7 +17,7 @@ namespace rondo::models {
 
 /// Writes the keys for `folder`, whose config.json is `config`, and whose network has `n_vocab` tokens; ids without a token
 /// become unused ones. Without tokenizer.json, or with one of a kind that is not there yet, tokenizer.ggml.model is "none" and
-/// rondo.tokenizer_refusal says why. Keys that GGUF does not have: rondo.stop_ids, and those of SpmTokenizer and BpeTokenizer.
+/// rondo.tokenizer_refusal says why. Keys that GGUF does not have: rondo.stop_ids, rondo.nfc, and those of SpmTokenizer and BpeTokenizer.
 /// Errors: kIo, kCorruptData (a file that contradicts itself or the network), naming file and field.
 Status write_hugging_face_tokenizer(const std::string& folder, const nlohmann::json& config, std::uint32_t n_vocab, GgufWriter& writer);
 

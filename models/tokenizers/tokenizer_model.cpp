@@ -4,6 +4,7 @@
 
 #include "models/printable.h"
 #include "models/tokenizers/bpe.h"
+#include "models/tokenizers/nfc.h"
 #include "models/tokenizers/spm.h"
 #include "runtime/fmt.h"
 
@@ -17,12 +18,15 @@ bool TokenizerModel::is_there(const GgufFile& file) {
 Result<std::shared_ptr<const TokenizerModel>> TokenizerModel::create(const GgufFile& file) {
   constexpr std::string_view kModelKey = "tokenizer.ggml.model";
   RONDO_ASSIGN(const std::string_view kind, file.string(kModelKey));
+  RONDO_ASSIGN(const bool nfc, file.boolean_or("rondo.nfc", false));
   if (kind == "llama") {
     RONDO_ASSIGN(SpmTokenizer spm, SpmTokenizer::create(file));
+    spm.to_nfc_ = nfc;
     return std::shared_ptr<const TokenizerModel>(std::make_shared<const SpmTokenizer>(std::move(spm)));
   }
   if (kind == "gpt2") {
     RONDO_ASSIGN(BpeTokenizer bpe, BpeTokenizer::create(file));
+    bpe.to_nfc_ = nfc;
     return std::shared_ptr<const TokenizerModel>(std::make_shared<const BpeTokenizer>(std::move(bpe)));
   }
   if (!is_there(file)) {
@@ -48,7 +52,8 @@ std::vector<std::int32_t> TokenizerModel::encode(std::string_view text, const En
                                                         : space_prefix_ != SpacePrefix::kFirst;
       continue;
     }
-    encode_text(text.substr(fragment.begin, fragment.size), begins_text, tokens);
+    const std::string_view part = text.substr(fragment.begin, fragment.size);
+    encode_text(to_nfc_ ? std::string_view(to_nfc(part)) : part, begins_text, tokens);
     begins_text = false;
   }
   return tokens;

@@ -52,6 +52,7 @@ class TokenizerModel {
   Vocabulary vocabulary_;
   bool add_bos_ = true;
   bool add_space_prefix_ = false;
+  bool to_nfc_ = false;  ///< text is brought into that form first (key rondo.nfc)
 
   /// Which texts are those that begin: the first and those behind special tokens, and of these
   enum class SpacePrefix : std::uint8_t {

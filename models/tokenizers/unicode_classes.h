@@ -1,7 +1,10 @@
 // The classes of characters that pre-tokenizers tell apart, and the layout of the generated header that has them all.
 //
 // unicode_class_table.h is written during the build by cmake/unicode_classes.cpp. kUnicodeRanges holds, in order, the
-// first character of each range of one class and that class: first << kUnicodeClassBits | class.
+// first character of each range of one class and that class: first << kUnicodeClassBits | class. kCombiningRanges: likewise the
+// canonical combining classes, first << 8 | class. Canonical decompositions but Hangul's: of kDecomposed[i], in order, the
+// characters of kDecompositions from kDecompositionEnds[i - 1] to kDecompositionEnds[i]. kCompositions, in order:
+// first << 42 | second << 21 | the character that the two become.
 #pragma once
 
 #include <cstdint>

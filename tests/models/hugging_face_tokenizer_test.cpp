@@ -159,6 +159,16 @@ TEST_F(HuggingFaceTokenizerTest, SplitsByPublishedExpressions) {
   expect_refusal(StatusCode::kUnsupported, {"tokenizer.json", "'pre_tokenizer'", "'[ab]+'", "--tokens", "--tokenizer"});
 }
 
+/// Text is brought into the form, special tokens in it are found before.
+TEST_F(HuggingFaceTokenizerTest, NormalizesToNfc) {
+  EXPECT_EQ(encode("e\u0301"), (Ids{'e', 0xcc, 0x81}));
+  tokenizer_["normalizer"] = {{"type", "NFC"}};
+  EXPECT_EQ(encode("e\u0301"), (Ids{0xc3, 0xa9}));
+  EXPECT_EQ(encode("e<user>\u0301"), (Ids{'e', 262, 0xcc, 0x81}));
+  tokenizer_["normalizer"] = sequence("normalizers", {{{"type", "NFC"}}});
+  EXPECT_EQ(encode("\u1112\u1161\u11ab"), (Ids{0xed, 0x95, 0x9c}));
+}
+
 TEST_F(HuggingFaceTokenizerTest, MergesCharactersByRank) {
   tokenizer_ = character_tokenizer();
   EXPECT_EQ(encode("abc"), (Ids{259, 260, 264}));
