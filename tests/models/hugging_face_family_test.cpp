@@ -127,7 +127,7 @@ class FolderWriter {
 
   json config() const {
     const auto key = [&](const char* name) { return file_.u32(fmt::format("{}.{}", family_.architecture, name)).value(); };
-    json config = {{"model_type", folder_.model_type}, {"tie_word_embeddings", !family_.head}, {"partial_rotary_factor", family_.rotated ? static_cast<double>(family_.rotated) / family_.head_dim : 1.0}, {"rope_theta", family_.theta ? family_.theta : 10000}};
+    json config = {{"model_type", folder_.model_type}, {"tie_word_embeddings", !family_.head}, {"partial_rotary_factor", family_.rotated ? static_cast<double>(family_.rotated) / family_.head_dim : 1.0}, {"rope_theta", family_.theta > 0 ? family_.theta : 10000}};
     for (const char* name : {"num_hidden_layers", "n_layer", "n_layers"}) config[name] = family_.n_layers;
     for (const char* name : {"hidden_size", "n_embd", "d_model"}) config[name] = family_.width;
     for (const char* name : {"num_attention_heads", "n_head", "n_heads"}) config[name] = family_.n_heads;
