@@ -9,12 +9,9 @@
 #include <string_view>
 #include <vector>
 
-#include "models/formats/gguf_writer.h"
 #include "models/formats/hugging_face_tokenizer.h"
-#include "models/formats/json_file.h"
-#include "models/formats/safetensors.h"
+#include "models/formats/hugging_face_folder.h"
 #include "models/formats/stacked_experts.h"
-#include "models/formats/stitched_source.h"
 #include "models/json.h"
 #include "models/printable.h"
 #include "models/yarn.h"
@@ -138,146 +135,30 @@ constexpr Kind kKinds[] = {
     {"mpt", "mpt", kMpt, kAroundMpt, "transformer.", "blocks.", "layer_norm_epsilon", true, false, false, ""},
 };
 
-/// The fields of config.json, with its errors.
-class Config : public JsonDocument {
- public:
-  using JsonDocument::boolean_or;
-  using JsonDocument::JsonDocument;
-
-  bool has(const char* field) const { return has_field(value(), field); }
-
-  /// The first of these fields that is there, or nothing. Errors: kCorruptData.
-  Result<std::optional<std::uint32_t>> count(std::initializer_list<const char*> fields) const {
-    for (const char* field : fields) {
-      if (!has(field)) continue;
-      RONDO_ASSIGN(const std::uint64_t found, find_u64(value(), field, name()));
-      if (found > 0xffffffffu) return wrong(field, fmt::format("is {}, which is too large", found));
-      return std::optional(static_cast<std::uint32_t>(found));
-    }
-    return std::optional<std::uint32_t>();
-  }
-  Result<std::optional<double>> number(const json& object, std::initializer_list<const char*> fields) const {
-    for (const char* field : fields) {
-      if (!has_field(object, field)) continue;
-      const json& found = *object.find(field);
-      if (!found.is_number()) return wrong(field, "must be a number");
-      return std::optional(found.is_number_float() ? *found.get_ptr<const json::number_float_t*>()
-                                                   : found.is_number_unsigned() ? static_cast<double>(*found.get_ptr<const json::number_unsigned_t*>())
-                                                                                : static_cast<double>(*found.get_ptr<const json::number_integer_t*>()));
-    }
-    return std::optional<double>();
-  }
-  Result<std::optional<double>> number(std::initializer_list<const char*> fields) const { return number(value(), fields); }
-  Result<bool> boolean_or(const char* field, bool fallback) const { return JsonDocument::boolean_or(value(), field, fallback); }
-};
-
-/// A tensor of a folder, in one of its files.
-struct FolderTensor {
-  const ByteSource* source = nullptr;
-  SafetensorsEntry entry;
-};
-
-/// All tensors of a folder, by name.
-class Shards {
- public:
-  static Result<Shards> open(const std::string& folder) {
-    Shards shards;
-    const std::string index = folder + "/model.safetensors.index.json";
-    const Result<ByteSource> one = open_file(folder + "/model.safetensors");
-    if (one.ok()) {
-      RONDO_TRY(shards.add(*one, nullptr));
-      return shards;
-    }
-    if (one.status().code() != StatusCode::kNotFound) return one.status();
-    const Result<json> document = read_json_file(index);
-    if (document.status().code() == StatusCode::kNotFound) return Status(StatusCode::kNotFound, fmt::format("{}: has neither model.safetensors nor model.safetensors.index.json", folder));
-    RONDO_TRY(document.status());
-    RONDO_ASSIGN(const json* map, find_object(*document, "weight_map", index));
-    std::map<std::string, std::set<std::string>> files;
-    for (auto entry = map->begin(); entry != map->end(); ++entry) {
-      if (!entry->is_string()) return Status(StatusCode::kCorruptData, fmt::format("{}: 'weight_map' has no file for '{}'", index, printable(entry.key())));
-      const std::string& file = entry->get_ref<const std::string&>();
-      if (file.empty() || file.find('/') != std::string::npos || file.find('\0') != std::string::npos) return Status(StatusCode::kCorruptData, fmt::format("{}: '{}' is no file of the folder", index, printable(file)));
-      files[file].insert(entry.key());
-    }
-    for (const auto& [file, names] : files) {
-      RONDO_ASSIGN(const ByteSource source, open_file(folder + "/" + file));
-      RONDO_TRY(shards.add(source, &names));
-    }
-    return shards;
-  }
-
-  const std::map<std::string, FolderTensor>& tensors() const { return tensors_; }
-
- private:
-  /// The tensors of one file; `listed`: those that the index says are in it.
-  Status add(const ByteSource& source, const std::set<std::string>* listed) {
-    sources_.push_back(std::make_shared<ByteSource>(source));
-    RONDO_ASSIGN(const SafetensorsFile file, SafetensorsFile::parse(source));
-    for (const SafetensorsEntry& entry : file.entries()) {
-      if (listed && !listed->contains(entry.name)) return Status(StatusCode::kCorruptData, fmt::format("{}: tensor '{}' is not in the index, or in another file", source.name, printable(entry.name)));
-      if (!tensors_.emplace(entry.name, FolderTensor{sources_.back().get(), entry}).second) {
-        return Status(StatusCode::kCorruptData, fmt::format("{}: tensor '{}' is in another file as well", source.name, printable(entry.name)));
-      }
-    }
-    if (!listed) return {};
-    for (const std::string& name : *listed) {
-      if (!file.find(name)) return Status(StatusCode::kCorruptData, fmt::format("{}: tensor '{}' is missing, which the index says is there", source.name, printable(name)));
-    }
-    return {};
-  }
-
-  std::vector<std::shared_ptr<ByteSource>> sources_;
-  std::map<std::string, FolderTensor> tensors_;
-};
-
 /// Makes the GGUF file.
 class Translator {
  public:
-  Translator(const Config& config, const Shards& shards, const Kind& kind, std::string folder) : config_(config), shards_(shards), kind_(kind), folder_(std::move(folder)) {}
+  Translator(const FolderConfig& config, const FolderTensors& tensors, const Kind& kind, std::string folder) : config_(config), tensors_(tensors), kind_(kind), folder_(std::move(folder)) {}
 
   Result<ByteSource> translate() {
     RONDO_TRY(write_keys());
     RONDO_TRY(place_tensors());
     RONDO_TRY(write_tokenizer());
-    StitchedSource file;
-    file.add_bytes(writer_.header());
-    const std::uint64_t data = file.size_bytes();
-    for (const Placed& placed : placed_) {
-      file.pad_to(data + placed.offset_bytes);
-      add_data(file, placed);
-    }
-    file.pad_to(data + writer_.data_bytes());
-    return file.source(folder_);
+    return file_.finish(folder_);
   }
 
  private:
-  struct Placed {
-    const FolderTensor* tensor = nullptr;  ///< null: `values`, or `data`
-    std::optional<ByteSource> data;        ///< as GGUF has it, from data_offset_bytes on
-    std::uint64_t data_offset_bytes = 0, data_bytes = 0;
-    std::vector<float> values;
-    Layout layout = Layout::kSame;
-    std::uint64_t offset_bytes = 0;  ///< in the data
-  };
-
   Status write_tokenizer() {
-    if (n_vocab_ > 0) return write_hugging_face_tokenizer(folder_, config_.value(), n_vocab_, writer_);
-    writer_.string("tokenizer.ggml.model", "none");  // the network, which has no embedding, is refused soon
+    if (n_vocab_ > 0) return write_hugging_face_tokenizer(folder_, config_.value(), n_vocab_, file_.keys);
+    file_.keys.string("tokenizer.ggml.model", "none");  // the network, which has no embedding, is refused soon
     return {};
   }
 
   bool is_gpt_oss() const { return std::string_view(kind_.model_type) == "gpt_oss"; }
   std::string key(const char* name) const { return fmt::format("{}.{}", kind_.architecture, name); }
-  void u32(const char* name, std::uint32_t value) { writer_.u32(key(name), value); }
-  void f32(const char* name, double value) { writer_.f32(key(name), static_cast<float>(value)); }
+  void u32(const char* name, std::uint32_t value) { file_.keys.u32(key(name), value); }
+  void f32(const char* name, double value) { file_.keys.f32(key(name), static_cast<float>(value)); }
 
-  /// A count that must be there.
-  Result<std::uint32_t> need(std::initializer_list<const char*> fields) const {
-    RONDO_ASSIGN(const std::optional<std::uint32_t> value, config_.count(fields));
-    if (!value) return Status(StatusCode::kCorruptData, fmt::format("{}: '{}' is missing", config_.name(), *fields.begin()));
-    return *value;
-  }
   Status copy_number(const char* field, const char* name, double fallback) {
     RONDO_ASSIGN(const std::optional<double> value, config_.number({field}));
     f32(name, value.value_or(fallback));
@@ -301,9 +182,9 @@ class Translator {
   }
 
   Status write_keys() {
-    writer_.string("general.architecture", kind_.architecture);
-    if (kind_.half_rope) writer_.string("rondo.rope_style", "half");
-    if (kind_.norm_offset) writer_.f32("rondo.norm_weight_offset", 1);
+    file_.keys.string("general.architecture", kind_.architecture);
+    if (kind_.half_rope) file_.keys.string("rondo.rope_style", "half");
+    if (kind_.norm_offset) file_.keys.f32("rondo.norm_weight_offset", 1);
     RONDO_TRY(write_sizes());
     RONDO_ASSIGN(const std::optional<double> epsilon, config_.number({kind_.epsilon}));
     if (!epsilon && !kind_.layer_norm) return Status(StatusCode::kCorruptData, fmt::format("{}: '{}' is missing", config_.name(), kind_.epsilon));
@@ -320,14 +201,14 @@ class Translator {
     RONDO_ASSIGN(const std::optional<std::uint32_t> n, config_.count({"num_local_experts", "num_experts"}));
     if (!n) return {};
     n_experts_ = *n;
-    RONDO_ASSIGN(const std::uint32_t used, need({"num_experts_per_tok", "experts_per_token"}));
+    RONDO_ASSIGN(const std::uint32_t used, config_.need({"num_experts_per_tok", "experts_per_token"}));
     u32("expert_count", *n), u32("expert_used_count", used);
     for (const auto& [field, name] : {std::pair{"moe_intermediate_size", "expert_feed_forward_length"}, std::pair{"shared_expert_intermediate_size", "expert_shared_feed_forward_length"}}) {
       RONDO_ASSIGN(const std::optional<std::uint32_t> width, config_.count({field}));
       if (width) u32(name, *width);
     }
     if (is_gpt_oss()) {
-      RONDO_ASSIGN(const std::uint32_t width, need({"intermediate_size"}));
+      RONDO_ASSIGN(const std::uint32_t width, config_.need({"intermediate_size"}));
       u32("expert_feed_forward_length", width);
       RONDO_ASSIGN(const std::optional<double> limit, config_.number({"swiglu_limit"}));
       if (limit.value_or(7) != 7) return config_.later("swiglu_limit", fmt::format("is {} instead of 7", *limit));
@@ -335,7 +216,7 @@ class Translator {
       if (alpha.value_or(1.702) != 1.702) return config_.later("swiglu_alpha", fmt::format("is {} instead of 1.702", *alpha));
     }
     RONDO_ASSIGN(const bool normalizes, config_.boolean_or("norm_topk_prob", is_gpt_oss() || std::string_view(kind_.model_type) == "mixtral"));
-    writer_.boolean(key("expert_weights_norm"), normalizes);
+    file_.keys.boolean(key("expert_weights_norm"), normalizes);
     RONDO_ASSIGN(const std::optional<std::uint32_t> period, config_.count({"decoder_sparse_step"}));
     if (period.value_or(1) != 1) return config_.later("decoder_sparse_step", fmt::format("is {} instead of 1", *period));
     if (config_.has("mlp_only_layers")) {
@@ -345,14 +226,10 @@ class Translator {
     return {};
   }
 
-  Status check_range(const char* field, std::uint32_t value, std::uint32_t most) const {
-    return value >= 1 && value <= most ? Status() : config_.wrong(field, fmt::format("is {} but must be in [1, {}]", value, most));
-  }
-
   Status write_sizes() {
-    RONDO_ASSIGN(n_layers_, need({"num_hidden_layers", "n_layer", "n_layers"}));
-    RONDO_ASSIGN(width_, need({"hidden_size", "n_embd", "n_embed", "d_model"}));
-    RONDO_ASSIGN(n_heads_, need({"num_attention_heads", "n_head", "n_heads"}));
+    RONDO_ASSIGN(n_layers_, config_.need({"num_hidden_layers", "n_layer", "n_layers"}));
+    RONDO_ASSIGN(width_, config_.need({"hidden_size", "n_embd", "n_embed", "d_model"}));
+    RONDO_ASSIGN(n_heads_, config_.need({"num_attention_heads", "n_head", "n_heads"}));
     RONDO_ASSIGN(const std::optional<std::uint32_t> kv_heads, config_.count({"num_key_value_heads", "num_kv_heads", "n_head_kv"}));
     n_kv_heads_ = kv_heads.value_or(n_heads_);
     const bool falcon = std::string_view(kind_.model_type) == "falcon";
@@ -361,13 +238,13 @@ class Translator {
     if (falcon && !grouped_) n_kv_heads_ = multi_query ? 1 : n_heads_;
     if (!falcon && multi_query) n_kv_heads_ = 1;
     RONDO_ASSIGN(const std::optional<std::uint32_t> head_dim, config_.count({"head_dim"}));
-    RONDO_TRY(check_range("num_hidden_layers", n_layers_, 4096));
-    RONDO_TRY(check_range("hidden_size", width_, 1 << 20));
-    RONDO_TRY(check_range("num_attention_heads", n_heads_, 1 << 14));
-    RONDO_TRY(check_range("num_key_value_heads", n_kv_heads_, n_heads_));
+    RONDO_TRY(config_.check_range("num_hidden_layers", n_layers_, 4096));
+    RONDO_TRY(config_.check_range("hidden_size", width_, 1 << 20));
+    RONDO_TRY(config_.check_range("num_attention_heads", n_heads_, 1 << 14));
+    RONDO_TRY(config_.check_range("num_key_value_heads", n_kv_heads_, n_heads_));
     if (!head_dim && width_ % n_heads_ != 0) return config_.wrong("hidden_size", fmt::format("is {}, which {} heads do not divide", width_, n_heads_));
     head_dim_ = head_dim.value_or(width_ / n_heads_);
-    RONDO_TRY(check_range("head_dim", head_dim_, 1 << 14));
+    RONDO_TRY(config_.check_range("head_dim", head_dim_, 1 << 14));
     RONDO_ASSIGN(const std::optional<std::uint32_t> ffn, config_.count({"intermediate_size", "ffn_hidden_size", "ffn_dim", "n_inner"}));
     RONDO_ASSIGN(const std::optional<std::uint32_t> expansion, config_.count({"expansion_ratio"}));
     RONDO_ASSIGN(const std::optional<std::uint32_t> context, config_.count({"max_position_embeddings", "n_positions", "max_seq_len", "seq_length"}));
@@ -414,7 +291,7 @@ class Translator {
     if (!(rotary_part > 0 && rotary_part <= 1)) return config_.wrong("partial_rotary_factor", fmt::format("is {} but must be in (0, 1]", rotary_part));
     RONDO_ASSIGN(const std::optional<std::uint32_t> rotated, config_.count({"rotary_dim"}));
     rotated_ = rotated.value_or(static_cast<std::uint32_t>(rotary_part * head_dim_));
-    RONDO_TRY(check_range("rotary_dim", rotated_, head_dim_));
+    RONDO_TRY(config_.check_range("rotary_dim", rotated_, head_dim_));
     if (rotated_ != head_dim_) u32("rope.dimension_count", rotated_);
     const json* scaling = parameters;
     if (parameters == &config_.value()) {
@@ -441,7 +318,7 @@ class Translator {
       RONDO_ASSIGN(const bool written, write_yarn_factors(*scaling, theta.value_or(10000), *factor, original));
       if (written) return {};
     }
-    writer_.string(key("rope.scaling.type"), type);
+    file_.keys.string(key("rope.scaling.type"), type);
     f32("rope.scaling.factor", *factor);
     if (original) u32("rope.scaling.original_context_length", *original);
     return {};
@@ -469,11 +346,11 @@ class Translator {
     if (attention && !(*attention > 0)) return config_.wrong("rope_scaling", fmt::format("has an 'attention_factor' of {}", *attention));
     if (!attention && yarn.whole_dimensions && yarn.fast_turns == usual.fast_turns && yarn.slow_turns == usual.slow_turns) return false;
     if (!original) {
-      RONDO_ASSIGN(original, need({"max_position_embeddings"}));
+      RONDO_ASSIGN(original, config_.need({"max_position_embeddings"}));
     }
     yarn.original_context = *original;
     if (!(theta > 1) || *original == 0) return config_.wrong("rope_scaling", fmt::format("can't be of a 'rope_theta' of {} and {} positions", theta, *original));
-    place_values("rope_freqs.weight", yarn_factors(yarn, rotated_, theta));
+    file_.place_values("rope_freqs.weight", yarn_factors(yarn, rotated_, theta));
     f32("rope.scaling.attn_factor", attention.value_or(yarn_attention_factor(factor)));
     return true;
   }
@@ -489,7 +366,7 @@ class Translator {
       const double kept = std::clamp((turns - *low) / (*high - *low), 0.0, 1.0);
       factors.push_back(static_cast<float>(1 / ((1 - kept) / *factor + kept)));
     }
-    place_values("rope_freqs.weight", std::move(factors));
+    file_.place_values("rope_freqs.weight", std::move(factors));
     return {};
   }
 
@@ -505,24 +382,15 @@ class Translator {
         if (!exact && !whole) return config_.wrong("rope_scaling", fmt::format("has something in '{}' that is no positive number", field));
         factors.push_back(exact ? static_cast<float>(*exact) : static_cast<float>(*whole));
       }
-      place_values(tensor, std::move(factors));
+      file_.place_values(tensor, std::move(factors));
     }
-    RONDO_ASSIGN(const std::uint32_t context, need({"max_position_embeddings"}));
-    RONDO_ASSIGN(const std::uint32_t original, need({"original_max_position_embeddings"}));
+    RONDO_ASSIGN(const std::uint32_t context, config_.need({"max_position_embeddings"}));
+    RONDO_ASSIGN(const std::uint32_t original, config_.need({"original_max_position_embeddings"}));
     if (original < 2) return config_.wrong("original_max_position_embeddings", fmt::format("is {} but must be at least 2", original));
     u32("rope.scaling.original_context_length", original);
     const double factor = static_cast<double>(context) / original;
     if (factor > 1) f32("rope.scaling.attn_factor", std::sqrt(1 + std::log(factor) / std::log(static_cast<double>(original))));
     return {};
-  }
-
-  void place_values(const char* name, std::vector<float> values) {
-    Placed placed;
-    const std::uint64_t dims[] = {std::max<std::uint64_t>(values.size(), 1)};
-    if (values.empty()) values.push_back(0);  // refused by whoever reads it
-    placed.offset_bytes = writer_.tensor(name, dims, GgmlType::kF32, values.size() * sizeof(float));
-    placed.values = std::move(values);
-    placed_.push_back(std::move(placed));
   }
 
   Status write_window() {
@@ -545,7 +413,7 @@ class Translator {
       if (!sliding && layer != "full_attention") return config_.later("layer_types", fmt::format("has another kind of layer at {} than sliding_attention and full_attention", windowed.size()));
       windowed.push_back(sliding);
     }
-    writer_.booleans(key("attention.sliding_window_pattern"), windowed);
+    file_.keys.booleans(key("attention.sliding_window_pattern"), windowed);
     return {};
   }
 
@@ -589,7 +457,7 @@ class Translator {
     if (type == "smollm3") RONDO_TRY(check_no_rope_layers());
     if (config_.has("use_parallel_residual")) {
       RONDO_ASSIGN(const bool parallel, config_.boolean_or("use_parallel_residual", true));
-      writer_.boolean(key("use_parallel_residual"), parallel);
+      file_.keys.boolean(key("use_parallel_residual"), parallel);
     }
     return refuse_what_is_not_there();
   }
@@ -652,18 +520,6 @@ class Translator {
     return false;
   }
 
-  static Status tensor_error(StatusCode code, const std::string& name, const FolderTensor& tensor, const std::string& what) {
-    return Status(code, fmt::format("{}: tensor '{}' {}", tensor.source->name, printable(name), what));
-  }
-  static std::optional<GgmlType> find_type(const SafetensorsEntry& entry) {
-    switch (entry.dtype) {
-      case SafetensorsDtype::kF32: return GgmlType::kF32;
-      case SafetensorsDtype::kF16: return GgmlType::kF16;
-      case SafetensorsDtype::kBF16: return GgmlType::kBF16;
-      default: return std::nullopt;
-    }
-  }
-
   /// What a layer's experts have in one tensor: rows of all, one after the other; dims as GGUF's.
   struct StackedRows {
     ByteSource source;
@@ -674,33 +530,32 @@ class Translator {
   /// The matrix in `blocks` (expert, out, block, 16) and a tensor of scales (expert, out, block).
   Result<StackedRows> mxfp4_rows(const std::string& name, const FolderTensor& blocks) const {
     const std::string scales_name = name.substr(0, name.size() - kBlocks.size()) + std::string(kScales);
-    const auto found = shards_.tensors().find(scales_name);
-    if (found == shards_.tensors().end()) return tensor_error(StatusCode::kCorruptData, name, blocks, fmt::format("is there without '{}'", printable(scales_name)));
+    const auto found = tensors_.all().find(scales_name);
+    if (found == tensors_.all().end()) return blocks.error(StatusCode::kCorruptData, fmt::format("is there without '{}'", printable(scales_name)));
     const SafetensorsEntry& scales = found->second.entry;
     const std::vector<std::uint64_t>& shape = blocks.entry.shape;
-    if (blocks.entry.dtype != SafetensorsDtype::kU8) return tensor_error(StatusCode::kUnsupported, name, blocks, fmt::format("is {}, which is not there yet (U8 is)", blocks.entry.spelling()));
+    if (blocks.entry.dtype != SafetensorsDtype::kU8) return blocks.error(StatusCode::kUnsupported, fmt::format("is {}, which is not there yet (U8 is)", blocks.entry.spelling()));
     if (scales.dtype != SafetensorsDtype::kU8 || scales.shape != std::vector(shape.begin(), shape.end() - 1)) {
-      return tensor_error(StatusCode::kCorruptData, scales_name, found->second, fmt::format("does not fit '{}'", printable(name)));
+      return found->second.error(StatusCode::kCorruptData, fmt::format("does not fit '{}'", printable(name)));
     }
     StackedRows rows{join_mxfp4(*blocks.source, blocks.entry.offset_bytes, *found->second.source, scales.offset_bytes, scales.size_bytes)};
     rows.n_rows = shape[0] * shape[1], rows.row_bytes = shape[2] * 17, rows.dims = {shape[2] * 32, shape[1], shape[0]}, rows.type = GgmlType::kMXFP4;
     return rows;
   }
   /// A matrix (expert, in, out), or a bias (expert, out).
-  Result<StackedRows> plain_rows(const std::string& name, const FolderTensor& tensor) {
+  Result<StackedRows> plain_rows(const FolderTensor& tensor) {
     const SafetensorsEntry& entry = tensor.entry;
-    const std::optional<GgmlType> type = find_type(entry);
-    if (!type) return tensor_error(StatusCode::kUnsupported, name, tensor, fmt::format("is {}, which is not there yet (F32, F16 and BF16 are)", entry.spelling()));
+    RONDO_ASSIGN(const GgmlType type, tensor.need_type());
     const std::uint64_t n = entry.shape[0], rows = entry.shape.back(), element_bytes = safetensors_dtype_bytes(entry.dtype);
-    if (entry.shape.size() == 2) return StackedRows{*tensor.source, entry.offset_bytes, n * rows, element_bytes, {rows, n}, *type};
+    if (entry.shape.size() == 2) return StackedRows{*tensor.source, entry.offset_bytes, n * rows, element_bytes, {rows, n}, type};
     const std::uint64_t columns = entry.shape[1], matrix_bytes = rows * columns * element_bytes, offset = turned_.size_bytes();
     for (std::uint64_t i = 0; i < n; ++i) turned_.add_transposed(*tensor.source, entry.offset_bytes + i * matrix_bytes, rows, columns, element_bytes);
-    return StackedRows{turned_.source(tensor.source->name), offset, n * rows, columns * element_bytes, {columns, rows, n}, *type};
+    return StackedRows{turned_.source(tensor.source->name), offset, n * rows, columns * element_bytes, {columns, rows, n}, type};
   }
 
   /// gpt-oss: gate_up_proj, gates and ups in alternate rows, and down_proj; each with _bias.
   Status place_stacked(const std::string& name, const FolderTensor& tensor) {
-    const auto wrong = [&](StatusCode code, const std::string& why) { return tensor_error(code, name, tensor, why); };
+    const auto wrong = [&](StatusCode code, const std::string& why) { return tensor.error(code, why); };
     const std::size_t at = name.find(kStackedExperts);
     std::string_view layer = std::string_view(name).substr(0, at), kind = std::string_view(name).substr(at + kStackedExperts.size());
     for (const std::string_view before : {std::string_view(kind_.prefix), std::string_view(kind_.layers)}) {
@@ -719,9 +574,9 @@ class Translator {
     if (shape[0] != n_experts_) return wrong(StatusCode::kCorruptData, fmt::format("is of {} experts, but the config of {}", shape[0], n_experts_));
     if (kind == kScales) {  // goes with its blocks
       const std::string blocks_name = name.substr(0, name.size() - kScales.size()) + std::string(kBlocks);
-      return shards_.tensors().contains(blocks_name) ? Status() : wrong(StatusCode::kCorruptData, fmt::format("is there without '{}'", printable(blocks_name)));
+      return tensors_.all().contains(blocks_name) ? Status() : wrong(StatusCode::kCorruptData, fmt::format("is there without '{}'", printable(blocks_name)));
     }
-    RONDO_ASSIGN(StackedRows rows, kind == kBlocks ? mxfp4_rows(name, tensor) : plain_rows(name, tensor));
+    RONDO_ASSIGN(StackedRows rows, kind == kBlocks ? mxfp4_rows(name, tensor) : plain_rows(tensor));
     const std::string prefix = fmt::format("blk.{}.", layer), suffix = kind == "_bias" ? "_exps.bias" : "_exps.weight";
     if (down) {
       place_data(prefix + "ffn_down" + suffix, rows);
@@ -739,74 +594,62 @@ class Translator {
     return {};
   }
   void place_data(const std::string& name, const StackedRows& rows) {
-    Placed placed;
-    placed.data = rows.source, placed.data_offset_bytes = rows.offset_bytes, placed.data_bytes = rows.n_rows * rows.row_bytes;
-    placed.offset_bytes = writer_.tensor(name, rows.dims, rows.type, placed.data_bytes);
-    placed_.push_back(std::move(placed));
+    const std::uint64_t size_bytes = rows.n_rows * rows.row_bytes;
+    file_.place(name, rows.dims, rows.type, size_bytes, [source = rows.source, offset = rows.offset_bytes, size_bytes](StitchedSource& file) { file.add_run(source, offset, size_bytes); });
   }
 
   Status place_tensors() {
     RONDO_ASSIGN(const bool tied, config_.boolean_or("tie_word_embeddings", is_one_of(kind_.model_type, kTied)));
     bool has_head = false;
-    for (const auto& [name, tensor] : shards_.tensors()) {
+    for (const auto& [name, tensor] : tensors_.all()) {
       if (is_left_over(name)) continue;
       if (is_gpt_oss() && name.find(kStackedExperts) != std::string::npos) {
         RONDO_TRY(place_stacked(name, tensor));
         continue;
       }
       const auto found = find_name(name);
-      const auto wrong = [&, &name = name, &tensor = tensor](StatusCode code, const std::string& what) { return tensor_error(code, name, tensor, what); };
+      const auto wrong = [&tensor = tensor](StatusCode code, const std::string& what) { return tensor.error(code, what); };
       if (!found) return wrong(StatusCode::kUnsupported, fmt::format("is none that a {} has, or not there yet", kind_.model_type));
       if (tied && found->first == "output.weight") continue;  // a copy
       has_head = has_head || found->first == "output.weight";
       const SafetensorsEntry& entry = tensor.entry;
-      const std::optional<GgmlType> type = find_type(entry);
-      if (!type) return wrong(StatusCode::kUnsupported, fmt::format("is {}, which is not there yet (F32, F16 and BF16 are)", entry.spelling()));
+      RONDO_ASSIGN(const GgmlType type, tensor.need_type());
       if (std::find(entry.shape.begin(), entry.shape.end(), 0u) != entry.shape.end()) return wrong(StatusCode::kCorruptData, "has no elements");
       if (entry.shape.empty() || entry.shape.size() > 2) return wrong(StatusCode::kUnsupported, fmt::format("has {} dimensions, which is not there yet", entry.shape.size()));
-      Placed placed;
-      placed.tensor = &tensor;
-      placed.layout = entry.shape.size() == 1 && found->second == Layout::kTransposed ? Layout::kSame : found->second;
+      Layout layout = entry.shape.size() == 1 && found->second == Layout::kTransposed ? Layout::kSame : found->second;
       // Without groups: one KV head's queries, keys and values, or each head's.
-      if (placed.layout == Layout::kByGroup && !grouped_) placed.layout = n_kv_heads_ == n_heads_ ? Layout::kByHead : Layout::kSame;
-      RONDO_TRY(check_heads(placed, wrong));
+      if (layout == Layout::kByGroup && !grouped_) layout = n_kv_heads_ == n_heads_ ? Layout::kByHead : Layout::kSame;
+      RONDO_TRY(check_heads(tensor, layout));
       std::vector<std::uint64_t> dims(entry.shape.rbegin(), entry.shape.rend());
-      if (placed.layout == Layout::kTransposed) std::reverse(dims.begin(), dims.end());
+      if (layout == Layout::kTransposed) std::reverse(dims.begin(), dims.end());
       std::uint64_t size_bytes = entry.size_bytes;
-      if (placed.layout == Layout::kBehindTwo) {
+      if (layout == Layout::kBehindTwo) {
         if (entry.shape.size() != 2 || entry.shape[0] <= 2) return wrong(StatusCode::kCorruptData, "must have more than two rows");
         size_bytes -= 2 * (size_bytes / entry.shape[0]);
         dims[1] -= 2;
       }
-      placed.offset_bytes = writer_.tensor(found->first, dims, *type, size_bytes);
+      file_.place(found->first, dims, type, size_bytes, [this, &tensor = tensor, layout](StitchedSource& file) { add_data(file, tensor, layout); });
       if (found->first == "token_embd.weight") n_vocab_ = static_cast<std::uint32_t>(std::min<std::uint64_t>(dims.back(), 1 << 20));
-      placed_.push_back(std::move(placed));
     }
     if (!tied && !has_head) return Status(StatusCode::kCorruptData, fmt::format("{}: the head is missing (lm_head.weight), and 'tie_word_embeddings' is false", config_.name()));
     return {};
   }
 
   /// Heads that are to be taken apart must make up the rows.
-  template <typename Wrong>
-  Status check_heads(const Placed& placed, const Wrong& wrong) const {
-    if (placed.layout != Layout::kByHead && placed.layout != Layout::kByGroup) return {};
+  Status check_heads(const FolderTensor& tensor, Layout layout) const {
+    if (layout != Layout::kByHead && layout != Layout::kByGroup) return {};
     const std::uint64_t rows = std::uint64_t{head_dim_} * (std::uint64_t{n_heads_} + 2 * std::uint64_t{n_kv_heads_});
-    if (placed.tensor->entry.shape[0] == rows && n_kv_heads_ > 0 && n_heads_ % n_kv_heads_ == 0) return {};
-    return wrong(StatusCode::kCorruptData, fmt::format("has {} rows, but {} heads and {} KV heads of {} have {}", placed.tensor->entry.shape[0], n_heads_, n_kv_heads_, head_dim_, rows));
+    if (tensor.entry.shape[0] == rows && n_kv_heads_ > 0 && n_heads_ % n_kv_heads_ == 0) return {};
+    return tensor.error(StatusCode::kCorruptData, fmt::format("has {} rows, but {} heads and {} KV heads of {} have {}", tensor.entry.shape[0], n_heads_, n_kv_heads_, head_dim_, rows));
   }
 
-  void add_data(StitchedSource& file, const Placed& placed) const {
-    if (placed.data) return file.add_run(*placed.data, placed.data_offset_bytes, placed.data_bytes);
-    if (!placed.tensor) {
-      const auto bytes = std::as_bytes(std::span(placed.values));
-      return file.add_bytes({bytes.begin(), bytes.end()});
-    }
-    const SafetensorsEntry& entry = placed.tensor->entry;
-    const ByteSource& source = *placed.tensor->source;
-    if (placed.layout == Layout::kSame) return file.add_run(source, entry.offset_bytes, entry.size_bytes);
+  void add_data(StitchedSource& file, const FolderTensor& tensor, Layout layout) const {
+    const SafetensorsEntry& entry = tensor.entry;
+    const ByteSource& source = *tensor.source;
+    if (layout == Layout::kSame) return file.add_run(source, entry.offset_bytes, entry.size_bytes);
     const std::uint64_t row_bytes = entry.size_bytes / entry.shape[0];
-    if (placed.layout == Layout::kBehindTwo) return file.add_run(source, entry.offset_bytes + 2 * row_bytes, entry.size_bytes - 2 * row_bytes);
-    if (placed.layout == Layout::kTransposed) return file.add_transposed(source, entry.offset_bytes, entry.shape[1], entry.shape[0], safetensors_dtype_bytes(entry.dtype));
+    if (layout == Layout::kBehindTwo) return file.add_run(source, entry.offset_bytes + 2 * row_bytes, entry.size_bytes - 2 * row_bytes);
+    if (layout == Layout::kTransposed) return file.add_transposed(source, entry.offset_bytes, entry.shape[1], entry.shape[0], safetensors_dtype_bytes(entry.dtype));
     // q of all heads, then k, then v.
     const std::uint64_t group = n_heads_ / n_kv_heads_, rows = (group + 2) * head_dim_;
     const std::uint64_t first[] = {0, group * head_dim_, (group + 1) * head_dim_}, count[] = {group * head_dim_, head_dim_, head_dim_};
@@ -815,12 +658,11 @@ class Translator {
     }
   }
 
-  const Config& config_;
-  const Shards& shards_;
+  const FolderConfig& config_;
+  const FolderTensors& tensors_;
   const Kind& kind_;
   std::string folder_;
-  GgufWriter writer_;
-  std::vector<Placed> placed_;
+  FolderFile file_;
   StitchedSource turned_;  // experts' matrices, of which one is kept in memory
   std::uint32_t n_layers_ = 0, width_ = 0, n_heads_ = 0, n_kv_heads_ = 0, head_dim_ = 0, rotated_ = 0, n_experts_ = 0, n_vocab_ = 0;
   bool grouped_ = false;
@@ -835,14 +677,14 @@ Result<ByteSource> open_hugging_face_folder(const std::string& given) {
   Result<json> document = read_json_file(path);
   if (document.status().code() == StatusCode::kNotFound) return Status(StatusCode::kNotFound, fmt::format("{}: is a folder without config.json, which is no model", given));
   RONDO_TRY(document.status());
-  const Config config(std::move(document).value(), path);
+  const FolderConfig config(std::move(document).value(), path);
   RONDO_ASSIGN(const std::string type, find_string(config.value(), "model_type", path));
   std::string known;
   for (const Kind& kind : kKinds) {
     known += fmt::format("{}{}", known.empty() ? "" : ", ", kind.model_type);
     if (type != kind.model_type) continue;
-    RONDO_ASSIGN(const Shards shards, Shards::open(folder));
-    return Translator(config, shards, kind, folder).translate();
+    RONDO_ASSIGN(const FolderTensors tensors, FolderTensors::open(folder));
+    return Translator(config, tensors, kind, folder).translate();
   }
   return Status(StatusCode::kUnsupported, fmt::format("{}: 'model_type' is '{}', which is not there yet ({} are)", path, printable(type), known));
 }
