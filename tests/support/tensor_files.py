@@ -6,7 +6,7 @@ fields are named below in their order in memory; MXFP4 also in "OCP Microscaling
 """
 import json
 import struct
-from typing import Callable, NamedTuple
+from typing import Callable, NamedTuple, Optional
 
 import numpy as np
 
@@ -41,16 +41,16 @@ def read_safetensors(path: str) -> dict[str, Tensor]:
     return tensors
 
 
-def write_safetensors(path: str, tensors: dict[str, Tensor]) -> None:
-    """Writes tensors in the order of the dictionary."""
-    header, payload = {}, []
+def write_safetensors(path: str, tensors: dict[str, Tensor], metadata: Optional[dict[str, str]] = None) -> None:
+    """Writes tensors in the order of the dictionary, and texts by name if there are any."""
+    header, payload = {"__metadata__": metadata} if metadata else {}, []
     offset = 0
     for name, (dtype, array) in tensors.items():
         data = np.ascontiguousarray(array, DTYPES[dtype]).tobytes()
         header[name] = {"dtype": dtype, "shape": list(array.shape), "data_offsets": [offset, offset + len(data)]}
         offset += len(data)
         payload.append(data)
-    text = json.dumps(header).encode()
+    text = json.dumps(header, separators=(",", ":")).encode()
     text += b" " * (-len(text) % 8)
     with open(path, "wb") as file:
         file.write(struct.pack("<Q", len(text)) + text + b"".join(payload))
