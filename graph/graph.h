@@ -164,6 +164,7 @@ struct SinusoidAttributes {
   SinusoidLayout layout = SinusoidLayout::kInterleaved;
   Type type = Type::kF32;  ///< of the output, f32 or f16
   bool end_at_theta = false;  ///< exponents -i / (width / 2 - 1): the last frequency is 1 / theta, as in tensor2tensor and Whisper
+  std::int64_t first = 0;     ///< what positions are counted from
 };
 
 struct PatchEmbedAttributes {

@@ -1,4 +1,4 @@
-// output[t, :] = sines and cosines of positions[t] * frequency i. Vaswani et al. 2017. One invocation per frequency; grid
+// output[t, :] = sines and cosines of (first + positions[t]) * frequency i. Vaswani et al. 2017. One invocation per frequency; grid
 // (ceil(frequencies / width), T). Frequencies are fractions of a turn in 64 bits, so that the product with any position,
 // modulo whole turns, is exact to 2^-32 turns in integers; Vulkan's sin and cos are not good enough, and an f32 angle of
 // thousands has lost its end.
@@ -34,7 +34,7 @@ void main() {
   const uint row = gl_WorkGroupID.y;
   const uint i = gl_GlobalInvocationID.x;
   if (i >= p.frequencies || !row_active(row, p.rows_per_sequence)) return;
-  const int position = positions[p.positions_offset + row * p.positions_stride];
+  const int position = p.first + positions[p.positions_offset + row * p.positions_stride];
   const uint magnitude = uint(abs(position));
   uint high, low;
   umulExtended(magnitude, turns[i].y, high, low);

@@ -4,4 +4,5 @@ RONDO_PARAMS(SinusoidalPositionsParams) {
   uint frequencies;  // half the width
   uint split;        // sines first, cosines after them; else in turns
   uint positions_offset, positions_stride;
+  int first;  // what positions are counted from
 } RONDO_PARAMS_END

@@ -13,6 +13,7 @@ namespace rondo::graph {
 namespace {
 
 constexpr std::int64_t kMaxWidth = 1 << 20;
+constexpr std::int64_t kMostFirst = 1 << 24;
 
 double frequency(const SinusoidAttributes& attributes, std::int64_t i) {
   const double half = static_cast<double>(attributes.width) / 2;
@@ -28,7 +29,7 @@ TensorId add_turns(Graph& graph, const SinusoidAttributes& attributes) {
     words.push_back(static_cast<std::uint32_t>(high));
     words.push_back(static_cast<std::uint32_t>(std::floor(std::ldexp(std::ldexp(turns, 32) - high, 32))));
   }
-  const TensorId id = graph.add_tensor("turns", StorageKind::kConstant, Type::kI32, {attributes.width / 2, 2});
+  const TensorId id = graph.add_tensor(fmt::format("turns of {} to {}{}", attributes.width, attributes.theta, attributes.end_at_theta ? " at its end" : ""), StorageKind::kConstant, Type::kI32, {attributes.width / 2, 2});
   if (id == kNone) return id;
   const std::span<const std::byte> bytes = std::as_bytes(std::span(words));
   graph.storage(graph.tensor(id).storage).content.assign(bytes.begin(), bytes.end());
@@ -43,6 +44,7 @@ Status infer(Graph& graph, Node& node) {
     return refuse(fmt::format("width is {} but must be even and from 2 to {}", attributes.width, kMaxWidth));
   }
   if (!(attributes.theta >= 1) || !std::isfinite(attributes.theta)) return refuse(fmt::format("theta is {} but must be finite and at least 1", attributes.theta));
+  if (std::abs(attributes.first) > kMostFirst) return refuse(fmt::format("first is {} but must be from {} to {}", attributes.first, -kMostFirst, kMostFirst));
   const Shape shape = {graph.tensor(node.inputs[0]).shape[0], attributes.width};
   node.inputs.push_back(add_turns(graph, attributes));
   node.outputs.push_back(graph.add_tensor("sinusoidal_positions", StorageKind::kActivation, attributes.type, shape));
@@ -60,6 +62,7 @@ Status lower(const Node& node, Lowering& lowering) {
   push.split = attributes.layout == SinusoidLayout::kSplit;
   push.positions_offset = u32(positions.offset_elements);
   push.positions_stride = stride_of(positions, 0);
+  push.first = static_cast<std::int32_t>(attributes.first);
   constexpr std::uint32_t kWidth = 64;
   lowering.dispatch("sinusoidal_positions", lowering.module_for(runtime::Shader::sinusoidal_positions, output.type), {kWidth},
                     {{positions.storage, runtime::Access::kRead}, {lowering.read_only(node.inputs[1]), runtime::Access::kRead}, {output.storage, runtime::Access::kWrite}},
@@ -75,7 +78,7 @@ Status reference(const Node& node, HostTensors& tensors) {
   const bool split = attributes.layout == SinusoidLayout::kSplit;
   for (std::int64_t row = 0; row < output.dim(0); ++row) {
     for (std::int64_t i = 0; i < half; ++i) {
-      const double angle = positions.int_at(row) * frequency(attributes, i);
+      const double angle = static_cast<double>(positions.int_at(row) + attributes.first) * frequency(attributes, i);
       output.set(static_cast<float>(std::sin(angle)), row, split ? i : 2 * i);
       output.set(static_cast<float>(std::cos(angle)), row, split ? half + i : 2 * i + 1);
     }
@@ -93,6 +96,7 @@ Attributes read_attributes(AttributeReader& reader) {
   reader.read_choice("layout", sinusoid.layout, "interleaved", "split");
   reader.read_choice("type", sinusoid.type, "f32", "f16");
   reader.read("end_at_theta", sinusoid.end_at_theta);
+  reader.read("first", sinusoid.first);
   return sinusoid;
 }
 
