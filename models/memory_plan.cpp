@@ -14,6 +14,21 @@ namespace {
 /// Weights and caches go into few large buffers, but into none larger than this.
 constexpr std::uint64_t kLargestBuffer = 1u << 30;
 
+/// Lengths that texts are recorded for: one that is a little longer than another costs little more, since rows beyond a text's end are
+/// not computed.
+constexpr std::int64_t kTextRows[] = {32, 128, 512, 2048};
+/// Rows of a batch of texts: more make steps no faster, but their activations larger.
+constexpr std::int64_t kMostBatchRows = 4096;
+
+std::vector<std::int64_t> text_rows(std::int64_t most) {
+  std::vector<std::int64_t> all;
+  for (const std::int64_t rows : kTextRows) {
+    if (rows < most) all.push_back(rows);
+  }
+  all.push_back(most);
+  return all;
+}
+
 /// How many rows of `floats` a storage range holds, at least 1.
 std::int64_t rows_in_range(const runtime::DeviceCaps& caps, std::int64_t floats) {
   return std::max<std::int64_t>(1, static_cast<std::int64_t>(caps.max_storage_range_bytes / (4 * static_cast<std::uint64_t>(floats))));
@@ -25,7 +40,7 @@ std::uint64_t largest_buffer(const runtime::DeviceCaps& caps) { return std::max(
 
 }  // namespace
 
-std::vector<StepKind> step_kinds(const Network& network, const runtime::DeviceCaps& caps, std::int64_t n_ctx) {
+std::vector<StepKind> step_kinds(const Network& network, const runtime::DeviceCaps& caps, std::int64_t n_ctx, std::int64_t n_source) {
   const std::int64_t most = std::max(rows_in_range(caps, network.widest_row), kPrefillRows[0]);
   std::vector<StepKind> kinds;
   for (std::int64_t rows : kPrefillRows) {
@@ -36,6 +51,20 @@ std::vector<StepKind> step_kinds(const Network& network, const runtime::DeviceCa
     if (rows >= n_ctx || rows == most) break;
   }
   if (network.find(Role::kDecode)) kinds.push_back({Role::kDecode, 1});
+  if (n_source == 0 || !network.find(Role::kEncode)) return kinds;
+  for (const std::int64_t rows : text_rows(n_source)) kinds.push_back({Role::kEncode, rows});
+  return kinds;
+}
+
+std::vector<StepKind> encoder_kinds(const Network& network, const runtime::DeviceCaps& caps, Role role, std::int64_t max_batch, std::int64_t max_tokens) {
+  const RoleSpec* spec = network.find(role);
+  const std::int64_t widest = std::max(network.widest_row, spec ? spec->output_width : 0);
+  std::vector<StepKind> kinds;
+  for (const std::int64_t rows : takes_images(role) ? std::vector{max_tokens} : text_rows(max_tokens)) {
+    const std::int64_t texts = std::clamp<std::int64_t>(rows_in_range(caps, widest) / rows, 1, std::min(max_batch, std::max<std::int64_t>(kMostBatchRows / rows, 1)));
+    kinds.push_back({role, rows, 1});
+    if (texts > 1) kinds.push_back({role, rows, texts});
+  }
   return kinds;
 }
 
@@ -45,6 +74,8 @@ StepKind output_step_kind(const Network& network, Role role, const runtime::Devi
 }
 
 std::uint32_t default_context(const Network& network) { return std::min(network.facts.context, 4096u); }
+std::uint32_t default_source(const Network& network) { return std::min(network.facts.source_context, 512u); }
+std::uint32_t default_text(const Network& network) { return std::min(std::max(network.facts.context, network.facts.source_context), 512u); }
 
 graph::Type kv_type_of(const ModelOptions& options) {
   switch (options.kv_type) {
@@ -129,6 +160,8 @@ std::vector<runtime::Kernel> SessionPlan::kernels() const {
 
 namespace {
 
+constexpr std::uint64_t aligned(std::uint64_t bytes) { return (bytes + 255) / 256 * 256; }
+
 /// Half of a cache: its heads in all sequences, and bytes of each.
 struct CacheHalf {
   std::vector<graph::StoragePiece>* pieces;
@@ -143,7 +176,7 @@ std::vector<CacheHalf> list_halves(const Network& network, StepPlaces& places) {
   for (std::size_t i = 0; i < network.caches.size(); ++i) {
     const CacheSpec& spec = network.caches[i];
     CachePlaces& cache = places.caches[i];
-    cache.positions = cache_positions(spec, places.n_ctx, places.n_ctx);
+    cache.positions = cache_positions(spec, places.n_ctx, places.n_source);
     halves.push_back({&cache.keys, places.n_sequences * spec.n_heads, graph::cache_layout(places.kv_type, cache.positions, spec.key_width).size_bytes});
     halves.push_back({&cache.values, places.n_sequences * spec.n_heads, graph::cache_layout(places.kv_type, cache.positions, spec.value_width).size_bytes});
   }
@@ -177,8 +210,8 @@ Status place_caches(const Network& network, const runtime::DeviceCaps& caps, Ses
   return {};
 }
 
-/// Slots and places of all that does not depend on the steps.
-Status place_session(const Network& network, const WeightPlan& weights, const runtime::DeviceCaps& caps, SessionPlan& plan) {
+/// Slots and places of all that does not depend on the steps. An encoder (`encodes`) has a source and no tokens of its own.
+Status place_session(const Network& network, const WeightPlan& weights, const runtime::DeviceCaps& caps, SessionPlan& plan, bool encodes) {
   MemoryPlan& memory = plan.memory;
   StepPlaces& places = plan.places;
   memory.weight_bytes = weights.size_bytes;
@@ -189,10 +222,28 @@ Status place_session(const Network& network, const WeightPlan& weights, const ru
     return runtime::BufferRange{memory.add(name, size_bytes, intent), 0, size_bytes};
   };
   const auto n_sequences = static_cast<std::uint64_t>(places.n_sequences);
-  const std::uint64_t token_bytes = n_sequences * 4 * memory.n_ctx;
-  places.state = add("step state", n_sequences * RONDO_STATE_WORDS * 4, runtime::MemoryIntent::kDevice);
-  places.tokens = add("tokens", token_bytes, runtime::MemoryIntent::kDevice);
-  places.mirror = add("token mirror", token_bytes, runtime::MemoryIntent::kReadback);
+  const std::uint64_t state_bytes = n_sequences * RONDO_STATE_WORDS * 4;
+  if (!encodes) {
+    const std::uint64_t token_bytes = n_sequences * 4 * memory.n_ctx;
+    places.state = add("step state", state_bytes, runtime::MemoryIntent::kDevice);
+    places.tokens = add("tokens", token_bytes, runtime::MemoryIntent::kDevice);
+    places.mirror = add("token mirror", token_bytes, runtime::MemoryIntent::kReadback);
+  }
+  if (encodes || memory.n_source > 0) {
+    // One slot, so that what a step takes is put there at once.
+    const NetworkFacts& facts = network.facts;
+    const std::uint64_t id_bytes = aligned(n_sequences * 4 * static_cast<std::uint64_t>(places.n_source));
+    const std::uint64_t type_bytes = facts.n_token_types > 0 ? id_bytes : 0, pixel_bytes = encodes ? n_sequences * 4 * facts.image.n_values() : 0;
+    const std::uint64_t length_bytes = aligned(n_sequences * 4);
+    const runtime::BufferRange whole = add("source", state_bytes + length_bytes + id_bytes + type_bytes + pixel_bytes, runtime::MemoryIntent::kDevice);
+    std::uint64_t next = 0;
+    const auto take = [&](std::uint64_t size_bytes) { return runtime::BufferRange{whole.buffer, std::exchange(next, next + size_bytes), size_bytes}; };
+    places.source_state = take(state_bytes);
+    places.source_lengths = take(length_bytes);
+    places.source_tokens = take(id_bytes);
+    places.source_types = take(type_bytes);
+    places.pixels = take(pixel_bytes);
+  }
   const auto reserve = [&](const char* name) {  // sized by what the steps turn out to need
     memory.slots.push_back({name, 0, runtime::MemoryIntent::kDevice});
     return static_cast<std::uint32_t>(memory.slots.size() - 1);
@@ -201,7 +252,7 @@ Status place_session(const Network& network, const WeightPlan& weights, const ru
   plan.activation_slot = reserve("activations");
   plan.output_slot = reserve("output");
   plan.output_activation_slot = reserve("activations of the output");
-  return place_caches(network, caps, plan);
+  return encodes ? Status() : place_caches(network, caps, plan);
 }
 
 const SessionPlan::Constant* find_constant(const SessionPlan& plan, const std::string& name) {
@@ -226,17 +277,25 @@ void place_constants(graph::Graph& step, SessionPlan& plan) {
 
 }  // namespace
 
-Result<SessionPlan> plan_session(const Network& network, const WeightPlan& weights, const runtime::DeviceCaps& caps, const ModelOptions& options,
-                                 std::uint32_t n_ctx, std::span<const StepKind> kinds, std::int64_t n_sequences) {
-  SessionPlan plan;
+namespace {
+
+/// Bytes that a step of an encoder leaves.
+std::uint64_t output_bytes_of(const RoleSpec& spec, std::int64_t rows, std::int64_t n_texts) {
+  return static_cast<std::uint64_t>(4 * n_texts * (spec.of_text ? 1 : rows) * spec.output_width);
+}
+
+/// Builds and lowers the steps, whose places are known, and sizes what they share.
+Status plan_steps(const Network& network, const runtime::DeviceCaps& caps, const ModelOptions& options, std::span<const StepKind> kinds, SessionPlan& plan) {
   MemoryPlan& memory = plan.memory;
-  memory.n_ctx = n_ctx;
-  plan.places.n_ctx = n_ctx;
-  plan.places.n_sequences = n_sequences;
-  plan.places.kv_type = kv_type_of(options);
-  RONDO_TRY(place_session(network, weights, caps, plan));
   for (const StepKind& kind : kinds) {
-    graph::Graph step = network.build(kind.role, kind.rows, plan.places);
+    StepPlaces places = plan.places;
+    if (kind.n_texts > 0) places.n_sequences = kind.n_texts;
+    const RoleSpec* spec = network.find(kind.role);
+    if (spec && spec->output_width > 0 && places.caches.empty()) {
+      places.output = {plan.output_slot, 0, output_bytes_of(*spec, kind.rows, places.n_sequences)};
+      memory.output_bytes = std::max(memory.output_bytes, places.output.size_bytes);
+    }
+    graph::Graph step = network.build(kind.role, kind.rows, places);
     RONDO_TRY(Status(step.status()));
     place_constants(step, plan);
     RONDO_ASSIGN(graph::Lowered lowered, graph::lower(step, caps, lowering_options(options, plan.activation_slot)));
@@ -246,12 +305,54 @@ Result<SessionPlan> plan_session(const Network& network, const WeightPlan& weigh
   }
   memory.slots[plan.constant_slot].size_bytes = runtime::allocated_bytes(memory.constant_bytes);
   memory.slots[plan.activation_slot].size_bytes = runtime::allocated_bytes(memory.activation_bytes);
+  if (memory.output_bytes > 0) memory.slots[plan.output_slot].size_bytes = runtime::allocated_bytes(memory.output_bytes);
   for (const Slot& slot : memory.slots) {
     if (slot.size_bytes <= caps.max_allocation_bytes) continue;
     return Status(StatusCode::kUnsupported,
                   fmt::format("{}: {} need {} bytes in one allocation but device {} allows {}", memory.summary(), slot.name, slot.size_bytes, caps.name, caps.max_allocation_bytes));
   }
+  return {};
+}
+
+}  // namespace
+
+Result<SessionPlan> plan_session(const Network& network, const WeightPlan& weights, const runtime::DeviceCaps& caps, const ModelOptions& options,
+                                 std::uint32_t n_ctx, std::span<const StepKind> kinds, std::int64_t n_sequences, std::uint32_t n_source) {
+  SessionPlan plan;
+  plan.memory.n_ctx = n_ctx;
+  plan.memory.n_source = n_source;
+  plan.places.n_ctx = n_ctx;
+  plan.places.n_source = n_source;
+  plan.places.n_sequences = n_sequences;
+  plan.places.kv_type = kv_type_of(options);
+  RONDO_TRY(place_session(network, weights, caps, plan, false));
+  RONDO_TRY(plan_steps(network, caps, options, kinds, plan));
   return plan;
+}
+
+Result<SessionPlan> plan_encoder(const Network& network, const WeightPlan& weights, const runtime::DeviceCaps& caps, const ModelOptions& options, const EncoderShape& shape,
+                                 std::span<const StepKind> kinds) {
+  SessionPlan plan;
+  plan.memory.n_ctx = shape.max_tokens;
+  plan.places.n_ctx = plan.places.n_source = shape.max_tokens;
+  plan.places.n_sequences = 1;
+  for (const StepKind& kind : kinds) plan.places.n_sequences = std::max(plan.places.n_sequences, kind.n_texts);
+  plan.places.pooling = shape.pooling;
+  plan.places.normalize = shape.normalize;
+  RONDO_TRY(place_session(network, weights, caps, plan, true));
+  RONDO_TRY(plan_steps(network, caps, options, kinds, plan));
+  return plan;
+}
+
+Result<SessionPlan> plan_default_encoder(const Network& network, const WeightPlan& weights, const runtime::DeviceCaps& caps, const ModelOptions& options, std::uint32_t max_tokens) {
+  std::vector<StepKind> kinds;
+  const EncoderOptions usual;
+  for (const Role role : {Role::kPool, Role::kPoolImage}) {
+    if (!network.find(role)) continue;
+    const std::vector<StepKind> more = encoder_kinds(network, caps, role, usual.max_batch, takes_images(role) ? network.facts.image_rows : max_tokens);
+    kinds.insert(kinds.end(), more.begin(), more.end());
+  }
+  return plan_encoder(network, weights, caps, options, {usual.max_batch, max_tokens, usual.pooling, usual.normalize}, kinds);
 }
 
 Result<graph::Lowered> plan_output_step(const Network& network, const runtime::DeviceCaps& caps, const ModelOptions& options, const SessionPlan& plan,
@@ -259,8 +360,7 @@ Result<graph::Lowered> plan_output_step(const Network& network, const runtime::D
   StepPlaces places = plan.places;
   const RoleSpec* spec = network.find(kind.role);
   if (!spec || spec->output_width == 0) return Status(StatusCode::kUnsupported, fmt::format("session: {} has no step that leaves {}", network.facts.architecture, role_name(kind.role)));
-  const std::int64_t rows = kind.role == Role::kPool ? 1 : kind.rows;
-  output_bytes = static_cast<std::uint64_t>(4 * places.n_sequences * rows * spec->output_width);
+  output_bytes = output_bytes_of(*spec, kind.rows, places.n_sequences);
   places.output = {plan.output_slot, 0, output_bytes};
   graph::Graph step = network.build(kind.role, kind.rows, places);
   RONDO_TRY(Status(step.status()));
@@ -277,7 +377,12 @@ Result<graph::Lowered> plan_output_step(const Network& network, const runtime::D
 Result<MemoryPlan> plan_memory_of(const Checkpoint& checkpoint, const runtime::DeviceCaps& caps, const ModelOptions& options, std::uint32_t n_ctx) {
   const Network& network = checkpoint.network;
   RONDO_ASSIGN(const WeightPlan weights, plan_weights(checkpoint, caps));
-  RONDO_ASSIGN(SessionPlan plan, plan_session(network, weights, caps, options, n_ctx, step_kinds(network, caps, n_ctx)));
+  if (!network.find(Role::kDecode)) {
+    RONDO_ASSIGN(SessionPlan plan, plan_default_encoder(network, weights, caps, options, n_ctx));
+    return std::move(plan.memory);
+  }
+  const std::uint32_t n_source = default_source(network);
+  RONDO_ASSIGN(SessionPlan plan, plan_session(network, weights, caps, options, n_ctx, step_kinds(network, caps, n_ctx, n_source), 1, n_source));
   return std::move(plan.memory);
 }
 

@@ -28,9 +28,13 @@ constexpr std::int64_t kOutputRows = 64;
 struct StepKind {
   Role role{};
   std::int64_t rows = 0;
+  std::int64_t n_texts = 0;  ///< or images, where it encodes; 0: as many as the plan has sequences
 };
-/// The steps that every session records: every role of the network at its capacities, but those that leave an output.
-std::vector<StepKind> step_kinds(const Network& network, const runtime::DeviceCaps& caps, std::int64_t n_ctx);
+/// The steps that every session records: every role of the network at its capacities, but those that leave an output; and of an
+/// encoder-decoder those that encode sources of up to `n_source` tokens.
+std::vector<StepKind> step_kinds(const Network& network, const runtime::DeviceCaps& caps, std::int64_t n_ctx, std::int64_t n_source = 0);
+/// The steps of an encoder: one text and `max_batch` (fewer where a storage range holds fewer), of lengths up to `max_tokens`.
+std::vector<StepKind> encoder_kinds(const Network& network, const runtime::DeviceCaps& caps, Role role, std::int64_t max_batch, std::int64_t max_tokens);
 /// A step that leaves an output of all rows, recorded when somebody asks for it.
 StepKind output_step_kind(const Network& network, Role role, const runtime::DeviceCaps& caps);
 
@@ -42,6 +46,10 @@ graph::LoweringOptions lowering_options(const ModelOptions& options, std::uint32
 
 /// The context of a session that asks for none.
 std::uint32_t default_context(const Network& network);
+/// Tokens of the longest source of a session that asks for none; 0: the network takes no source.
+std::uint32_t default_source(const Network& network);
+/// Tokens of the longest text of an encoder that asks for none.
+std::uint32_t default_text(const Network& network);
 
 /// Where the weights go.
 struct WeightPlan {
@@ -66,10 +74,12 @@ struct Slot {
 struct MemoryPlan {
   std::vector<Slot> slots;
 
-  std::uint32_t n_ctx = 0;
+  std::uint32_t n_ctx = 0;  ///< of an encoder: tokens of the longest text
+  std::uint32_t n_source = 0;
   std::uint64_t weight_bytes = 0;
   std::uint64_t kv_bytes = 0;                    ///< of all caches
   std::uint64_t activation_bytes = 0;            ///< of the step that needs most
+  std::uint64_t output_bytes = 0;                ///< of an encoder's
   std::uint64_t unaliased_activation_bytes = 0;  ///< what they would be if none shared memory with another
   std::uint64_t constant_bytes = 0;              ///< tables
   std::uint64_t staging_bytes = 0;               ///< at most, while loading, where weights can't be written in place
@@ -109,11 +119,22 @@ struct SessionPlan {
   std::vector<runtime::Kernel> kernels() const;
 };
 
-/// Plans a session of `n_sequences` of `n_ctx` tokens each that has these steps.
+/// Plans a session of `n_sequences` of `n_ctx` tokens each, with sources of up to `n_source`, that has these steps.
 /// Errors: kOutOfMemory (beyond the device's memory), kUnsupported (something beyond a limit of the device), both beginning
 /// with the plan's summary where memory is the matter.
 Result<SessionPlan> plan_session(const Network& network, const WeightPlan& weights, const runtime::DeviceCaps& caps, const ModelOptions& options,
-                                 std::uint32_t n_ctx, std::span<const StepKind> kinds, std::int64_t n_sequences = 1);
+                                 std::uint32_t n_ctx, std::span<const StepKind> kinds, std::int64_t n_sequences = 1, std::uint32_t n_source = 0);
+
+/// What an encoder is for.
+struct EncoderShape {
+  std::int64_t max_batch = 1;
+  std::uint32_t max_tokens = 0;  ///< rows of an image
+  Pooling pooling = Pooling::kModel;
+  bool normalize = false;
+};
+/// Plans an encoder: steps that leave their output, without caches. Errors: as plan_session.
+Result<SessionPlan> plan_encoder(const Network& network, const WeightPlan& weights, const runtime::DeviceCaps& caps, const ModelOptions& options, const EncoderShape& shape,
+                                 std::span<const StepKind> kinds);
 
 /// Plans one more step for a session, of a role that leaves something in the output. The sizes of the two slots that it needs
 /// besides the plan's come out in `output_bytes` and the result's activation_bytes. Errors: as plan_session, kUnsupported (the
@@ -121,7 +142,10 @@ Result<SessionPlan> plan_session(const Network& network, const WeightPlan& weigh
 Result<graph::Lowered> plan_output_step(const Network& network, const runtime::DeviceCaps& caps, const ModelOptions& options, const SessionPlan& plan,
                                         const StepKind& kind, std::uint64_t& output_bytes);
 
-/// The memory of a model and a session of `n_ctx` tokens on it. Errors: those of plan_weights and plan_session.
+/// The plan of a model that only encodes, as its options' defaults have it: vectors. Errors: as plan_encoder.
+Result<SessionPlan> plan_default_encoder(const Network& network, const WeightPlan& weights, const runtime::DeviceCaps& caps, const ModelOptions& options, std::uint32_t max_tokens);
+
+/// The memory of a model and a session of `n_ctx` tokens on it, or of an encoder of texts of so many. Errors: those of plan_weights, plan_session and plan_encoder.
 Result<MemoryPlan> plan_memory_of(const Checkpoint& checkpoint, const runtime::DeviceCaps& caps, const ModelOptions& options, std::uint32_t n_ctx);
 
 }  // namespace rondo::models

@@ -14,8 +14,11 @@ Result<std::shared_ptr<const SessionPlan>> plan_default_session(const LoadedMode
   const Network& network = model.network();
   const runtime::DeviceCaps& caps = model.device.caps();
   constexpr std::uint32_t kSmallest = 16;
-  for (std::uint32_t n_ctx = default_context(network);; n_ctx /= 2) {
-    Result<SessionPlan> plan = plan_session(network, model.weights, caps, model.options, n_ctx, step_kinds(network, caps, n_ctx));
+  const bool decodes = network.find(Role::kDecode);
+  const std::uint32_t n_source = default_source(network);
+  for (std::uint32_t n_ctx = decodes ? default_context(network) : default_text(network);; n_ctx /= 2) {
+    Result<SessionPlan> plan = decodes ? plan_session(network, model.weights, caps, model.options, n_ctx, step_kinds(network, caps, n_ctx, n_source), 1, n_source)
+                                       : plan_default_encoder(network, model.weights, caps, model.options, n_ctx);
     if (plan.ok()) return std::make_shared<const SessionPlan>(std::move(plan).value());
     const bool too_large = plan.status().code() == StatusCode::kOutOfMemory || plan.status().code() == StatusCode::kUnsupported;
     if (!too_large || n_ctx <= kSmallest) return plan.status();
@@ -44,7 +47,7 @@ Result<std::shared_ptr<const LoadedModel>> plan_model(std::shared_ptr<runtime::D
     }
   }
   RONDO_ASSIGN(model->weights, plan_weights(checkpoint, device.caps()));
-  model->info = {facts.architecture, facts.name, facts.n_layers, facts.width, facts.n_heads, facts.n_kv_heads, facts.n_vocab, facts.context, checkpoint.n_parameters, model->weights.size_bytes};
+  model->info = {facts.architecture, facts.name, facts.n_layers, facts.width, facts.n_heads, facts.n_kv_heads, facts.n_vocab, facts.context, facts.source_context, checkpoint.network.start_tokens, checkpoint.n_parameters, model->weights.size_bytes};
   RONDO_ASSIGN(model->plan, plan_default_session(*model));
   if (options.self_test) RONDO_TRY(run_self_test(*model));
   for (const std::uint64_t bytes : model->weights.buffer_bytes) {

@@ -15,6 +15,10 @@ const char* role_name(Role role) {
     case Role::kLogits: return "logits";
     case Role::kEncode: return "encode";
     case Role::kPool: return "pool";
+    case Role::kHead: return "head";
+    case Role::kEncodeImage: return "encode image";
+    case Role::kPoolImage: return "pool image";
+    case Role::kHeadImage: return "head of image";
   }
   return "";
 }

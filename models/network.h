@@ -4,11 +4,15 @@
 // models/arch/ knows the names and shapes behind them. Pure data; shared freely between threads once made.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
+
+#include <rondo/encoder.h>
 
 #include "graph/graph.h"
 #include "models/role.h"
@@ -23,6 +27,11 @@ struct NetworkFacts {
   std::uint32_t n_layers = 0, width = 0, n_heads = 0, n_kv_heads = 0, head_dim = 0, ffn = 0;
   std::uint32_t n_vocab = 0;
   std::uint32_t context = 0;  ///< tokens that it was trained for
+  std::uint32_t source_context = 0;  ///< of an encoder-decoder: tokens that a source may have
+  std::uint32_t n_token_types = 0;   ///< of a text's tokens, such as those of its first and second part
+  ImageShape image = {};             ///< that it takes
+  std::uint32_t image_rows = 0;      ///< rows that an image becomes
+  std::uint32_t n_labels = 0;        ///< that its head tells of a text, a token or an image
 };
 
 /// How many positions a cache keeps of a sequence.
@@ -64,15 +73,27 @@ struct StepPlaces {
   std::int64_t session_ctx = 0;  ///< the context of the session whose kernels a smaller step stands for; 0: n_ctx
   graph::Type kv_type = graph::Type::kF16;
   runtime::BufferRange state, tokens, mirror;
+  /// Of roles that encode: their own step state, (B, rows) ids and types, (B) tokens of each text, (B, C, Y, X) pixels.
+  runtime::BufferRange source_state, source_tokens, source_types, source_lengths, pixels;
+  std::int64_t n_source = 0;            ///< tokens of the longest source
+  Pooling pooling = Pooling::kModel;    ///< of kPool and kPoolImage
+  bool normalize = false;               ///< their vectors have length 1
   runtime::BufferRange output;          ///< of roles that leave one
-  std::vector<CachePlaces> caches;      ///< one for each of Network::caches
+  std::vector<CachePlaces> caches;      ///< one for each of Network::caches; none: the step only encodes
   std::vector<std::vector<graph::StoragePiece>> weights;  ///< one for each of Network::blocks, in pieces of rows; none: on the host
 };
 
 /// A kind of step that a network can compute.
 struct RoleSpec {
   Role role{};
-  std::int64_t output_width = 0;  ///< floats of each row (of each text: kPool) that it leaves in the output; 0: it leaves none
+  std::int64_t output_width = 0;  ///< floats of each row that it leaves in the output; 0: it leaves none
+  bool of_text = false;           ///< a row of the output is of each text or image, not of each token
+};
+
+/// How bytes of an image become numbers: (byte * scale - mean) / deviation, of each channel.
+struct ImageNumbers {
+  float scale = 1.0f / 255;
+  std::array<float, 3> mean = {0.5f, 0.5f, 0.5f}, deviation = {0.5f, 0.5f, 0.5f};
 };
 
 struct Network {
@@ -81,6 +102,12 @@ struct Network {
   std::vector<CacheSpec> caches;
   std::vector<RoleSpec> roles;
   std::int64_t widest_row = 0;  ///< floats of the widest row that a step computes, its output aside
+  bool has_pooler = false;     ///< Pooling::kPooler is there
+  ImageNumbers image_numbers;
+  std::optional<std::int32_t> text_end;  ///< of towers whose vector of a text stands at this token: what follows does not matter
+  bool ends_at_largest_id = false;       ///< the same, of the largest id of a text
+  std::vector<std::int32_t> start_tokens;  ///< of an encoder-decoder: what its decoder begins with
+  double similarity_scale = 1;             ///< of towers of texts and images: multiplies the product of their vectors
 
   /// The graph of one step of `rows` tokens a sequence, in simple operators, every storage at its place but activations and
   /// constants. `role` is one of `roles`. The graph's status tells of errors.

@@ -22,6 +22,7 @@ std::uint32_t find_step(std::span<const StepFacts> steps, Role role, std::uint32
 /// The step that a sequence needs next.
 std::uint32_t needed_step(std::span<const StepFacts> steps, const Demand& demand) {
   if (demand.halted) return kNoStep;
+  if (demand.source_left > 0) return find_step(steps, Role::kEncode, demand.source_left);
   if (demand.decoding) {
     const bool more = demand.wanted > 0 && demand.position + 1 < demand.n_ctx;
     return more ? find_step(steps, Role::kDecode, 1) : kNoStep;
@@ -41,9 +42,10 @@ bool choose_run(std::span<const StepFacts> steps, std::span<const Demand> demand
     const Demand& demand = demands[sequence];
     const std::uint32_t step = needed_step(steps, demand);
     if (step == kNoStep || (state.run.n_shares > 0 && step != state.run.step)) continue;
-    const std::uint32_t count = demand.decoding ? 1 : std::min(demand.input_left, steps[step].rows);
+    const bool encodes = demand.source_left > 0;
+    const std::uint32_t count = encodes ? demand.source_left : demand.decoding ? 1 : std::min(demand.input_left, steps[step].rows);
     state.run.step = step;
-    state.run.shares[state.run.n_shares++] = {sequence, demand.position, count};
+    state.run.shares[state.run.n_shares++] = {sequence, encodes ? 0 : demand.position, count};
     if (state.run.n_shares == steps[step].n_sequences) break;
   }
   if (state.run.n_shares == 0) return false;
@@ -56,6 +58,10 @@ bool choose_run(std::span<const StepFacts> steps, std::span<const Demand> demand
 void apply(const StepRun& run, Role role, std::span<Demand> demands) {
   for (std::uint32_t i = 0; i < run.n_shares; ++i) {
     Demand& demand = demands[run.shares[i].sequence];
+    if (role == Role::kEncode) {
+      demand.source_left = 0;
+      continue;
+    }
     demand.position += run.shares[i].count;
     if (!demand.decoding) demand.input_left -= run.shares[i].count;
     if (!samples(role)) continue;

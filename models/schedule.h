@@ -28,6 +28,7 @@ struct StepFacts {
 
 /// What a sequence asks for, after all that is submitted.
 struct Demand {
+  std::uint32_t source_left = 0; ///< tokens of a source to encode before all else
   std::uint32_t position = 0;    ///< tokens in the cache
   std::uint32_t input_left = 0;  ///< tokens to take
   std::uint32_t wanted = 0;      ///< tokens to make
@@ -37,7 +38,7 @@ struct Demand {
   bool halted = false;           ///< stopped or cancelled: nothing of it is submitted any more
 };
 
-/// The tokens of one sequence that a step takes.
+/// The tokens of one sequence that a step takes; of its source, from position 0 on, where the step encodes.
 struct Share {
   std::uint32_t sequence, position, count;
 };

@@ -11,6 +11,12 @@ Sequence::Sequence(std::uint32_t n_ctx, std::vector<std::int32_t> stop_ids, std:
   ready_.reserve(n_ctx);
 }
 
+void Sequence::set_source(std::span<const std::int32_t> tokens) {
+  (void)rewind(0);  // which is never beyond what is kept
+  source_.assign(tokens.begin(), tokens.end());
+  source_pending_ = true;
+}
+
 Status Sequence::append(std::span<const std::int32_t> tokens, std::uint32_t wanted, bool logits, const char* caller) {
   if (history_.size() + tokens.size() > n_ctx_) {
     return Status(StatusCode::kInvalidArgument,
@@ -52,6 +58,7 @@ void Sequence::pretend(std::uint32_t position) {
 
 Demand Sequence::demand(bool cancelled) const {
   Demand demand;
+  demand.source_left = source_pending_ ? static_cast<std::uint32_t>(source_.size()) : 0;
   demand.position = planned_;
   demand.input_left = decoding_ ? 0 : static_cast<std::uint32_t>(history_.size()) - planned_;
   demand.wanted = wanted_ - n_sampled_;

@@ -32,6 +32,12 @@ class Sequence {
   /// Rings of windows still have all that `most_back` tokens before the last one written see, and no more.
   Sequence(std::uint32_t n_ctx, std::vector<std::int32_t> stop_ids, std::uint32_t most_back = std::numeric_limits<std::uint32_t>::max());
 
+  /// What comes next is of this source: it is encoded before the next step, and all tokens are forgotten.
+  void set_source(std::span<const std::int32_t> tokens);
+  std::span<const std::int32_t> source() const { return source_; }
+  /// All segments of the step that encodes the source are submitted.
+  void source_submitted() { source_pending_ = false; }
+
   /// Adds input and asks for up to `wanted` tokens after it, or for the logits of all of it. `caller` is for messages.
   /// Errors: kInvalidArgument (the context is exceeded, or there is nothing to continue from).
   Status append(std::span<const std::int32_t> tokens, std::uint32_t wanted, bool logits, const char* caller);
@@ -77,7 +83,8 @@ class Sequence {
 
   std::uint32_t n_ctx_;
   std::vector<std::int32_t> stop_ids_;
-  std::vector<std::int32_t> history_;
+  std::vector<std::int32_t> history_, source_;
+  bool source_pending_ = false;  ///< it is not in the caches, nor submitted
   std::uint32_t known_ = 0, planned_ = 0, n_staged_ = 0, input_begin_ = 0;
   std::uint32_t output_end_ = 0;  ///< behind the last generated token
   std::uint32_t wanted_ = 0, n_sampled_ = 0, n_seen_ = 0;  ///< tokens since the last append: asked for, submitted, arrived

@@ -25,6 +25,11 @@ Result<Session> Session::create(const Model& model, const SessionOptions& option
 
 Status Session::check(const char* name) const { return impl_ ? impl_->check_callable(name) : moved_from(name); }
 
+Status Session::set_source(std::span<const std::int32_t> tokens) {
+  RONDO_TRY(check("set_source"));
+  return impl_->set_source(tokens);
+}
+
 Status Session::append(std::span<const std::int32_t> tokens, std::uint32_t max_new_tokens) {
   RONDO_TRY(check("append"));
   return impl_->append(tokens, max_new_tokens);
@@ -63,6 +68,7 @@ bool Session::idle() const { return !impl_ || impl_->idle(); }
 StopReason Session::stop_reason() const { return impl_ ? impl_->stop_reason() : StopReason::kNone; }
 std::span<const std::int32_t> Session::tokens() const { return impl_ ? impl_->tokens() : std::span<const std::int32_t>(); }
 std::uint32_t Session::n_ctx() const { return impl_ ? impl_->n_ctx() : 0; }
+std::uint32_t Session::n_source() const { return impl_ ? impl_->n_source() : 0; }
 
 const SessionStatistics& Session::statistics() const {
   static const SessionStatistics kNone;
@@ -74,7 +80,7 @@ std::vector<ProfiledStep> Session::take_profile() { return impl_ && impl_->check
 Result<Generation> Session::generate(std::string_view prompt, std::uint32_t max_new_tokens, const std::function<bool(std::string_view)>& on_text) {
   RONDO_TRY(check("generate"));
   EncodeOptions encode;
-  encode.add_bos = tokens().empty();
+  encode.add_bos = tokens().empty() || n_source() > 0;
   const std::vector<std::int32_t> ids = impl_->model().tokenizer.encode(prompt, encode);
   return generate(std::span<const std::int32_t>(ids), max_new_tokens, on_text);
 }

@@ -60,8 +60,15 @@ class CallbackGuard {
 }  // namespace
 
 Result<std::unique_ptr<SessionState>> SessionState::create(std::shared_ptr<const LoadedModel> model, const SessionOptions& options) {
+  const Network& network = model->network();
+  if (!network.find(Role::kDecode)) return Status(StatusCode::kUnsupported, fmt::format("session: {} makes no tokens; an Encoder takes its inputs", network.facts.architecture));
   RONDO_TRY(check_options(options, model->info.n_vocab));
-  const std::uint32_t n_ctx = options.n_ctx ? options.n_ctx : default_context(model->network());
+  const std::uint32_t n_ctx = options.n_ctx ? options.n_ctx : default_context(network);
+  const std::uint32_t n_source = options.n_source ? options.n_source : default_source(network);
+  if (n_source > network.facts.source_context) {
+    return Status(StatusCode::kInvalidArgument, network.facts.source_context == 0 ? fmt::format("session: n_source is {} but {} takes no source", n_source, network.facts.architecture)
+                                                                                  : fmt::format("session: n_source is {} but {} was made for {}", n_source, network.facts.architecture, network.facts.source_context));
+  }
   std::vector<std::int32_t> stop_ids = options.stop_ids;
   if (options.use_model_stop_ids) {
     for (std::int32_t id : model->tokenizer.stop_ids()) stop_ids.push_back(id);
@@ -69,7 +76,7 @@ Result<std::unique_ptr<SessionState>> SessionState::create(std::shared_ptr<const
   if (stop_ids.size() > RONDO_STATE_MAX_STOP_IDS) {
     return Status(StatusCode::kInvalidArgument, fmt::format("session: {} stop ids are given but at most {} can be", stop_ids.size(), RONDO_STATE_MAX_STOP_IDS));
   }
-  RONDO_ASSIGN(StepSet made, StepSet::create(model, options, n_ctx, stop_ids));
+  RONDO_ASSIGN(StepSet made, StepSet::create(model, options, n_ctx, n_source, stop_ids));
   auto steps = std::make_unique<StepSet>(std::move(made));
   RONDO_ASSIGN(StepRunner runner, StepRunner::create(model->device, *steps, options));
   SessionStatistics& statistics = runner.statistics();
@@ -96,6 +103,9 @@ bool SessionState::settled() const {
 }
 
 Status SessionState::begin(std::span<const std::int32_t> tokens, std::uint32_t wanted, bool logits, const char* caller) {
+  if (n_source() > 0 && sequence().source().empty()) {
+    return Status(StatusCode::kFailedPrecondition, fmt::format("session: {} without a source; {} needs one (set_source)", caller, model_->info.architecture));
+  }
   if (!sequence().ended() && (runner_.awaits(0) || runner_.in_flight())) {
     RONDO_TRY(runner_.poll(sequences_, false));  // a pending cancel does not take effect within an append, which forgets it
     if (runner_.awaits(0)) {
@@ -105,6 +115,18 @@ Status SessionState::begin(std::span<const std::int32_t> tokens, std::uint32_t w
   RONDO_TRY(check_ids(tokens, model_->info.n_vocab, "token"));
   RONDO_TRY(sequence().append(tokens, wanted, logits, caller));
   said_nothing_ = false;
+  return {};
+}
+
+Status SessionState::set_source(std::span<const std::int32_t> tokens) {
+  if (n_source() == 0) return Status(StatusCode::kFailedPrecondition, fmt::format("session: set_source: {} takes no source", model_->info.architecture));
+  if (tokens.empty()) return Status(StatusCode::kInvalidArgument, "session: set_source: the source has no tokens");
+  if (tokens.size() > n_source()) {
+    return Status(StatusCode::kInvalidArgument, fmt::format("session: set_source: the source has {} tokens but at most {} fit (SessionOptions::n_source)", tokens.size(), n_source()));
+  }
+  RONDO_TRY(check_ids(tokens, model_->info.n_vocab, "source token"));
+  RONDO_TRY(rewind(0));
+  sequence().set_source(tokens);
   return {};
 }
 
@@ -250,6 +272,10 @@ Result<Generation> SessionState::generate(std::span<const std::int32_t> prompt, 
     if (is_wanted && !is_wanted()) wants_text = false;
     if (!wants_text) cancel();  // what was in flight still comes, but not to a caller who has had enough
   };
+  if (n_source() > 0) {
+    RONDO_TRY(set_source(prompt));
+    prompt = model_->network().start_tokens;
+  }
   RONDO_TRY(begin(prompt, max_new_tokens, false, "generate"));
   const auto first = static_cast<std::uint32_t>(sequence().history().size());
   sequence().drop_ready();  // of an earlier generation

@@ -22,6 +22,7 @@ class SessionState {
  public:
   static Result<std::unique_ptr<SessionState>> create(std::shared_ptr<const LoadedModel> model, const SessionOptions& options);
 
+  Status set_source(std::span<const std::int32_t> tokens);
   Status append(std::span<const std::int32_t> tokens, std::uint32_t max_new_tokens);
   Status advance();
   Result<std::size_t> take_tokens(std::span<std::int32_t> out);
@@ -39,6 +40,7 @@ class SessionState {
 
   std::span<const std::int32_t> tokens() const { return sequence().history(); }
   std::uint32_t n_ctx() const { return sequence().n_ctx(); }
+  std::uint32_t n_source() const { return static_cast<std::uint32_t>(steps_->places().n_source); }
   const SessionStatistics& statistics() const { return runner_.statistics(); }
   const Pacing& pacing() const { return runner_.pacing(); }
   /// For measurements at a depth: token ids and cache rows up to `position` hold made-up numbers, as if prefilled.

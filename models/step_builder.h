@@ -34,16 +34,27 @@ class StepBuilder {
   struct Tokens {
     graph::TensorId ids = graph::kNone, positions = graph::kNone, start = graph::kNone, count = graph::kNone, lengths = graph::kNone, last = graph::kNone;
   };
-  /// Begins a step that takes tokens from the token array. kNone all after an error.
+  /// Begins a step that takes tokens from the token array, or, where the role encodes texts, whole ones. kNone all after an error.
   Tokens begin();
+  /// (B, T) types of the tokens of texts that are encoded.
+  graph::TensorId types();
+  /// Begins a step that takes images: (B, C, Y, X).
+  graph::TensorId begin_images(const ImageShape& image);
+  /// (B) tokens of each source, which a step that encoded has left in caches.
+  graph::TensorId source_lengths() { return step_tensor("source lengths", places_.source_lengths, {graph_.n_sequences}); }
+  /// The pooled rows (B, width) of `hidden` (B, T, width), as the session wants them: their mean, or one of them.
+  graph::TensorId pooled(const Tokens& tokens, graph::TensorId hidden, Pooling pooling);
+  /// Rows of length 1, where the session wants that.
+  graph::TensorId normalized(graph::TensorId vectors);
   /// The rows whose logits the role needs: (B, width) the last valid ones where it samples, else `hidden` (B, T, width).
   graph::TensorId rows_for_head(const Tokens& tokens, graph::TensorId hidden);
-  /// Ends the step: samples from `result`, the logits, where the role does, else leaves it in the output, if there is one (kNone).
+  /// Ends the step: samples from `result`, the logits, where the role does, else leaves it in the output, if there is one (kNone);
+  /// a view of something larger as a copy.
   graph::Graph finish(graph::TensorId result);
 
  private:
   graph::TensorId block(std::int32_t index);
-  graph::TensorId step_tensor(const char* name, const runtime::BufferRange& place, const graph::Shape& shape);
+  graph::TensorId step_tensor(const char* name, const runtime::BufferRange& place, const graph::Shape& shape, graph::Type type = graph::Type::kI32);
   graph::TensorId cache(std::size_t index, const char* half, std::int64_t width, const std::vector<graph::StoragePiece>& pieces);
   void place_pieces(graph::TensorId id, const std::vector<graph::StoragePiece>& pieces);
 

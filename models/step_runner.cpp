@@ -61,7 +61,19 @@ void StepRunner::list_steps() {
   for (const RecordedStep& step : steps_->prefill()) add(step);
   for (const RecordedStep& step : steps_->prefill_and_sample()) add(step);
   add(steps_->decode());
+  for (const RecordedStep& step : steps_->encode()) add(step);
   if (steps_->logits_step()) add(*steps_->logits_step());
+}
+
+/// The step state of a source, its length, and its tokens.
+void StepRunner::stage_source(const Sequence& sequence, const Share& share, runtime::CommandList& list) const {
+  const StepPlaces& places = steps_->places();
+  const std::int32_t words[] = {0, static_cast<std::int32_t>(share.count), 1};
+  const auto at = [&](const runtime::BufferRange& range, std::uint64_t stride_bytes) { return range.offset_bytes + share.sequence * stride_bytes; };
+  list.update(steps_->source(), at(places.source_state, RONDO_STATE_WORDS * 4), std::as_bytes(std::span(words)));
+  list.update(steps_->source(), at(places.source_lengths, 4), std::as_bytes(std::span(words).subspan(1, 1)));
+  // A step's ids lie as its rows do: it is of one sequence.
+  list.update(steps_->source(), places.source_tokens.offset_bytes, std::as_bytes(sequence.source().first(share.count)));
 }
 
 /// Commands that put the shares of a run into the step state, in queue order before it.
@@ -76,6 +88,10 @@ Status StepRunner::stage(std::span<const Sequence> sequences, const StepRun& run
   for (std::uint32_t i = 0; i < run.n_shares; ++i) {
     const Share& share = run.shares[i];
     const Sequence& sequence = sequences[share.sequence];
+    if (facts_[run.step].role == Role::kEncode) {
+      stage_source(sequence, share, list);
+      continue;
+    }
     const std::uint32_t begin = sequence.n_staged(), end = share.position + share.count;
     if (end > begin) {
       list.update(steps_->tokens(), (std::uint64_t{share.sequence} * sequence.n_ctx() + begin) * 4, std::as_bytes(sequence.history().subspan(begin, end - begin)));
@@ -146,6 +162,10 @@ void StepRunner::note_submitted(std::span<Sequence> sequences, const PlannedBatc
   for (std::uint32_t i = 0; i < batch.run.n_shares; ++i) {
     const Share& share = batch.run.shares[i];
     busy_until_[share.sequence] = value;
+    if (role == Role::kEncode) {
+      if (batch.completes) sequences[share.sequence].source_submitted();
+      continue;
+    }
     if (batch.stages) sequences[share.sequence].staged(share);
     if (batch.completes && sequences[share.sequence].submitted(share, samples(role))) {
       expected_[(expected_head_ + n_expected_++) % expected_.size()] = {value, share.sequence, share.position + share.count};

@@ -76,6 +76,7 @@ class StepRunner {
   StepRunner(runtime::Device& device, const StepSet& steps, const SessionOptions& options);
   void list_steps();
   std::uint32_t list_demands(std::span<const Sequence> sequences, bool cancelled, std::span<Demand> demands) const;
+  void stage_source(const Sequence& sequence, const Share& share, runtime::CommandList& list) const;
   Status stage(std::span<const Sequence> sequences, const StepRun& run, VkCommandBuffer& commands);
   Status submit_call(std::span<Sequence> sequences, const PlannedCall& call);
   void note_submitted(std::span<Sequence> sequences, const PlannedBatch& batch, std::uint64_t value);

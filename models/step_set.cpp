@@ -3,32 +3,33 @@
 
 #include <algorithm>
 #include <bit>
-#include <cstring>
 
 #include "runtime/fmt.h"
 #include "shaders/lib/step_state.h"
 
 namespace rondo::models {
 
-StepSet::StepSet(std::shared_ptr<const LoadedModel> model, std::shared_ptr<const SessionPlan> plan, const SessionOptions& options)
-    : model_(std::move(model)), device_(&model_->device), plan_(std::move(plan)), profile_(options.profile), max_segment_ns_(options.max_segment_us * 1000) {}
+StepSet::StepSet(std::shared_ptr<const LoadedModel> model, std::shared_ptr<const SessionPlan> plan, const SessionOptions& options, PlanBuffers buffers)
+    : model_(std::move(model)), device_(&model_->device), plan_(std::move(plan)), buffers_(std::move(buffers)), profile_(options.profile), max_segment_ns_(options.max_segment_us * 1000) {}
 
 namespace {
 
 /// The model's plan where the session is as it supposed, else one of its own.
-Result<std::shared_ptr<const SessionPlan>> find_plan(const LoadedModel& model, std::uint32_t n_ctx) {
-  if (model.plan->memory.n_ctx == n_ctx) return model.plan;
+Result<std::shared_ptr<const SessionPlan>> find_plan(const LoadedModel& model, std::uint32_t n_ctx, std::uint32_t n_source) {
+  if (model.plan->memory.n_ctx == n_ctx && model.plan->memory.n_source == n_source) return model.plan;
   const runtime::DeviceCaps& caps = model.device.caps();
-  RONDO_ASSIGN(SessionPlan plan, plan_session(model.network(), model.weights, caps, model.options, n_ctx, step_kinds(model.network(), caps, n_ctx)));
+  RONDO_ASSIGN(SessionPlan plan, plan_session(model.network(), model.weights, caps, model.options, n_ctx, step_kinds(model.network(), caps, n_ctx, n_source), 1, n_source));
   return std::make_shared<const SessionPlan>(std::move(plan));
 }
 
 }  // namespace
 
-Result<StepSet> StepSet::create(std::shared_ptr<const LoadedModel> model, const SessionOptions& options, std::uint32_t n_ctx, std::span<const std::int32_t> stop_ids) {
-  RONDO_ASSIGN(std::shared_ptr<const SessionPlan> plan, find_plan(*model, n_ctx));
-  StepSet set(std::move(model), std::move(plan), options);
-  RONDO_TRY(set.allocate());
+Result<StepSet> StepSet::create(std::shared_ptr<const LoadedModel> model, const SessionOptions& options, std::uint32_t n_ctx, std::uint32_t n_source, std::span<const std::int32_t> stop_ids) {
+  RONDO_ASSIGN(std::shared_ptr<const SessionPlan> plan, find_plan(*model, n_ctx, n_source));
+  const MemoryPlan& memory = plan->memory;
+  model->device.log(LogLevel::kInfo, fmt::format("{} + activations {} MB", memory.summary(), memory.activation_bytes >> 20));
+  RONDO_ASSIGN(PlanBuffers buffers, PlanBuffers::create(model, plan));
+  StepSet set(std::move(model), std::move(plan), options, std::move(buffers));
   for (const PlannedStep& planned : set.plan_->steps) {
     RONDO_ASSIGN(RecordedStep step, set.record_step(planned.kind, planned.lowered.program));
     if (Status taken = set.take(std::move(step)); !taken.ok()) return taken;
@@ -42,55 +43,10 @@ Status StepSet::take(RecordedStep step) {
     case Role::kDecode: decode_ = std::move(step); return {};
     case Role::kPrefill: prefill_.push_back(std::move(step)); return {};
     case Role::kPrefillAndSample: prefill_and_sample_.push_back(std::move(step)); return {};
-    case Role::kLogits: case Role::kEncode: case Role::kPool: break;
+    case Role::kEncode: encode_.push_back(std::move(step)); return {};
+    default: break;
   }
   return Status(StatusCode::kUnsupported, fmt::format("session: a step that is to {} is not there yet", role_name(step.kind.role)));
-}
-
-Status StepSet::create_slot(std::uint32_t index, std::uint64_t size_bytes) {
-  const Slot& planned = plan_->memory.slots[index];
-  Result<runtime::Buffer> made = runtime::Buffer::create(*device_, size_bytes, planned.intent, planned.name.c_str());
-  if (!made.ok()) return made.status().with_prefix(plan_->memory.summary());
-  buffers_[index - model_->weight_buffers.size()] = std::move(made).value();
-  return {};
-}
-
-Status StepSet::allocate() {
-  const MemoryPlan& memory = plan_->memory;
-  device_->log(LogLevel::kInfo, fmt::format("{} + activations {} MB", memory.summary(), memory.activation_bytes >> 20));
-  const auto first = static_cast<std::uint32_t>(model_->weight_buffers.size());
-  buffers_.resize(memory.slots.size() - first);
-  for (std::uint32_t i = first; i < memory.slots.size(); ++i) {
-    if (memory.slots[i].size_bytes) RONDO_TRY(create_slot(i, memory.slots[i].size_bytes));
-  }
-  return upload_constants();
-}
-
-Status StepSet::upload_constants() {
-  if (plan_->constants.empty()) return {};
-  const runtime::Buffer& buffer = slot(plan_->constant_slot);
-  runtime::Uploader uploader(*device_);
-  for (const SessionPlan::Constant& constant : plan_->constants) {
-    for (std::uint64_t at = 0; at < constant.content.size(); at += uploader.max_write_bytes()) {
-      const std::uint64_t n = std::min<std::uint64_t>(uploader.max_write_bytes(), constant.content.size() - at);
-      RONDO_TRY(uploader.reserve(buffer, n));
-      std::memcpy(uploader.target(buffer, constant.place.offset_bytes + at, n), constant.content.data() + at, n);
-    }
-  }
-  RONDO_TRY(buffer.flush(0, buffer.size_bytes()));
-  return uploader.submit();
-}
-
-std::vector<const runtime::Buffer*> StepSet::buffer_table() const {
-  std::vector<const runtime::Buffer*> table;
-  for (const runtime::Buffer& buffer : model_->weight_buffers) table.push_back(&buffer);
-  for (const runtime::Buffer& buffer : buffers_) table.push_back(&buffer);
-  return table;
-}
-
-std::span<const runtime::Buffer> StepSet::caches() const {
-  const std::size_t first = plan_->output_activation_slot + 1 - model_->weight_buffers.size();
-  return std::span(buffers_).subspan(first);
 }
 
 Result<RecordedStep> StepSet::record_step(const StepKind& kind, const runtime::Program& program) const {
@@ -99,7 +55,7 @@ Result<RecordedStep> StepSet::record_step(const StepKind& kind, const runtime::P
     RONDO_ASSIGN(step.timestamps, runtime::TimestampPool::create(*device_, static_cast<std::uint32_t>(program.dispatches.size())));
   }
   const std::vector<runtime::Segment> segments = graph::cut_segments(program, device_->caps(), max_segment_ns_);
-  RONDO_ASSIGN(step.recording, runtime::Recording::create(*device_, program, segments, buffer_table(), profile_ ? &step.timestamps : nullptr));
+  RONDO_ASSIGN(step.recording, runtime::Recording::create(*device_, program, segments, buffers_.table(), profile_ ? &step.timestamps : nullptr));
   return step;
 }
 
@@ -124,6 +80,7 @@ Status StepSet::write_initial_state(const SessionOptions& options, std::span<con
   // Caches and activations start as zeros: what a kernel may read before it is written is then finite.
   for (const runtime::Buffer& cache : caches()) list.fill(cache, 0);
   list.fill(slot(plan_->activation_slot), 0);
+  if (!encode_.empty()) list.fill(source(), 0);
   RONDO_ASSIGN(const VkCommandBuffer commands, list.end());
   const runtime::Batch batch{{&commands, 1}};
   return device_->submit({&batch, 1}).status();
@@ -133,6 +90,7 @@ std::vector<const runtime::Program*> StepSet::programs() const {
   std::vector<const runtime::Program*> all = {decode_.program};
   for (const RecordedStep& step : prefill_) all.push_back(step.program);
   for (const RecordedStep& step : prefill_and_sample_) all.push_back(step.program);
+  for (const RecordedStep& step : encode_) all.push_back(step.program);
   if (logits_step_) all.push_back(logits_step_->program);
   return all;
 }
@@ -142,8 +100,8 @@ Status StepSet::record_logits_step() {
   const StepKind kind = output_step_kind(model_->network(), Role::kLogits, device_->caps());
   std::uint64_t logits_bytes = 0;
   RONDO_ASSIGN(graph::Lowered lowered, plan_output_step(model_->network(), device_->caps(), model_->options, *plan_, kind, logits_bytes));
-  RONDO_TRY(create_slot(plan_->output_slot, logits_bytes));
-  RONDO_TRY(create_slot(plan_->output_activation_slot, lowered.activation_bytes));
+  RONDO_TRY(buffers_.create_slot(plan_->output_slot, logits_bytes));
+  RONDO_TRY(buffers_.create_slot(plan_->output_activation_slot, lowered.activation_bytes));
   logits_program_ = std::make_unique<const runtime::Program>(std::move(lowered.program));
   RONDO_ASSIGN(RecordedStep step, record_step(kind, *logits_program_));
   logits_step_ = std::make_unique<RecordedStep>(std::move(step));

@@ -14,6 +14,7 @@
 #include <rondo/session.h>
 
 #include "models/loaded_model.h"
+#include "models/plan_buffers.h"
 #include "runtime/recording.h"
 #include "runtime/transfer.h"
 
@@ -32,7 +33,7 @@ class StepSet {
   /// Plans, allocates and records every step but the one that leaves logits; submits the initial step state and zeros.
   /// `model` is loaded; `options` are checked; `stop_ids` are those of the session and, where it uses them, of the model.
   /// Errors: those of plan_session, kOutOfMemory, kDeviceLost, kUnsupported (a profile without timestamps).
-  static Result<StepSet> create(std::shared_ptr<const LoadedModel> model, const SessionOptions& options, std::uint32_t n_ctx, std::span<const std::int32_t> stop_ids);
+  static Result<StepSet> create(std::shared_ptr<const LoadedModel> model, const SessionOptions& options, std::uint32_t n_ctx, std::uint32_t n_source, std::span<const std::int32_t> stop_ids);
 
   /// Makes the step that leaves logits, with memory of its own, unless it is there. Errors: those of create.
   Status record_logits_step();
@@ -41,11 +42,16 @@ class StepSet {
   std::span<const RecordedStep> prefill() const { return prefill_; }
   std::span<const RecordedStep> prefill_and_sample() const { return prefill_and_sample_; }
   const RecordedStep& decode() const { return decode_; }
+  /// Of sources, smallest first; none where the network takes none.
+  std::span<const RecordedStep> encode() const { return encode_; }
   /// Null until record_logits_step.
   const RecordedStep* logits_step() const { return logits_step_.get(); }
 
   const runtime::Buffer& state() const { return slot(plan_->places.state.buffer); }
   const runtime::Buffer& tokens() const { return slot(plan_->places.tokens.buffer); }
+  /// What sources' steps take lies in one buffer, at these places.
+  const runtime::Buffer& source() const { return slot(plan_->places.source_state.buffer); }
+  const StepPlaces& places() const { return plan_->places; }
   const runtime::Buffer& mirror() const { return slot(plan_->places.mirror.buffer); }
   const runtime::Buffer& logits() const { return slot(plan_->output_slot); }
   std::uint32_t n_sequences() const { return static_cast<std::uint32_t>(plan_->places.n_sequences); }
@@ -58,28 +64,24 @@ class StepSet {
   /// The Programs as recorded, for proofs.
   std::vector<const runtime::Program*> programs() const;
   /// The plan's slots; buffers that are not made yet are empty.
-  std::vector<const runtime::Buffer*> buffer_table() const;
+  std::vector<const runtime::Buffer*> buffer_table() const { return buffers_.table(); }
 
  private:
-  StepSet(std::shared_ptr<const LoadedModel> model, std::shared_ptr<const SessionPlan> plan, const SessionOptions& options);
-  Status allocate();
-  Status upload_constants();
+  StepSet(std::shared_ptr<const LoadedModel> model, std::shared_ptr<const SessionPlan> plan, const SessionOptions& options, PlanBuffers buffers);
   Result<RecordedStep> record_step(const StepKind& kind, const runtime::Program& program) const;
   Status take(RecordedStep step);
   Status write_initial_state(const SessionOptions& options, std::span<const std::int32_t> stop_ids);
-  Status create_slot(std::uint32_t index, std::uint64_t size_bytes);
-  /// A slot of the session's own.
-  const runtime::Buffer& slot(std::uint32_t index) const { return buffers_[index - model_->weight_buffers.size()]; }
+  const runtime::Buffer& slot(std::uint32_t index) const { return buffers_.slot(index); }
   /// The buffers that hold caches.
-  std::span<const runtime::Buffer> caches() const;
+  std::span<const runtime::Buffer> caches() const { return buffers_.slots_from(plan_->output_activation_slot + 1); }
 
   std::shared_ptr<const LoadedModel> model_;
   runtime::Device* device_;
   std::shared_ptr<const SessionPlan> plan_;
+  PlanBuffers buffers_;
   bool profile_ = false;
   double max_segment_ns_ = 0;
-  std::vector<runtime::Buffer> buffers_;  ///< the plan's slots behind the weights'
-  std::vector<RecordedStep> prefill_, prefill_and_sample_;
+  std::vector<RecordedStep> prefill_, prefill_and_sample_, encode_;
   RecordedStep decode_;
   std::unique_ptr<const runtime::Program> logits_program_;
   std::unique_ptr<RecordedStep> logits_step_;

@@ -67,6 +67,8 @@ struct ModelInfo {
   std::string name;
   std::uint32_t n_layers = 0, width = 0, n_heads = 0, n_kv_heads = 0, n_vocab = 0;
   std::uint32_t context = 0;          ///< tokens it was trained for
+  std::uint32_t source_context = 0;   ///< of an encoder-decoder: tokens that a source may have; else 0
+  std::vector<std::int32_t> start_tokens;  ///< what its decoder begins with
   std::uint64_t n_parameters = 0;
   std::uint64_t weight_bytes = 0;     ///< in device memory
 };

@@ -42,6 +42,7 @@ struct SamplingOptions {
 /// What is decided when a session is created.
 struct SessionOptions {
   std::uint32_t n_ctx = 0;    ///< tokens that fit; 0: the smaller of the model's context and 4096
+  std::uint32_t n_source = 0; ///< of encoder-decoders: tokens of the longest source; 0: the smaller of the model's and 512
   std::uint32_t burst = 0;    ///< most decode steps per submission, up to 64; 0: as many as fit 25 ms
   std::uint64_t seed = 0;     ///< of the random numbers; greedy decoding draws none
   SamplingOptions sampling;
@@ -107,11 +108,17 @@ class RONDO_API Session {
   /// device waits for what is in flight.
   ~Session();
 
+  /// Of encoder-decoders: what comes next is of this source, which is encoded before the next step, once. All tokens are
+  /// forgotten, as after rewind(0); append() begins with the decoder's own first tokens (ModelInfo::start_tokens).
+  /// Errors: kInvalidArgument (no tokens, more than n_source, ids outside the vocabulary), kFailedPrecondition (the model takes no
+  /// source, or within on_text), kDeviceLost.
+  Status set_source(std::span<const std::int32_t> tokens);
+
   /// Adds input after the last token kept, and asks for up to `max_new_tokens` after it (0: only fill the cache). Nothing is
   /// submitted yet. Empty `tokens` continue from the last generated one, or from input that was not submitted yet. A pending
   /// cancel is forgotten.
   /// Errors: kInvalidArgument (ids outside the vocabulary, more than the context holds, nothing to continue from),
-  /// kFailedPrecondition (steps whose tokens are not yet known are in flight), kDeviceLost.
+  /// kFailedPrecondition (steps whose tokens are not yet known are in flight; an encoder-decoder without a source), kDeviceLost.
   Status append(std::span<const std::int32_t> tokens, std::uint32_t max_new_tokens = kUnlimited);
 
   /// Submits as much of the pending work as the bounds allow (two calls in flight, 100 ms of predicted time each).
@@ -144,6 +151,8 @@ class RONDO_API Session {
   /// All tokens so far, input and output.
   std::span<const std::int32_t> tokens() const;
   std::uint32_t n_ctx() const;
+  /// Tokens of the longest source; 0 where the model takes none.
+  std::uint32_t n_source() const;
   const SessionStatistics& statistics() const;
   /// The steps profiled since the last call, in order; empty unless SessionOptions::profile, and within on_text.
   std::vector<ProfiledStep> take_profile();
@@ -152,7 +161,8 @@ class RONDO_API Session {
   /// `max_new_tokens`, a stop or a `false` from `on_text` (which cancels). After a stop text the session is rewound to before
   /// the token it begins in. Blocks. `on_text` may be empty; it must not throw. Within it only cancel() and what changes nothing
   /// may be called, the rest is refused (kFailedPrecondition); it may move the session, or destroy it, which cancels.
-  /// Tokens of before that were not taken are in tokens() only. Errors: those of append and advance.
+  /// Tokens of before that were not taken are in tokens() only. An encoder-decoder takes the prompt as its source, and its decoder
+  /// begins with its own first tokens. Errors: those of append and advance.
   Result<Generation> generate(std::string_view prompt, std::uint32_t max_new_tokens, const std::function<bool(std::string_view)>& on_text = {});
   /// The same for tokens, to which nothing is added.
   Result<Generation> generate(std::span<const std::int32_t> prompt, std::uint32_t max_new_tokens, const std::function<bool(std::string_view)>& on_text = {});

@@ -3,10 +3,8 @@
 
 #include <algorithm>
 #include <cmath>
-#include <map>
 #include <memory>
 
-#include "models/step_builder.h"
 #include "runtime/fmt.h"
 
 namespace rondo::models {
@@ -39,10 +37,11 @@ std::vector<float> alibi_slopes(std::uint32_t n_heads, double max_bias) {
 }
 
 /// Builds the graph of one step.
-class Builder {
+class Builder : LayerBuilder {
  public:
   Builder(const Decoder& decoder, Role role, std::int64_t rows, const StepPlaces& places)
-      : config_(decoder.config), facts_(config_.facts), weights_(decoder.weights), step_(decoder.blocks, decoder.caches, places, role, rows), g_(step_.graph()), role_(role), n_ctx_(places.n_ctx), session_ctx_(places.session_ctx > 0 ? places.session_ctx : places.n_ctx) {}
+      : LayerBuilder(decoder.blocks, decoder.caches, places, role, rows, {decoder.config.family.norm, decoder.config.epsilon, decoder.config.norm_weight_offset}),
+        config_(decoder.config), facts_(config_.facts), weights_(decoder.weights), role_(role), n_ctx_(places.n_ctx), session_ctx_(places.session_ctx > 0 ? places.session_ctx : places.n_ctx) {}
 
   Graph build() {
     tokens_ = step_.begin();
@@ -62,27 +61,6 @@ class Builder {
   }
 
  private:
-  /// `input` itself where there is no such norm.
-  TensorId norm(TensorId input, const NormWeights& weights) {
-    return weights.is_there() ? norm(input, step_.vector(weights.weight), step_.vector(weights.bias)) : input;
-  }
-  TensorId norm(TensorId input, TensorId weight, TensorId bias) {
-    if (config_.family.norm == NormKind::kLayer) return g_.add(Op::layer_norm, {input, weight, bias}, graph::LayerNormAttributes{config_.epsilon});
-    return g_.add(Op::rms_norm, {input, weight}, graph::RmsNormAttributes{config_.epsilon, config_.norm_weight_offset});
-  }
-
-  TensorId linear(TensorId input, const LinearWeights& weights, graph::Activation activation = graph::Activation::kIdentity) {
-    return g_.add(Op::linear, {input, step_.matrix(weights.weight), kNone, step_.vector(weights.bias)}, graph::LinearAttributes{activation});
-  }
-
-  TensorId scaled(TensorId input, double factor) {
-    if (factor == 1) return input;
-    const float value = static_cast<float>(factor);
-    TensorId& constant = factors_.try_emplace(value, kNone).first->second;
-    if (constant == kNone) constant = g_.add_constant(fmt::format("factor {}", value), {1}, {&value, 1});
-    return g_.add(Op::mul, {input, constant});
-  }
-
   /// Queries or keys (B, T, heads * D) as heads (B, heads, T, D), after their norm.
   TensorId heads(TensorId projected, std::int64_t n, const NormWeights& weights) {
     if (!weights.is_there()) return step_.split_heads(projected, n);
@@ -121,8 +99,13 @@ class Builder {
     attributes.scale = config_.attention_scale;
     attributes.softcap = config_.attention_softcap;
     if (layer.window > 0 && layer.window < session_ctx_) attributes.window_back = layer.window - 1;
-    const TensorId attended = g_.add(Op::attention, {query, keys, values, tokens_.start, tokens_.lengths, kNone, slopes_, kNone, kNone, kNone, step_.vector(weights.sinks)}, attributes);
+    const TensorId attended = g_.add(Op::attention, {query, keys, values, tokens_.start, tokens_.lengths, kNone, slopes_, kNone, distances(weights.key_distances), distances(weights.value_distances), step_.vector(weights.sinks)}, attributes);
     return scaled(norm(linear(step_.merge_heads(attended), weights.output), weights.attention_post_norm), config_.residual_scale);
+  }
+
+  TensorId distances(const WeightSlice& slice) {
+    const TensorId values = step_.vector(slice);
+    return values == kNone || !g_.status().ok() ? kNone : g_.reshape(values, {slice.count / facts_.head_dim, facts_.head_dim});
   }
 
   graph::GluAttributes glu() const { return {config_.family.activation, config_.family.glu_limit, config_.family.glu_up_bias}; }
@@ -158,6 +141,10 @@ class Builder {
 
   TensorId layer(std::size_t index, TensorId hidden) {
     const DecoderWeights::Layer& weights = weights_.layers[index];
+    if (config_.family.residuals == Residuals::kBehind) {
+      const TensorId attended = norm(g_.add(Op::add, {attention(index, hidden), hidden}), weights.attention_norm);
+      return norm(feed_forward(weights, attended, attended), weights.ffn_norm);
+    }
     const TensorId normed = norm(hidden, weights.attention_norm);
     const TensorId attended = attention(index, weights.second_norm.is_there() ? norm(hidden, weights.second_norm) : normed);
     // Without a second norm, where there may be one, both branches take the first one's output.
@@ -177,13 +164,10 @@ class Builder {
   const DecoderConfig& config_;
   const NetworkFacts& facts_;
   const DecoderWeights& weights_;
-  StepBuilder step_;
-  Graph& g_;
   Role role_;
   std::int64_t n_ctx_, session_ctx_;
   StepBuilder::Tokens tokens_;
   TensorId rope_factors_ = kNone, slopes_ = kNone;
-  std::map<float, TensorId> factors_;  ///< constants that something is multiplied by
 };
 
 }  // namespace

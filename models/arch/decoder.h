@@ -11,19 +11,16 @@
 #include <rondo/status.h>
 
 #include "graph/graph.h"
+#include "models/arch/layers.h"
 #include "models/formats/gguf.h"
 #include "models/network.h"
 
 namespace rondo::models {
 
-enum class NormKind : std::uint8_t {
-  kRms,    ///< Zhang and Sennrich 2019
-  kLayer,  ///< Ba, Kiros and Hinton 2016
-};
-
 /// Where the feed-forward network of a layer takes its input and puts its output.
 enum class Residuals : std::uint8_t {
   kSerial,         ///< x + attention(norm(x)), then the same with the network
+  kBehind,         ///< norm(x + attention(x)), then the same with the network, as Vaswani et al. 2017 have it
   kParallel,       ///< x + attention(norm(x)) + ffn(norm'(x)); without a second norm, of the first one's output
 };
 
@@ -32,9 +29,8 @@ enum class Positions : std::uint8_t {
   kRope,     ///< Su et al. 2021
   kLearned,  ///< a table that is added to the embeddings
   kAlibi,    ///< Press et al. 2022: biases on the scores
+  kShaw,     ///< Shaw et al. 2018: vectors of each distance that are added to keys and to values
 };
-
-enum class Presence : std::uint8_t { kNever, kIfThere, kAlways };
 
 /// Which biases must be there.
 enum class Biases : std::uint8_t {
@@ -58,6 +54,7 @@ struct Family {
   Biases biases = Biases::kIfThere;
   bool norms_before = true, norms_behind = false;  ///< of the branches
   Presence ffn_norm = Presence::kAlways;  ///< the second norm before a branch
+  Presence output_norm = Presence::kAlways;  ///< before the head
   bool head_norms = false;             ///< of queries and keys
   bool embedding_norm = false;
   bool may_be_serial = false;          ///< use_parallel_residual says
@@ -109,6 +106,7 @@ struct DecoderConfig {
   double attention_softcap = 0, final_softcap = 0;
   double embedding_scale = 1, residual_scale = 1, logit_scale = 1;
   double max_alibi_bias = 0;
+  std::int64_t farthest = 0;  ///< of kShaw: distances beyond it are that one
 };
 
 /// Reads and checks the keys of a family's file, and its RoPE factors.
@@ -120,18 +118,6 @@ Result<DecoderConfig> read_decoder_config(const GgufFile& file, const ByteSource
 /// builder does not know what to do with).
 Result<Network> open_decoder(const GgufFile& file, DecoderConfig config);
 
-/// A norm's weight, and its bias.
-struct NormWeights {
-  WeightSlice weight, bias;
-  bool each_head = false;  ///< every head is normalised by itself, with weights of its own
-  bool is_there() const { return weight.is_there(); }
-};
-/// A matrix, and its bias.
-struct LinearWeights {
-  WeightSlice weight, bias;
-  bool is_there() const { return weight.is_there(); }
-};
-
 /// Where a decoder's weights are among its blocks.
 struct DecoderWeights {
   struct Layer {
@@ -141,6 +127,7 @@ struct DecoderWeights {
     LinearWeights router, expert_gate, expert_up, expert_down;  ///< all experts' rows, one after the other
     LinearWeights shared_router;  ///< a number between 0 and 1 for what the shared expert (gate, up, down) adds
     WeightSlice sinks;            ///< of n_heads
+    WeightSlice key_distances, value_distances;  ///< (2 farthest + 1, head_dim)
   };
   WeightSlice embedding, positions;
   NormWeights embedding_norm, output_norm;

@@ -4,8 +4,8 @@
 #include <span>
 
 #include "models/arch/decoder.h"
+#include "models/arch/keys.h"
 #include "models/printable.h"
-#include "models/utf8.h"
 #include "models/yarn.h"
 #include "runtime/fmt.h"
 
@@ -13,49 +13,7 @@ namespace rondo::models {
 
 namespace {
 
-/// The keys below the architecture's name, with the file's errors.
-class Keys {
- public:
-  explicit Keys(const GgufFile& file, std::string architecture) : file_(file), prefix_(std::move(architecture) + '.') {}
-
-  std::string name(const char* key) const { return prefix_ + key; }
-  bool has(const char* key) const { return file_.has(name(key)); }
-  Result<std::uint32_t> u32_or(const char* key, std::uint32_t fallback) const { return file_.u32_or(name(key), fallback); }
-  Result<bool> boolean_or(const char* key, bool fallback) const { return file_.boolean_or(name(key), fallback); }
-  bool is_array(const char* key) const {
-    const GgufValue* value = file_.find(name(key));
-    return value && value->type == GgufValueType::kArray;
-  }
-  Result<std::span<const std::uint8_t>> booleans(const char* key) const { return file_.booleans(name(key)); }
-  Result<std::string_view> string_or(const char* key, std::string_view fallback) const { return file_.string_or(name(key), fallback); }
-
-  /// A positive integer of at most `limit`.
-  Status read_count(const char* key, std::uint32_t limit, std::uint32_t& value) const {
-    RONDO_ASSIGN(value, file_.u32(name(key)));
-    if (value >= 1 && value <= limit) return {};
-    return corrupt(key, fmt::format("is {} but must be in [1, {}]", value, limit));
-  }
-
-  /// A finite number above 0 (or 0 too, where that means that there is none); `value` stays where the key is absent.
-  Status read_positive(const char* key, double& value, bool or_zero = false) const {
-    if (!has(key)) return {};
-    RONDO_ASSIGN(const float found, file_.f32(name(key)));
-    if (!std::isfinite(found) || found < 0 || (found == 0 && !or_zero)) return corrupt(key, fmt::format("is {} but must be positive", found));
-    value = static_cast<double>(found);
-    return {};
-  }
-
-  Status corrupt(const char* key, const std::string& what) const {
-    return Status(StatusCode::kCorruptData, fmt::format("{}: metadata key '{}' {}", file_.name(), name(key), what));
-  }
-  Status unsupported(const char* key, const std::string& what) const {
-    return Status(StatusCode::kUnsupported, fmt::format("{}: metadata key '{}'{}", file_.name(), name(key), what));
-  }
-
- private:
-  const GgufFile& file_;
-  std::string prefix_;
-};
+using Keys = ArchitectureKeys;
 
 Status read_heads(const Keys& keys, NetworkFacts& facts) {
   facts.n_kv_heads = facts.n_heads;
@@ -215,12 +173,7 @@ Status read_experts(const Keys& keys, DecoderConfig& config) {
 }
 
 Status read_facts(const GgufFile& file, const Keys& keys, NetworkFacts& facts) {
-  if (file.has("general.name")) {
-    RONDO_ASSIGN(const std::string_view name, file.string("general.name"));
-    Utf8Stream text;  // files promise UTF-8 but hold anything
-    facts.name = text.add(printable(name));
-    facts.name += text.finish();
-  }
+  RONDO_TRY(read_name(file, facts));
   RONDO_TRY(keys.read_count("block_count", 4096, facts.n_layers));
   RONDO_TRY(keys.read_count("embedding_length", 1 << 20, facts.width));
   RONDO_TRY(keys.read_count("attention.head_count", 1 << 14, facts.n_heads));
@@ -229,13 +182,7 @@ Status read_facts(const GgufFile& file, const Keys& keys, NetworkFacts& facts) {
   RONDO_TRY(keys.read_count(ffn, 1 << 22, facts.ffn));
   RONDO_TRY(keys.read_count("context_length", 1 << 24, facts.context));
   RONDO_TRY(read_heads(keys, facts));
-  const GgufTensor* embedding = file.find_tensor("token_embd.weight");
-  if (!embedding) return Status(StatusCode::kCorruptData, fmt::format("{}: tensor 'token_embd.weight' is missing", file.name()));
-  if (embedding->n_dims != 2 || embedding->dims[1] > (1u << 24)) {
-    return Status(StatusCode::kCorruptData, fmt::format("{}: tensor 'token_embd.weight' is not a matrix of at most 2^24 rows", file.name()));
-  }
-  facts.n_vocab = static_cast<std::uint32_t>(embedding->dims[1]);
-  return {};
+  return read_vocabulary(file, "token_embd.weight", facts.n_vocab);
 }
 
 }  // namespace
@@ -267,6 +214,11 @@ Result<DecoderConfig> read_decoder_config(const GgufFile& file, const ByteSource
     if (!factors.empty()) config.rope_factors = std::move(factors);
     RONDO_TRY(read_factors(file, source, "rope_factors_short.weight", dimensions, config.rope_factors));
     RONDO_TRY(read_factors(file, source, "rope_factors_long.weight", dimensions, config.long_rope_factors));
+  }
+  if (family.positions == Positions::kShaw) {
+    std::uint32_t farthest = 0;
+    RONDO_TRY(keys.read_count("attention.max_distance", 1 << 15, farthest));
+    config.farthest = farthest;
   }
   RONDO_TRY(read_experts(keys, config));
   RONDO_TRY(read_layers(keys, config));

@@ -10,20 +10,11 @@ namespace rondo::models {
 
 namespace {
 
-/// Finds the weights of one layer, or those around the layers, whose names all begin with `prefix`.
-class Finder {
+/// With what decoders alone have.
+class Finder : public LayerFinder {
  public:
-  Finder(WeightFinder& find, const DecoderConfig& config, const GgufFile& file, std::string prefix) : find_(find), config_(config), file_(file), prefix_(std::move(prefix)) {}
-
-  bool has(const std::string& name) const { return find_.has(prefix_ + name); }
-
-  /// A norm of `elements`, or none where it may be absent.
-  Status norm(const std::string& name, std::int64_t elements, NormWeights& norm, Presence presence = Presence::kIfThere) {
-    if (presence == Presence::kNever || (presence == Presence::kIfThere && !has(name + ".weight"))) return {};
-    RONDO_TRY(find_.vector({prefix_ + name + ".weight", elements, &norm.weight}));
-    if (config_.family.norm == NormKind::kRms) return {};
-    return bias(name, elements, norm.bias, config_.family.biases == Biases::kNorms || config_.family.biases == Biases::kAll);
-  }
+  Finder(WeightFinder& find, const DecoderConfig& config, const GgufFile& file, std::string prefix)
+      : LayerFinder(find, std::move(prefix), config.family.norm, config.family.biases == Biases::kNorms || config.family.biases == Biases::kAll), config_(config), file_(file) {}
 
   /// Norms of queries and of keys. Those of one head's elements that have no bias lie together, as fusion needs them.
   Status head_norms(NormWeights& query, NormWeights& key) {
@@ -62,29 +53,6 @@ class Finder {
     return find_.vector({prefix_ + "attn_sinks.weight", config_.facts.n_heads, &wanted});
   }
 
-  Status linear(const std::string& name, std::int64_t rows, std::int64_t columns, LinearWeights& linear, bool needs_bias) {
-    RONDO_TRY(find_.matrix({prefix_ + name + ".weight", rows, &linear.weight}, columns));
-    return bias(name, rows, linear.bias, needs_bias);
-  }
-
-  /// Linears of one input, as one tensor `together` or each as its own; `biased`: they must have biases.
-  struct Part {
-    const char* name;
-    std::int64_t rows;
-    LinearWeights* linear;
-  };
-  Status linears(const char* together, std::initializer_list<Part> parts, std::int64_t columns, bool biased = false) {
-    if (together && has(std::string(together) + ".weight")) return linears_together(together, parts, columns, biased);
-    std::vector<WantedWeight> matrices, biases;
-    for (const Part& part : parts) {
-      matrices.push_back({prefix_ + part.name + ".weight", part.rows, &part.linear->weight});
-      biases.push_back({prefix_ + part.name + ".bias", part.rows, &part.linear->bias});
-    }
-    RONDO_TRY(find_.matrices(matrices, columns));
-    biased = biased || std::any_of(biases.begin(), biases.end(), [&](const WantedWeight& bias) { return find_.has(bias.tensor); });
-    return biased ? find_.vectors(biases) : Status();
-  }
-
   /// Linears of all experts, of one input: NAME_exps has them stacked, or each expert has a tensor NAME.E, as old files do.
   Status expert_linears(std::initializer_list<Part> parts, std::int64_t columns, bool biased) {
     const std::int64_t n = config_.experts.n;
@@ -111,28 +79,8 @@ class Finder {
   }
 
  private:
-  Status bias(const std::string& name, std::int64_t elements, WeightSlice& slice, bool needed) {
-    return needed || has(name + ".bias") ? find_.vector({prefix_ + name + ".bias", elements, &slice}) : Status();
-  }
-
-  Status linears_together(const std::string& name, std::initializer_list<Part> parts, std::int64_t columns, bool biased) {
-    std::int64_t rows = 0;
-    for (const Part& part : parts) rows += part.rows;
-    LinearWeights whole;
-    RONDO_TRY(linear(name, rows, columns, whole, biased));
-    std::int64_t first = 0;
-    for (const Part& part : parts) {
-      part.linear->weight = {whole.weight.block, whole.weight.first + first, part.rows};
-      if (whole.bias.is_there()) part.linear->bias = {whole.bias.block, whole.bias.first + first, part.rows};
-      first += part.rows;
-    }
-    return {};
-  }
-
-  WeightFinder& find_;
   const DecoderConfig& config_;
   const GgufFile& file_;
-  std::string prefix_;
 };
 
 /// The feed-forward network of a layer, or its experts.
@@ -170,6 +118,10 @@ Status find_layer(Finder& find, const DecoderConfig& config, DecoderWeights::Lay
   RONDO_TRY(find.head_norms(layer.query_norm, layer.key_norm));
   RONDO_TRY(find.linear("attn_output", width, query_rows, layer.output, all_biases));
   RONDO_TRY(find.sinks(layer.sinks, family.has_sinks));
+  if (family.positions == Positions::kShaw) {
+    RONDO_TRY(find.table("attn_distance_k.weight", 2 * config.farthest + 1, facts.head_dim, layer.key_distances));
+    RONDO_TRY(find.table("attn_distance_v.weight", 2 * config.farthest + 1, facts.head_dim, layer.value_distances));
+  }
   RONDO_TRY(find.norm("post_attention_norm", width, layer.attention_post_norm, if_it_has(family.norms_behind)));
   RONDO_TRY(find.norm(family.ffn_norm_name, width, layer.ffn_norm, family.ffn_norm));
   RONDO_TRY(find_network(find, config, layer));
@@ -196,7 +148,7 @@ Result<Network> open_decoder(const GgufFile& file, DecoderConfig config) {
     Finder layer(find, config, file, fmt::format("blk.{}.", i));
     RONDO_TRY(find_layer(layer, config, weights.layers.emplace_back()));
   }
-  RONDO_TRY(around.norm("output_norm", facts.width, weights.output_norm, Presence::kAlways));
+  RONDO_TRY(around.norm("output_norm", facts.width, weights.output_norm, config.family.output_norm));
   weights.output.weight = weights.embedding;  // tied unless the file has a head of its own
   if (around.has("output.weight")) RONDO_TRY(around.linear("output", facts.n_vocab, facts.width, weights.output, false));
   for (const GgufTensor& tensor : file.tensors()) {

@@ -10,6 +10,8 @@ using graph::RopeStyle;
 /// GGUF's names and what its files leave unsaid; weights that only some members have (biases, norms of queries, heads of their
 /// own) are used where they are. In the order of their appearance.
 constexpr Family kFamilies[] = {
+    // Shaw et al. 2018: no positions but distances; norms behind the branches, none at the end.
+    {.name = "shaw", .norm = NormKind::kLayer, .positions = Positions::kShaw, .gated = false, .activation = Activation::kRelu, .residuals = Residuals::kBehind, .biases = Biases::kAll, .output_norm = Presence::kNever},
     // Radford et al. 2019.
     {.name = "gpt2", .norm = NormKind::kLayer, .positions = Positions::kLearned, .gated = false, .activation = Activation::kGeluTanh, .biases = Biases::kAll},
     // GPT-J; Wang and Komatsuzaki 2021.

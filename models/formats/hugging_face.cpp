@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "models/formats/hugging_face_tokenizer.h"
+#include "models/formats/hugging_face_encoders.h"
 #include "models/formats/hugging_face_folder.h"
 #include "models/formats/stacked_experts.h"
 #include "models/json.h"
@@ -65,11 +66,15 @@ constexpr Name kMpt[] = {{"norm_1", "attn_norm"}, {"attn.Wqkv", "attn_qkv"}, {"a
 constexpr Name kOpt[] = {{"self_attn_layer_norm", "attn_norm"}, {"self_attn.q_proj", "attn_q"}, {"self_attn.k_proj", "attn_k"}, {"self_attn.v_proj", "attn_v"}, {"self_attn.out_proj", "attn_output"},
                          {"final_layer_norm", "ffn_norm"},      {"fc1", "ffn_up"},              {"fc2", "ffn_down"}};
 
+constexpr Name kShaw[] = {{"self_attn.q_proj", "attn_q"}, {"self_attn.k_proj", "attn_k"}, {"self_attn.v_proj", "attn_v"}, {"self_attn.o_proj", "attn_output"}, {"self_attn.rel_k", "attn_distance_k"}, {"self_attn.rel_v", "attn_distance_v"},
+                          {"norm1", "attn_norm"},          {"fc1", "ffn_up"},             {"fc2", "ffn_down"},           {"norm2", "ffn_norm"}};
+
 constexpr Name kAround[] = {{"embed_tokens", "token_embd"}, {"norm", "output_norm"}, {"final_layernorm", "output_norm"}};
 constexpr Name kAroundGpt2[] = {{"wte", "token_embd"}, {"wpe", "position_embd"}, {"ln_f", "output_norm"}};
 constexpr Name kAroundNeoX[] = {{"embed_in", "token_embd"}, {"final_layer_norm", "output_norm"}};
 constexpr Name kAroundBloom[] = {{"word_embeddings", "token_embd"}, {"word_embeddings_layernorm", "token_embd_norm"}, {"ln_f", "output_norm"}};
 constexpr Name kAroundOpt[] = {{"embed_tokens", "token_embd"}, {"embed_positions", "position_embd", Layout::kBehindTwo}, {"final_layer_norm", "output_norm"}};
+constexpr Name kAroundShaw[] = {{"embedding", "token_embd"}};
 constexpr Name kAroundMpt[] = {{"wte", "token_embd"}, {"norm_f", "output_norm"}};
 
 /// Before the names of what a layer's experts have together.
@@ -93,7 +98,7 @@ struct Kind {
   std::uint32_t window = 0;  ///< where no field says it
 };
 
-constexpr std::string_view kTied[] = {"gemma", "gemma2", "gemma3_text", "gpt2", "gpt_bigcode", "opt", "bloom", "falcon", "mpt", "cohere", "cohere2", "starcoder2", "smollm3"};
+constexpr std::string_view kTied[] = {"gemma", "gemma2", "gemma3_text", "gpt2", "gpt_bigcode", "opt", "bloom", "falcon", "mpt", "shaw_relative", "cohere", "cohere2", "starcoder2", "smollm3"};
 constexpr std::string_view kUsesNoWindow[] = {"qwen2", "qwen2_moe", "qwen3", "qwen3_moe", "smollm3"};  // unless use_sliding_window says so
 constexpr std::string_view kWindowed[] = {"mistral", "mixtral", "qwen2_moe", "qwen3_moe", "gemma2", "gemma3_text", "cohere2", "starcoder2", "phi3", "qwen2", "qwen3", "smollm3", "gpt_oss", "olmo3"};
 
@@ -132,6 +137,7 @@ constexpr Kind kKinds[] = {
     {"gpt_neox", "gptneox", kNeoX, kAroundNeoX, "gpt_neox.", "layers.", "layer_norm_eps", true, false, false, "gelu", 0.25},
     {"falcon", "falcon", kFalcon, kAroundBloom, "transformer.", "h.", "layer_norm_epsilon", true, false, false, "gelu"},
     {"bloom", "bloom", kBloom, kAroundBloom, "transformer.", "h.", "layer_norm_epsilon", true, false, false, ""},
+    {"shaw_relative", "shaw", kShaw, kAroundShaw, "", "layers.", "layer_norm_eps", true, false, false, "relu"},
     {"mpt", "mpt", kMpt, kAroundMpt, "transformer.", "blocks.", "layer_norm_epsilon", true, false, false, ""},
 };
 
@@ -452,6 +458,12 @@ class Translator {
     }
     if (type == "cohere" || type == "cohere2") RONDO_TRY(copy_number("logit_scale", "logit_scale", 0.0625));
     if (type == "mpt") RONDO_TRY(write_mpt_attention());
+    if (type == "shaw_relative") {
+      RONDO_ASSIGN(const std::uint32_t distance, config_.need({"clip_distance"}));
+      u32("attention.max_distance", distance);
+      RONDO_ASSIGN(const bool before, config_.boolean_or("normalize_before", false));
+      if (before) return config_.later("normalize_before", "is true");
+    }
     RONDO_ASSIGN(const std::optional<std::uint32_t> interval, config_.count({"no_rope_layer_interval"}));
     if (type == "smollm3" && interval.value_or(4) != 4) return config_.later("no_rope_layer_interval", fmt::format("is {} instead of 4", *interval));
     if (type == "smollm3") RONDO_TRY(check_no_rope_layers());
@@ -479,7 +491,7 @@ class Translator {
   std::optional<std::pair<std::string, Layout>> find_name(std::string_view theirs) const {
     if (theirs.starts_with("lm_head.") || theirs.starts_with("embed_out.")) return std::pair{"output" + std::string(theirs.substr(theirs.find('.'))), Layout::kSame};
     if (theirs.starts_with(kind_.prefix)) theirs.remove_prefix(std::string_view(kind_.prefix).size());
-    const bool bare = theirs.ends_with(".sinks");
+    const bool bare = theirs.ends_with(".sinks") || theirs.ends_with(".rel_k") || theirs.ends_with(".rel_v");
     const std::size_t dot = bare ? theirs.size() : theirs.rfind('.');
     if (dot == std::string_view::npos) return std::nullopt;
     const std::string_view kind = bare ? ".weight" : theirs.substr(dot);
@@ -686,7 +698,8 @@ Result<ByteSource> open_hugging_face_folder(const std::string& given) {
     RONDO_ASSIGN(const FolderTensors tensors, FolderTensors::open(folder));
     return Translator(config, tensors, kind, folder).translate();
   }
-  return Status(StatusCode::kUnsupported, fmt::format("{}: 'model_type' is '{}', which is not there yet ({} are)", path, printable(type), known));
+  if (is_encoder_model_type(type)) return open_encoder_folder(folder, config, type);
+  return Status(StatusCode::kUnsupported, fmt::format("{}: 'model_type' is '{}', which is not there yet ({}, {} are)", path, printable(type), known, encoder_model_types()));
 }
 
 }  // namespace rondo::models

@@ -74,7 +74,7 @@ TEST_P(HuggingFaceTest, GreedyTokensAreThoseOfTransformers) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Folders, HuggingFaceTest, ::testing::Values("llama", "mistral_sw", "mixtral", "qwen2", "gemma2", "falcon_mqa", "gpt2", "gpt_neox", "opt", "bloom"),
+INSTANTIATE_TEST_SUITE_P(Folders, HuggingFaceTest, ::testing::Values("llama", "mistral_sw", "mixtral", "qwen2", "gemma2", "falcon_mqa", "gpt2", "gpt_neox", "opt", "bloom", "shaw_decoder"),
                          [](const ::testing::TestParamInfo<const char*>& one) { return std::string(one.param); });
 
 }  // namespace

@@ -6,6 +6,8 @@
 
 #include <rondo/text_stream.h>
 
+#include "models/loaded_model.h"
+#include "models/model_loader.h"
 #include "runtime/fmt.h"
 #include "tools/rondo/subcommands.h"
 
@@ -42,6 +44,12 @@ Result<std::vector<std::int32_t>> prompt_tokens(const GenerateFlags& own, const 
   return tokens;
 }
 
+/// A source's place in a session: the usual one, or more where the prompt is longer and the model takes it.
+std::uint32_t source_tokens(const ModelInfo& info, std::size_t n_prompt) {
+  constexpr std::size_t kUsual = 512;
+  return n_prompt <= kUsual ? 0 : static_cast<std::uint32_t>(std::min<std::size_t>(n_prompt, info.source_context));
+}
+
 void print_statistics(const Workbench& bench, const std::string& device, const RunTimes& times, std::size_t n_prompt, StopReason stop, const GenerateFlags& own) {
   const double decode_s = times.last_token - times.first_token;
   const double rate = times.n_tokens > 1 && decode_s > 0 ? static_cast<double>(times.n_tokens - 1) / decode_s : 0;
@@ -55,6 +63,7 @@ Status generate(const GlobalFlags& flags, const GenerateFlags& own, StopReason& 
   RONDO_ASSIGN(Profile profile, Profile::open(own.profile));
   RONDO_ASSIGN(std::unique_ptr<Workbench> bench, Workbench::open(flags, own.model, own.open, {.self_test = own.self_test, .tokenizer = own.tokenizer}));
   Model& model = bench->model();
+  if (model.internal()->model().network().find(models::Role::kDecode) == nullptr) return Status(StatusCode::kUnsupported, fmt::format("{}: a {} makes no tokens; see rondo eval --help", own.model, model.info().architecture));
   if (own.ctx > model.info().context) {
     return Status(StatusCode::kInvalidArgument, fmt::format("--ctx is {} but {} was made for {}", own.ctx, own.model, model.info().context));
   }
@@ -62,6 +71,7 @@ Status generate(const GlobalFlags& flags, const GenerateFlags& own, StopReason& 
   if (!own.stop_texts.empty() && model.tokenizer().n_vocab() == 0) return Status(StatusCode::kInvalidArgument, fmt::format("--stop is a text, but {} has no tokenizer", own.model));
   SessionOptions options = flags.session_options();
   options.n_ctx = own.ctx;
+  options.n_source = source_tokens(model.info(), prompt.size());
   options.seed = own.seed;
   options.sampling = own.sampling;
   profile.configure(options);
@@ -73,7 +83,9 @@ Status generate(const GlobalFlags& flags, const GenerateFlags& own, StopReason& 
   RunTimes times;
   {
     RONDO_ASSIGN(Session session, Session::create(model, options));
-    if (prompt.size() > session.n_ctx()) {
+    const bool has_source = session.n_source() > 0;
+    if (has_source) RONDO_TRY(session.set_source(prompt));
+    if (!has_source && prompt.size() > session.n_ctx()) {
       return Status(StatusCode::kInvalidArgument, fmt::format("the prompt has {} tokens but the context {}; shorten it{}", prompt.size(), session.n_ctx(),
                                                               session.n_ctx() < model.info().context ? " or raise --ctx" : ""));
     }
@@ -87,7 +99,7 @@ Status generate(const GlobalFlags& flags, const GenerateFlags& own, StopReason& 
       std::fwrite(piece.data(), 1, piece.size(), stdout);
       std::fflush(stdout);
     };
-    RONDO_ASSIGN(times, run_session(session, prompt, own.n, [&](std::int32_t token) {
+    RONDO_ASSIGN(times, run_session(session, has_source ? model.info().start_tokens : prompt, own.n, [&](std::int32_t token) {
                    tokens.push_back(token);
                    // Without a tokenizer, the text is the tokens.
                    emit(has_text ? stream.add(token) : own.json ? "" : fmt::format("{}{}", tokens.size() > 1 ? "," : "", token));
