@@ -74,6 +74,7 @@ struct Operator {
   /// Asks for every attribute that there is; null where there is none.
   Attributes (*read_attributes)(AttributeReader& reader) = nullptr;
   StepRows rows = StepRows::kFirstAxis;
+  bool all_rows = false;  ///< rows that the step does not count are written as well, where their sequence is active
   Accuracy accuracy = {};
   /// Checks the inputs of a node and adds its outputs to the graph. Refuses in words; the caller adds "[name] ".
   Status (*infer)(Graph& graph, Node& node) = nullptr;

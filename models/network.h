@@ -96,11 +96,19 @@ struct ImageNumbers {
   std::array<float, 3> mean = {0.5f, 0.5f, 0.5f}, deviation = {0.5f, 0.5f, 0.5f};
 };
 
+/// A part of a network's parameters: how many it has by its sizes, and that in words.
+struct NetworkPart {
+  std::string name;     ///< "encoder"
+  std::string formula;  ///< "6 x (4 x 384 x 384 + 4 x 384 + ...)"
+  std::uint64_t n = 0;
+};
+
 struct Network {
   NetworkFacts facts;
   std::vector<WeightBlock> blocks;
   std::vector<CacheSpec> caches;
   std::vector<RoleSpec> roles;
+  std::vector<NetworkPart> parts;  ///< of what is no decoder alone: all of its parameters
   std::int64_t widest_row = 0;  ///< floats of the widest row that a step computes, its output aside
   bool has_pooler = false;     ///< Pooling::kPooler is there
   ImageNumbers image_numbers;

@@ -89,7 +89,7 @@ class CaseRun {
       // Rows of a sequence, and of a token: norms of heads have several.
       const std::int64_t per_sequence = std::max<std::int64_t>(shape.n_rows() / test_.graph.n_sequences, 1), per_token = std::max<std::int64_t>(per_sequence / test_.rows, 1);
       const auto is_valid = [&](const std::array<std::int64_t, graph::kMaxRank>& index) {
-        if (rows == graph::StepRows::kSequences) return true;
+        if (rows == graph::StepRows::kSequences || graph::operator_of(node.op).all_rows) return true;
         if (rows == graph::StepRows::kHeads) return index[2] < test_.count;
         std::int64_t row = 0;
         for (int axis = 0; axis + 1 < shape.rank; ++axis) row = row * shape[axis] + index[static_cast<std::size_t>(axis)];
@@ -203,6 +203,9 @@ Result<bool> run_round(LoadedModel& model, std::set<std::string>& passed) {
   for (const PlannedStep& step : model.plan->steps) kinds.push_back(step.kind);
   const runtime::DeviceCaps& caps = model.device.caps();
   if (model.network().find(Role::kLogits)) kinds.push_back(output_step_kind(model.network(), Role::kLogits, caps));
+  for (const Role head : {Role::kHead, Role::kHeadImage}) {
+    if (model.network().find(head)) kinds.push_back({head, takes_images(head) ? model.network().facts.image_rows : 40, 1});
+  }
   RONDO_ASSIGN(const std::vector<SelfTestCase> cases, self_test_cases(model.network(), caps, *model.plan, kinds, model.options));
   bool found = false;
   for (const SelfTestCase& test : cases) {

@@ -75,7 +75,7 @@ std::span<const Variant> variants_of(Op op) {
 
 /// A step's numbers: the last of `count` valid rows is at position `end` - 1.
 struct StepNumbers {
-  std::int64_t n_ctx = 0, rows = 0, count = 0, end = 0, n_vocab = 0;
+  std::int64_t n_ctx = 0, rows = 0, count = 0, end = 0, n_vocab = 0, n_types = 1;
 
   std::int32_t position(const Variant& variant) const { return static_cast<std::int32_t>(variant.full ? n_ctx - 1 - count : end - count); }
 };
@@ -83,8 +83,9 @@ struct StepNumbers {
 /// A token of the array of them.
 std::int32_t token_at(std::int64_t index, const StepNumbers& numbers) { return static_cast<std::int32_t>((index * 7919 + 3) % numbers.n_vocab); }
 
-std::vector<std::int32_t> state_words(std::size_t n, const StepNumbers& numbers, const Variant& variant) {
-  std::vector<std::int32_t> words(n, 0);
+/// The step state of one sequence, as all have it.
+std::vector<std::int32_t> state_words(const StepNumbers& numbers, const Variant& variant) {
+  std::vector<std::int32_t> words(RONDO_STATE_WORDS, 0);
   words[RONDO_STATE_ACTIVE] = 1;
   words[RONDO_STATE_POSITION] = numbers.position(variant);
   words[RONDO_STATE_COUNT] = static_cast<std::int32_t>(numbers.count);
@@ -152,7 +153,10 @@ class Cutter {
     test_.count = static_cast<std::int32_t>(numbers.count);
     const auto found = std::find_if(step_.nodes().begin(), step_.nodes().end(), [](const graph::Node& node) { return node.op == Op::step_begin; });
     begin_ = found == step_.nodes().end() ? nullptr : &*found;
-    if (begin_) test_.graph.state = test_.graph.tensor(copy(begin_->inputs[1], false)).storage;
+    for (std::size_t i = 0; i < step_.n_tensors() && test_.graph.state == graph::kNone; ++i) {
+      const auto id = static_cast<TensorId>(i);
+      if (step_.tensor(id).storage == step_.state) test_.graph.state = test_.graph.tensor(copy(id, false)).storage;
+    }
   }
 
   /// Errors: kInternal (a weight that is no block of the network).
@@ -287,16 +291,22 @@ class Cutter {
     enum { kIds, kPositions, kStart, kCount, kLengths, kLast };
     for (std::size_t i = 0; i < words.size(); ++i) {
       const auto index = static_cast<std::int64_t>(i);
+      const std::int64_t row = index % numbers_.rows;
       std::int64_t word = storage.kind == StorageKind::kStep ? token_at(index, numbers_) : 5;
+      if (storage.name == "source types") word = index % numbers_.n_types;
+      if (storage.name == "source lengths") word = numbers_.end;
       if (made_by_begin(kIds)) word = (index * 29 + 7) % std::min(kEmbeddings, numbers_.n_vocab);
-      else if (made_by_begin(kPositions)) word = std::min(numbers_.position(variant) + index, numbers_.end - 1);
+      else if (made_by_begin(kPositions)) word = std::min(numbers_.position(variant) + row, numbers_.end - 1);
       else if (made_by_begin(kStart)) word = numbers_.position(variant);
       else if (made_by_begin(kCount)) word = numbers_.count;
       else if (made_by_begin(kLengths)) word = numbers_.end;
-      else if (made_by_begin(kLast)) word = numbers_.count - 1;
+      else if (made_by_begin(kLast)) word = index * numbers_.rows + numbers_.count - 1;
       words[i] = static_cast<std::int32_t>(word);
     }
-    if (begin_ && step_.tensor(begin_->inputs[1]).storage == tensor.storage) words = state_words(words.size(), numbers_, variant);
+    if (tensor.storage == step_.state) {
+      const std::vector<std::int32_t> one = state_words(numbers_, variant);
+      for (std::size_t at = 0; at + one.size() <= words.size(); at += one.size()) std::copy(one.begin(), one.end(), words.begin() + static_cast<std::ptrdiff_t>(at));
+    }
     const auto bytes = std::as_bytes(std::span(words));
     return {bytes.begin(), bytes.end()};
   }
@@ -351,19 +361,31 @@ class Collector {
   Collector(const Network& network, const runtime::DeviceCaps& caps, const SessionPlan& plan, const ModelOptions& options) : network_(network), caps_(caps), plan_(plan), options_(case_options(options)) { fusion_ = options.fusion; }
 
   /// Cases of a step of `rows` tokens. With `wanted`, only those that have one of these kernels.
-  Status add_step(Role role, std::int64_t rows, const std::vector<runtime::Kernel>* wanted) {
+  Status add_step(const StepKind& kind, std::int64_t rows, const std::vector<runtime::Kernel>* wanted) {
+    const Role role = kind.role;
+    const bool encodes_now = encodes(role);
+    if (takes_images(role)) rows = kind.rows;
     StepNumbers numbers;
     numbers.rows = rows;
     numbers.count = std::max<std::int64_t>(rows - kInvalidRows, 1);
     numbers.end = std::clamp<std::int64_t>(rows == 1 ? kKeysOfOneRow : rows + kKeys, rows, std::max<std::int64_t>(network_.facts.context, rows));
+    if (takes_images(role)) numbers.count = rows;
+    if (encodes_now) numbers.end = numbers.count;
     numbers.n_ctx = numbers.end + kInvalidRows + 2;
+    numbers.n_types = std::max<std::int64_t>(network_.facts.n_token_types, 1);
     numbers.n_vocab = std::max<std::int64_t>(network_.facts.n_vocab, 1);
     StepPlaces places;
     places.n_ctx = numbers.n_ctx;
     places.session_ctx = plan_.places.n_ctx;
     places.kv_type = plan_.places.kv_type;
     places.weights = plan_.places.weights;
-    for (std::size_t i = 0; i < network_.caches.size(); ++i) {
+    places.n_sequences = std::max<std::int64_t>(kind.n_texts, 1);
+    places.n_source = encodes_now ? rows : numbers.n_ctx;
+    for (std::size_t i = 0; i < plan_.places.caches.size(); ++i) {
+      if (network_.caches[i].extent == CacheExtent::kSource) {
+        places.caches.push_back({encodes_now ? rows : numbers.n_ctx, {}, {}});
+        continue;
+      }
       // A ring is one here too, and wraps.
       const bool ring = network_.caches[i].extent == CacheExtent::kWindow && plan_.places.caches[i].positions < plan_.places.n_ctx;
       places.caches.push_back({ring ? std::max<std::int64_t>(numbers.end - 7, rows) : places.n_ctx, {}, {}});
@@ -434,10 +456,10 @@ GraphRunOptions case_options(const ModelOptions& options) {
 Result<std::vector<SelfTestCase>> self_test_cases(const Network& network, const runtime::DeviceCaps& caps, const SessionPlan& plan, std::span<const StepKind> kinds,
                                                   const ModelOptions& options) {
   Collector collector(network, caps, plan, options);
-  for (const StepKind& kind : kinds) RONDO_TRY(collector.add_step(kind.role, std::min(kind.rows, kRows), nullptr));
+  for (const StepKind& kind : kinds) RONDO_TRY(collector.add_step(kind, std::min(kind.rows, kRows), nullptr));
   // Some kernel may be chosen for more rows only.
   if (const std::vector<runtime::Kernel> missing = collector.missing(); !missing.empty()) {
-    for (const StepKind& kind : kinds) RONDO_TRY(collector.add_step(kind.role, kind.rows, &missing));
+    for (const StepKind& kind : kinds) RONDO_TRY(collector.add_step(kind, kind.rows, &missing));
   }
   if (const std::vector<runtime::Kernel> missing = collector.missing(); !missing.empty()) {
     return Status(StatusCode::kInternal, fmt::format("self-test: no case has kernel {}", runtime::shader_name(missing.front().shader)));

@@ -1,9 +1,10 @@
 """Writes a random model in Q8_0 at the size of SmolLM-135M, of one of several families: to compare speed with other programs.
 
-usage: random_gguf.py llama|qwen2|qwen3|gemma3|mixtral OUT.gguf
+usage: random_gguf.py llama|qwen2|qwen3|gemma3|mixtral|bert OUT.gguf
   llama    30 layers, width 576, 9 heads, 3 KV heads of 64, feed-forward 1536, vocabulary 49,152
   others   the same with what the family has: biases; norms of heads; norms behind, windows of 512; 8 experts of which each
            token has 2
+  bert     6 layers, width 384, 12 heads, feed-forward 1536, vocabulary 30,522, as MiniLM has them
 """
 
 import struct
@@ -13,7 +14,7 @@ import numpy as np
 
 LAYERS, WIDTH, HEADS, KV_HEADS, HEAD_DIM, FFN, VOCABULARY, EXPERTS, CHOSEN = 30, 576, 9, 3, 64, 1536, 49152, 8, 2
 F32, Q8_0 = 0, 8
-U32, FLOAT, STRING, ARRAY, I32 = 4, 6, 8, 9, 5
+U32, FLOAT, BOOL, STRING, ARRAY, I32 = 4, 6, 7, 8, 9, 5
 
 
 def text(value):
@@ -24,7 +25,34 @@ def key(name, kind, value):
     return text(name) + struct.pack("<I", kind) + (text(value) if kind == STRING else struct.pack("<I" if kind == U32 else "<f", value))
 
 
+def keys_of_bert():
+    counts = {"block_count": 6, "embedding_length": 384, "attention.head_count": 12, "feed_forward_length": 1536, "context_length": 512, "pooling_type": 1}
+    found = [key("general.architecture", STRING, "bert")] + [key(f"bert.{field}", U32, value) for field, value in counts.items()]
+    found.append(key("bert.attention.layer_norm_epsilon", FLOAT, 1e-12))
+    found.append(text("bert.attention.causal") + struct.pack("<IB", BOOL, 0))
+    tokens = ["[PAD]"] + [f"[unused{i}]" for i in range(99)] + ["[UNK]", "[CLS]", "[SEP]", "[MASK]"] + [f"\u2581word{i}" for i in range(104, 30522)]
+    found += [key("tokenizer.ggml.model", STRING, "bert"), text("tokenizer.ggml.tokens") + struct.pack("<IIQ", ARRAY, STRING, len(tokens)) + b"".join(map(text, tokens))]
+    kinds = np.array([3] * 104 + [1] * (len(tokens) - 104), "<i4")
+    found.append(text("tokenizer.ggml.token_type") + struct.pack("<IIQ", ARRAY, I32, len(tokens)) + kinds.tobytes())
+    for field, value in {"bos": 101, "cls": 101, "eos": 102, "seperator": 102, "unknown": 100, "padding": 0, "mask": 103}.items():
+        found.append(key(f"tokenizer.ggml.{field}_token_id", U32, value))
+    return found
+
+
+def shapes_of_bert():
+    width, ffn = 384, 1536
+    norm = lambda name: {f"{name}.weight": (width,), f"{name}.bias": (width,)}
+    linear = lambda name, rows, columns: {f"{name}.weight": (rows, columns), f"{name}.bias": (rows,)}
+    yield from {"token_embd.weight": (30522, width), "position_embd.weight": (512, width), "token_types.weight": (2, width), **norm("token_embd_norm")}.items()
+    for i in range(6):
+        layer = {**linear("attn_q", width, width), **linear("attn_k", width, width), **linear("attn_v", width, width), **linear("attn_output", width, width), **norm("attn_output_norm"),
+                 **linear("ffn_up", ffn, width), **linear("ffn_down", width, ffn), **norm("layer_output_norm")}
+        yield from ((f"blk.{i}.{name}", shape) for name, shape in layer.items())
+
+
 def keys_of(family):
+    if family == "bert":
+        return keys_of_bert()
     name = {"mixtral": "llama"}.get(family, family)
     found = [key("general.architecture", STRING, name)]
     counts = {"block_count": LAYERS, "embedding_length": WIDTH, "attention.head_count": HEADS, "attention.head_count_kv": KV_HEADS, "feed_forward_length": FFN, "context_length": 8192}
@@ -47,6 +75,9 @@ def keys_of(family):
 
 def shapes_of(family):
     """(name, shape) of all tensors; vectors are norms and biases."""
+    if family == "bert":
+        yield from shapes_of_bert()
+        return
     yield "token_embd.weight", (VOCABULARY, WIDTH)
     yield "output_norm.weight", (WIDTH,)
     for i in range(LAYERS):
@@ -66,7 +97,7 @@ def shapes_of(family):
 
 
 def data_of(shape, name, rng):
-    if len(shape) == 1 or "gate_inp" in name:
+    if len(shape) == 1 or "gate_inp" in name or "position" in name or "types" in name:
         return F32, rng.uniform(0.5, 1.5, shape).astype("<f4").tobytes()
     blocks = np.empty(int(np.prod(shape)) // 32, np.dtype([("scale", "<f2"), ("quants", "i1", 32)]))
     blocks["scale"] = 1.5 / 127 / np.sqrt(shape[-1])
@@ -75,7 +106,7 @@ def data_of(shape, name, rng):
 
 
 def main():
-    if len(sys.argv) != 3 or sys.argv[1] not in ("llama", "qwen2", "qwen3", "gemma3", "mixtral"):
+    if len(sys.argv) != 3 or sys.argv[1] not in ("llama", "qwen2", "qwen3", "gemma3", "mixtral", "bert"):
         sys.exit(__doc__)
     family, path = sys.argv[1:]
     keys, tensors, rng, at = keys_of(family), list(shapes_of(family)), np.random.default_rng(1), 0

@@ -116,6 +116,7 @@ extern const Operator concat_operator = {
     .inputs = kNamedInputs,
     .any_number_of_inputs = true,
     .read_attributes = read_attributes,
+    .all_rows = true,
     .infer = infer,
     .lower = lower,
     .reference = reference,

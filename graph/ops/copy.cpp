@@ -72,7 +72,7 @@ constexpr const char* kKernels[] = {"baseline"};
 constexpr NamedInput kNamedInputs[] = {{"input"}};
 
 constexpr Operator mover(const char* name, const char* reserved = nullptr) {
-  return {.name = name, .reserved = reserved, .inputs = kNamedInputs, .infer = infer, .lower = lower, .reference = reference, .kernels = kKernels};
+  return {.name = name, .reserved = reserved, .inputs = kNamedInputs, .all_rows = true, .infer = infer, .lower = lower, .reference = reference, .kernels = kKernels};
 }
 
 }  // namespace

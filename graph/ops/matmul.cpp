@@ -113,6 +113,7 @@ extern const Operator matmul_operator = {
     .name = "matmul",
     .inputs = kNamedInputs,
     .read_attributes = read_attributes,
+    .all_rows = true,
     .accuracy = {ErrorClass::kExactSums, 1e6f, 50},
     .infer = infer,
     .lower = lower,

@@ -85,6 +85,7 @@ extern const Operator pad_operator = {
     .name = "pad",
     .inputs = kNamedInputs,
     .read_attributes = read_attributes,
+    .all_rows = true,
     .infer = infer,
     .lower = lower,
     .reference = reference,

@@ -127,6 +127,7 @@ constexpr Operator reduction(const char* name, Accuracy accuracy) {
   return {.name = name,
           .inputs = kNamedInputs,
           .read_attributes = read_attributes,
+          .all_rows = true,
           .accuracy = accuracy,
           .infer = infer,
           .lower = lower,

@@ -108,6 +108,7 @@ extern const Operator sinusoidal_positions_operator = {
     .name = "sinusoidal_positions",
     .inputs = kNamedInputs,
     .read_attributes = read_attributes,
+    .all_rows = true,
     .accuracy = {ErrorClass::kSums},
     .infer = infer,
     .lower = lower,

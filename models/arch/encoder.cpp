@@ -291,6 +291,38 @@ Status find_image(WeightFinder& find, const std::string& prefix, const StackName
   return find_stack(find, image.stack, names, image.weights);
 }
 
+/// The parts of an encoder, by its sizes.
+std::vector<NetworkPart> list_parts(const Encoder& encoder, const NetworkFacts& facts) {
+  std::vector<NetworkPart> parts;
+  const bool both = encoder.text && encoder.image;
+  if (encoder.text) {
+    const TextTower& text = *encoder.text;
+    const std::int64_t width = text.stack.width;
+    PartCounter embeddings(both ? "text embeddings" : "embeddings");
+    embeddings.add({text.n_vocab, width}).add({text.positions.count, width}).add({text.types.count, width}).add(text.embedding_norm, width);
+    parts.push_back(embeddings.part());
+    parts.push_back(stack_part(both ? "text encoder" : "encoder", text.stack, text.weights));
+  }
+  if (encoder.image) {
+    const ImageTower& image = *encoder.image;
+    const std::int64_t width = image.stack.width;
+    PartCounter embeddings(both ? "image embeddings" : "embeddings");
+    embeddings.add(image.patches, width, image.shape.channels * image.patch * image.patch).add({static_cast<std::int64_t>(image.tokens.size()), width}).add({image.n_rows, width}).add(image.embedding_norm, width);
+    parts.push_back(embeddings.part());
+    parts.push_back(stack_part(both ? "image encoder" : "encoder", image.stack, image.weights));
+  }
+  const std::int64_t width = facts.width, image_width = encoder.image ? encoder.image->stack.width : 0;
+  PartCounter head("pooler and head");
+  head.add(encoder.pooler, width, width).add(encoder.text_projection, encoder.text_projection.weight.count, width);
+  if (encoder.image) head.add(encoder.image->pooled_norm, image_width).add(encoder.image_projection, encoder.image_projection.weight.count, image_width);
+  head.add(encoder.head.dense, width, width).add(encoder.head.norm, width);
+  const bool tied = encoder.head.kind == HeadKind::kMaskedWords && encoder.text && encoder.head.output.weight.block == encoder.text->embedding.block;
+  if (tied) head.add({encoder.head.output.bias.count});
+  else head.add(encoder.head.output, encoder.head.output.weight.count, width);
+  if (head.part().n > 0) parts.push_back(head.part());
+  return parts;
+}
+
 /// The roles of an encoder whose weights are known.
 Network make_encoder(Encoder encoder, NetworkFacts facts) {
   Network network;
@@ -313,6 +345,7 @@ Network make_encoder(Encoder encoder, NetworkFacts facts) {
     add_roles(stack, Role::kEncode, encoder.text_projection.is_there() ? encoder.text_projection.weight.count : stack.width, std::min(facts.context, 512u));
   }
   facts.n_labels = encoder.head.kind == HeadKind::kTokens || encoder.head.kind == HeadKind::kWhole ? n_labels(encoder) : 0;
+  network.parts = list_parts(encoder, facts);
   network.facts = std::move(facts);
   network.has_pooler = encoder.pooler.is_there() || encoder.text_projection.is_there() || encoder.image_projection.is_there();
   network.blocks = encoder.blocks;

@@ -182,11 +182,25 @@ Status find_weights(WeightFinder& find, const GgufFile& file, std::uint32_t cont
   return check_all_found(file, find, model.family.name);
 }
 
+std::vector<NetworkPart> list_parts(const Seq2Seq& model, std::uint32_t n_vocab) {
+  const std::int64_t width = model.encoder.stack.width;
+  PartCounter embeddings("embeddings"), head("head");
+  const bool shared = model.decoder.embedding.block == model.encoder.embedding.block;
+  embeddings.add({shared ? 1 : 2, n_vocab, width});
+  for (const Side* side : {&model.encoder, &model.decoder}) embeddings.add({side->positions.count, width}).add(side->embedding_norm, width);
+  if (model.output.weight.block != model.decoder.embedding.block) head.add({n_vocab, width});
+  if (model.output.bias.is_there()) head.add({n_vocab});
+  std::vector<NetworkPart> parts = {embeddings.part(), stack_part("encoder", model.encoder.stack, model.encoder.weights), stack_part("decoder", model.decoder.stack, model.decoder.weights)};
+  if (head.part().n > 0) parts.push_back(head.part());
+  return parts;
+}
+
 Network make_seq2seq(Seq2Seq model, Network network) {
   const StackConfig &encoder = model.encoder.stack, &decoder = model.decoder.stack;
   NetworkFacts& facts = network.facts;
   facts.n_layers = encoder.n_layers + decoder.n_layers, facts.width = encoder.width, facts.ffn = encoder.ffn;
   facts.n_heads = facts.n_kv_heads = encoder.n_heads, facts.head_dim = encoder.head_dim;
+  network.parts = list_parts(model, facts.n_vocab);
   model.caches = stack_caches(decoder);
   network.caches = model.caches;
   network.blocks = model.blocks;

@@ -75,6 +75,38 @@ Status find_stack(WeightFinder& find, const StackConfig& config, const StackName
   return around.norm(names.final_norm, config.width, weights.final_norm, config.final_norm);
 }
 
+PartCounter& PartCounter::add(std::initializer_list<std::int64_t> factors) {
+  std::uint64_t product = 1;
+  for (const std::int64_t factor : factors) product *= static_cast<std::uint64_t>(factor);
+  if (product == 0) return *this;
+  std::vector<std::int64_t> shown(factors);
+  if (shown.size() > 1) std::erase(shown, 1);
+  part_.n += product;
+  part_.formula += fmt::format("{}{}", part_.formula.empty() ? "" : " + ", fmt::join(shown, " x "));
+  return *this;
+}
+
+PartCounter& PartCounter::add(std::int64_t times, const PartCounter& other) {
+  part_.n += static_cast<std::uint64_t>(times) * other.part_.n;
+  part_.formula += fmt::format("{}{} x ({})", part_.formula.empty() ? "" : " + ", times, other.part_.formula);
+  return *this;
+}
+
+NetworkPart stack_part(const std::string& name, const StackConfig& config, const StackWeights& weights) {
+  const StackWeights::Layer& first = weights.layers.front();
+  const std::int64_t width = config.width, inner = inner_width(config), ffn = config.ffn;
+  PartCounter layer("");
+  layer.add({3 + 1, width, inner}).add({first.query.bias.is_there() ? 3 : 0, inner}).add({first.output.bias.is_there() ? width : 0});
+  if (config.decodes) layer.add({3 + 1, width, inner}).add({first.cross_query.bias.is_there() ? 3 : 0, inner}).add({first.cross_output.bias.is_there() ? width : 0});
+  layer.add({config.gated ? 3 : 2, width, ffn}).add({first.up.bias.is_there() ? (config.gated ? 2 : 1) : 0, ffn}).add({first.down.bias.is_there() ? width : 0});
+  layer.add({config.decodes ? 3 : 2, first.ffn_norm.bias.is_there() ? 2 : 1, width});
+  if (first.distances.is_there()) layer.add({first.distances_back.is_there() ? 2 : 1, 2 * config.farthest + 1, config.head_dim});
+  PartCounter all(name);
+  all.add(config.n_layers, layer);
+  if (weights.buckets.is_there()) all.add({config.buckets, config.n_heads});
+  return all.add(weights.final_norm, width).part();
+}
+
 std::vector<CacheSpec> stack_caches(const StackConfig& config) {
   std::vector<CacheSpec> caches;
   for (std::uint32_t i = 0; i < config.n_layers; ++i) {

@@ -72,6 +72,25 @@ struct StackNames {
 /// Errors: those of WeightFinder.
 Status find_stack(WeightFinder& find, const StackConfig& config, const StackNames& names, StackWeights& weights);
 
+/// Adds up a part's parameters, term by term.
+class PartCounter {
+ public:
+  explicit PartCounter(std::string name) { part_.name = std::move(name); }
+  /// The product of these, unless one is 0.
+  PartCounter& add(std::initializer_list<std::int64_t> factors);
+  /// A norm of `width` elements, and a linear, with their biases, where they are there.
+  PartCounter& add(const NormWeights& norm, std::int64_t width) { return norm.is_there() ? add({norm.bias.is_there() ? 2 : 1, width}) : *this; }
+  PartCounter& add(const LinearWeights& linear, std::int64_t rows, std::int64_t columns) { return linear.is_there() ? add({rows, columns}).add({linear.bias.is_there() ? rows : 0}) : *this; }
+  /// `times` all that `other` has.
+  PartCounter& add(std::int64_t times, const PartCounter& other);
+  const NetworkPart& part() const { return part_; }
+
+ private:
+  NetworkPart part_;
+};
+/// The parameters of a stack, by its sizes.
+NetworkPart stack_part(const std::string& name, const StackConfig& config, const StackWeights& weights);
+
 /// Two caches for each layer of a stack that decodes: its own, and that of the source.
 std::vector<CacheSpec> stack_caches(const StackConfig& config);
 

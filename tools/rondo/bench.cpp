@@ -5,6 +5,10 @@
 
 #include <nlohmann/json.hpp>
 
+#include <rondo/encoder.h>
+
+#include "models/loaded_model.h"
+#include "models/model_loader.h"
 #include "models/session_state.h"
 #include "runtime/fmt.h"
 #include "tools/rondo/kernel_bench.h"
@@ -17,7 +21,9 @@ namespace {
 
 struct Test {
   std::uint32_t n_prompt = 0, n_gen = 0, depth = 0;
+  std::uint32_t n_batch = 0;  ///< of an encoder: texts of n_prompt tokens that are computed at once
   std::string name() const {
+    if (n_batch > 0) return fmt::format("en{} x {}", n_prompt, n_batch);
     std::string text = n_prompt ? fmt::format("pp{}", n_prompt) : fmt::format("tg{}", n_gen);
     return depth ? text + fmt::format(" @ d{}", depth) : text;
   }
@@ -46,6 +52,9 @@ std::vector<std::int32_t> some_tokens(std::uint32_t n, std::uint32_t n_vocab) {
   return tokens;
 }
 
+/// Of encoder-decoders: what tokens are made of.
+constexpr std::uint32_t kSourceTokens = 64;
+
 /// One repetition: brings the session to the test's depth, then times the test itself.
 Result<RunTimes> run_once(Session& session, const Test& test, std::span<const std::int32_t> tokens) {
   if (test.n_prompt) {
@@ -68,6 +77,7 @@ Result<Measured> measure(Model& model, const GlobalFlags& flags, const BenchFlag
   profile.configure(options);
   RONDO_ASSIGN(Session session, Session::create(model, options));
   const Interruptible interruptible(session);
+  if (session.n_source() > 0) RONDO_TRY(session.set_source(some_tokens(std::min(session.n_source(), kSourceTokens), model.info().n_vocab)));
   const std::vector<std::int32_t> tokens = some_tokens(test.depth + test.n_prompt + 1, model.info().n_vocab);
   if (test.depth > 0) {
     if (own.random.empty()) {
@@ -103,11 +113,48 @@ Result<Measured> measure(Model& model, const GlobalFlags& flags, const BenchFlag
   return measured;
 }
 
+/// Texts that an encoder is given for each repetition.
+constexpr std::uint32_t kTexts = 64;
+
+Result<Measured> measure_encoder(Model& model, const BenchFlags& own, const Test& test, Profile& profile) {
+  EncoderOptions options;
+  options.max_batch = test.n_batch;
+  options.max_tokens = test.n_prompt;
+  options.profile = profile.wanted();
+  RONDO_ASSIGN(Encoder encoder, Encoder::create(model, options));
+  std::vector<std::vector<std::int32_t>> texts;
+  for (std::uint32_t i = 0; i < kTexts; ++i) {
+    std::vector<std::int32_t>& text = texts.emplace_back(some_tokens(test.n_prompt, model.info().n_vocab));
+    text.front() = static_cast<std::int32_t>(i % model.info().n_vocab);
+  }
+  Measured measured;
+  measured.test = test;
+  const double n = static_cast<double>(test.n_prompt) * kTexts;
+  for (std::uint32_t repetition = 0; repetition <= own.repetitions; ++repetition) {
+    const EncoderStatistics before = encoder.statistics();
+    const double cpu_before = thread_cpu_s(), begun = now_s();
+    RONDO_TRY(encoder.encode(texts).status());
+    const double took = now_s() - begun, cpu = thread_cpu_s() - cpu_before;
+    if (interrupted()) return Status(StatusCode::kCancelled, "interrupted");
+    std::vector<ProfiledStep> steps = encoder.take_profile();
+    if (repetition == 0) continue;
+    for (ProfiledStep& step : steps) profile.add(std::move(step));
+    measured.tps.push_back(n / took);
+    const double share = 1.0 / own.repetitions;
+    measured.host_us += share * 1e6 * cpu / n;
+    measured.submissions += share * static_cast<double>(encoder.statistics().n_steps - before.n_steps) / n;
+    measured.dispatches = static_cast<double>(encoder.statistics().n_dispatches - before.n_dispatches) / n;
+    measured.worst_ms = std::max(measured.worst_ms, 1e3 * took);
+  }
+  return measured;
+}
+
 std::string as_json(const Workbench& bench, const DeviceInfo& device, const ModelInfo& model, const std::vector<Measured>& results) {
   nlohmann::json rows = nlohmann::json::array();
   for (const Measured& row : results) {
     rows.push_back({{"test", row.test.name()},
                     {"n_prompt", row.test.n_prompt},
+                    {"n_batch", row.test.n_batch},
                     {"n_gen", row.test.n_gen},
                     {"depth", row.test.depth},
                     {"tps_mean", row.mean()},
@@ -148,7 +195,17 @@ Status bench(const GlobalFlags& flags, const BenchFlags& own, int& closed) {
   RONDO_ASSIGN(std::unique_ptr<Workbench> workbench, own.random.empty() ? Workbench::open(flags, own.model, own.open, {})
                                                                               : Workbench::open(flags, random_model(own.random, own.type), {.random_weights = true}));
   std::vector<Measured> results;
-  for (std::uint32_t depth : own.depths) {
+  const models::Network& network = workbench->model().internal()->model().network();
+  const bool encodes = !network.find(models::Role::kDecode);
+  if (encodes && !network.find(models::Role::kPool)) return Status(StatusCode::kUnsupported, fmt::format("bench: a {} takes images, which is not there yet", network.facts.architecture));
+  for (const std::uint32_t n : encodes ? own.prompts : std::vector<std::uint32_t>()) {
+    if (n == 0) continue;
+    for (const std::uint32_t batch : {1u, EncoderOptions().max_batch}) {
+      RONDO_ASSIGN(Measured measured, measure_encoder(workbench->model(), own, {n, 0, 0, batch}, profile));
+      results.push_back(std::move(measured));
+    }
+  }
+  for (std::uint32_t depth : encodes ? std::vector<std::uint32_t>() : own.depths) {
     std::vector<Test> tests;
     for (std::uint32_t n : own.prompts) tests.push_back({n, 0, depth});
     for (std::uint32_t n : own.generated) tests.push_back({0, n, depth});

@@ -103,15 +103,18 @@ Result<StepReport> lower_step(const GlobalFlags& flags, const GraphFlags& own) {
   RONDO_ASSIGN(ByteSource source, open_model(own.model, own.open));
   RONDO_ASSIGN(const std::unique_ptr<const models::Checkpoint> checkpoint, models::open_checkpoint(std::move(source)));
   const models::Network& network = checkpoint->network;
-  if (own.ctx > network.facts.context) {
-    return Status(StatusCode::kInvalidArgument, fmt::format("--ctx is {} but {} was made for {}", own.ctx, own.model, network.facts.context));
+  const std::uint32_t most = network.facts.context ? network.facts.context : network.facts.image_rows;
+  if (own.ctx > most) {
+    return Status(StatusCode::kInvalidArgument, fmt::format("--ctx is {} but {} was made for {}", own.ctx, own.model, most));
   }
+  const bool decodes = network.find(models::Role::kDecode), images = !decodes && !network.find(models::Role::kEncode);
+  if (own.step == "encode" && decodes && network.facts.source_context == 0) return Status(StatusCode::kUnsupported, fmt::format("--step encode is of networks that encode, which a {} does not", network.facts.architecture));
   StepReport report;
   RONDO_ASSIGN(const Target target, find_target(flags));
   report.caps = target.caps;
   const ModelOptions& options = target.options;
-  report.step = own.step;
-  report.n_ctx = own.ctx ? own.ctx : models::default_context(network);
+  report.step = decodes ? own.step : "encode";  // the only one that an encoder has
+  report.n_ctx = own.ctx ? own.ctx : decodes ? models::default_context(network) : images ? network.facts.image_rows : models::default_text(network);
   report.kv_type = models::kv_type_of(options);
   report.rows = 1;
   if (own.step == "prefill") {
@@ -120,9 +123,15 @@ Result<StepReport> lower_step(const GlobalFlags& flags, const GraphFlags& own) {
       for (const models::StepKind& kind : models::step_kinds(network, report.caps, report.n_ctx)) report.rows = std::max(report.rows, kind.rows);
     }
   }
-  const models::StepKind kind{report.rows == 1 ? models::Role::kDecode : models::Role::kPrefillAndSample, report.rows};
+  models::StepKind kind{report.rows == 1 ? models::Role::kDecode : models::Role::kPrefillAndSample, report.rows};
+  if (report.step == "encode") {
+    const std::uint32_t longest = decodes ? models::default_source(network) : report.n_ctx;
+    report.rows = images ? longest : std::min(own.rows ? own.rows : longest, longest);
+    kind = {decodes ? models::Role::kEncode : images ? models::Role::kPoolImage : models::Role::kPool, report.rows};
+  }
   RONDO_ASSIGN(const models::WeightPlan weights, models::plan_weights(*checkpoint, report.caps));
-  RONDO_ASSIGN(models::SessionPlan plan, models::plan_session(network, weights, report.caps, options, report.n_ctx, {&kind, 1}));
+  RONDO_ASSIGN(models::SessionPlan plan, decodes ? models::plan_session(network, weights, report.caps, options, report.n_ctx, {&kind, 1}, 1, models::default_source(network))
+                                                 : models::plan_encoder(network, weights, report.caps, options, {1, report.n_ctx, Pooling::kModel, false}, {&kind, 1}));
   const auto name = [&](std::span<const graph::StoragePiece> pieces, const std::string& what) {
     for (const graph::StoragePiece& piece : pieces) {
       const std::string which = pieces.size() == 1 ? "" : fmt::format(" [{}, {})", piece.first, piece.first + piece.count);
@@ -134,12 +143,12 @@ Result<StepReport> lower_step(const GlobalFlags& flags, const GraphFlags& own) {
     for (const models::WeightPart& part : network.blocks[i].parts) parts += (parts.empty() ? "" : " + ") + part.tensor;
     name(weights.pieces[i], parts);
   }
-  for (std::size_t i = 0; i < network.caches.size(); ++i) {
+  for (std::size_t i = 0; i < plan.places.caches.size(); ++i) {
     name(plan.places.caches[i].keys, network.caches[i].name + " keys");
     name(plan.places.caches[i].values, network.caches[i].name + " values");
   }
   for (const models::SessionPlan::Constant& constant : plan.constants) report.tensors[{constant.place.buffer, constant.place.offset_bytes}] = constant.name;
-  report.state = plan.places.state;
+  report.state = report.step == "encode" ? plan.places.source_state : plan.places.state;
   report.memory = std::move(plan.memory);
   report.lowered = std::move(plan.steps[0].lowered);
   report.segments = graph::cut_segments(report.program(), report.caps, flags.session_options().max_segment_us * 1000);

@@ -1,9 +1,12 @@
 // rondo info: what a model file holds and what running it takes. Needs no Vulkan.
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <optional>
 
 #include <nlohmann/json.hpp>
+
+#include <rondo/encoder.h>
 
 #include "graph/cache_layout.h"
 #include "models/memory_plan.h"
@@ -31,6 +34,10 @@ struct PlanReport {
   graph::Type kv_type = graph::Type::kF16;
   std::uint64_t weight_bytes = 0, kv_bytes_per_token = 0, kv_bytes = 0;
   std::string kv_formula;
+  std::uint32_t n_source = 0;        ///< of an encoder-decoder
+  std::uint64_t source_bytes = 0;    ///< of caches of its sources
+  std::string source_formula;
+  bool encodes = false;              ///< it has no caches, and n_ctx is its longest text, or an image's rows
   std::optional<models::MemoryPlan> memory;
   std::string refusal;  ///< why there is no `memory`
 };
@@ -43,6 +50,8 @@ struct ModelReport {
   std::string architecture, name, tokenizer, pre_tokenizer;
   std::optional<std::uint32_t> n_layers, width, ffn, n_heads, n_kv_heads, head_dim, context, n_vocab;
   std::uint64_t n_parameters = 0, tensor_bytes = 0;
+  std::vector<models::NetworkPart> parts;
+  ImageShape image = {};
   std::map<std::string, TypeTotals> types;
   std::optional<PlanReport> plan;
   std::string no_plan;  ///< why there is no `plan`
@@ -87,8 +96,10 @@ void describe_file(ModelReport& report) {
   }
 }
 
-/// "2 x 5 layers x 2 KV heads x 32 head width x 256 tokens x 2 bytes", one such term for each run of equal caches.
-std::string kv_formula(std::span<const models::CacheSpec> caches, graph::Type kv_type, std::uint32_t n_ctx) {
+/// "2 x 5 layers x 2 KV heads x 32 head width x 256 tokens x 2 bytes", one such term for each run of equal caches, of sources or not.
+std::string kv_formula(std::span<const models::CacheSpec> all, bool of_source, graph::Type kv_type, std::uint32_t n_ctx) {
+  std::vector<models::CacheSpec> caches;
+  std::copy_if(all.begin(), all.end(), std::back_inserter(caches), [&](const models::CacheSpec& spec) { return (spec.extent == models::CacheExtent::kSource) == of_source; });
   std::string formula;
   for (std::size_t first = 0; first < caches.size();) {
     const models::CacheSpec& spec = caches[first];
@@ -111,12 +122,20 @@ Result<PlanReport> make_plan(const GlobalFlags& flags, const InfoFlags& own, con
   const ModelOptions options = flags.model_options();
   PlanReport plan;
   plan.device = profile->name();
-  plan.n_ctx = own.ctx ? own.ctx : models::default_context(network);
+  plan.encodes = !network.find(models::Role::kDecode);
+  const std::uint32_t usual = plan.encodes ? (network.facts.context ? models::default_text(network) : network.facts.image_rows) : models::default_context(network);
+  plan.n_ctx = own.ctx ? own.ctx : usual;
   plan.kv_type = models::kv_type_of(options);
   plan.weight_bytes = models::weight_bytes(network.blocks);
   plan.kv_bytes_per_token = models::kv_bytes_per_token(network.caches, plan.kv_type);
   plan.kv_bytes = plan.kv_bytes_per_token * plan.n_ctx;
-  plan.kv_formula = fmt::format("{} = {}", kv_formula(network.caches, plan.kv_type, plan.n_ctx), plan.kv_bytes);
+  plan.kv_formula = plan.encodes ? "" : fmt::format("{} = {}", kv_formula(network.caches, false, plan.kv_type, plan.n_ctx), plan.kv_bytes);
+  plan.n_source = plan.encodes ? 0 : models::default_source(network);
+  for (const models::CacheSpec& spec : network.caches) {
+    if (spec.extent != models::CacheExtent::kSource) continue;
+    for (const std::int64_t width : {spec.key_width, spec.value_width}) plan.source_bytes += graph::cache_layout(plan.kv_type, plan.n_source, width).size_bytes * static_cast<std::uint64_t>(spec.n_heads);
+  }
+  if (plan.n_source > 0) plan.source_formula = fmt::format("{} = {}", kv_formula(network.caches, true, plan.kv_type, plan.n_source), plan.source_bytes);
   Result<models::MemoryPlan> memory = models::plan_memory_of(checkpoint, profile->internal(), options, plan.n_ctx);
   if (memory.ok()) {
     plan.memory = std::move(memory).value();
@@ -132,7 +151,7 @@ Result<ModelReport> make_report(const GlobalFlags& flags, const InfoFlags& own) 
   RONDO_ASSIGN(ByteSource source, open_model(own.model, own.open));
   const std::uint64_t file_bytes = source.size_bytes;
   RONDO_ASSIGN(models::GgufFile file, models::GgufFile::parse(source));
-  ModelReport report{own.model, file_bytes, std::move(file), {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, 0, 0, {}, {}, {}};
+  ModelReport report{own.model, file_bytes, std::move(file), {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, 0, 0, {}, {}, {}, {}, {}};
   describe_file(report);
   if (report.context && own.ctx > *report.context) {
     return Status(StatusCode::kInvalidArgument, fmt::format("--ctx is {} but {} was made for {}", own.ctx, own.model, *report.context));
@@ -148,7 +167,10 @@ Result<ModelReport> make_report(const GlobalFlags& flags, const InfoFlags& own) 
     return report;
   }
   report.n_parameters = (*checkpoint)->n_parameters;
-  report.n_vocab = (*checkpoint)->network.facts.n_vocab;
+  const models::NetworkFacts& facts = (*checkpoint)->network.facts;
+  report.n_vocab = facts.n_vocab > 0 ? std::optional(facts.n_vocab) : std::nullopt;
+  report.parts = (*checkpoint)->network.parts;
+  report.image = facts.image;
   RONDO_ASSIGN(report.plan, make_plan(flags, own, **checkpoint));
   return report;
 }
@@ -161,6 +183,9 @@ json plan_json(const PlanReport& plan) {
                 {"kv_bytes_per_token", plan.kv_bytes_per_token},
                 {"kv_bytes", plan.kv_bytes},
                 {"kv_formula", plan.kv_formula},
+                {"n_source", plan.n_source},
+                {"source_bytes", plan.source_bytes},
+                {"source_formula", plan.source_formula},
                 {"refusal", plan.memory ? json() : json(plan.refusal)}};
   for (const char* key : {"activation_bytes", "unaliased_activation_bytes", "constant_bytes", "staging_bytes", "device_bytes", "host_bytes"}) document[key] = nullptr;
   document["buffers"] = json::array();
@@ -182,7 +207,8 @@ json plan_json(const PlanReport& plan) {
 
 std::string as_json(const ModelReport& report) {
   const auto number = [](const std::optional<std::uint32_t>& value) { return value ? json(*value) : json(); };
-  json types = json::array(), metadata = json::object();
+  json types = json::array(), metadata = json::object(), parts = json::array();
+  for (const models::NetworkPart& part : report.parts) parts.push_back({{"name", part.name}, {"formula", part.formula}, {"parameters", part.n}});
   for (const auto& [type, totals] : report.types) {
     types.push_back({{"type", type}, {"count", totals.n_tensors}, {"parameters", totals.n_parameters}, {"bytes", totals.bytes}});
   }
@@ -200,6 +226,7 @@ std::string as_json(const ModelReport& report) {
                       {"n_vocab", number(report.n_vocab)},
                       {"tokenizer", {{"kind", report.tokenizer}, {"pre", report.pre_tokenizer}}},
                       {"n_parameters", report.n_parameters},
+                      {"parts", parts},
                       {"tensors", {{"count", report.file.tensors().size()}, {"bytes", report.tensor_bytes}, {"types", types}}},
                       {"plan", report.plan ? plan_json(*report.plan) : json()},
                       {"no_plan", report.plan ? json() : json(report.no_plan)},
@@ -212,11 +239,15 @@ std::string text_of(const std::optional<std::uint32_t>& value) { return value ? 
 std::string megabytes(std::uint64_t bytes) { return fmt::format("{:.1f} MB", static_cast<double>(bytes) / 1e6); }
 
 void print_plan(const PlanReport& plan) {
-  fmt::print("\nmemory plan: context of {} tokens, KV cache {}, device profile {}\n", plan.n_ctx, graph::type_name(plan.kv_type), plan.device);
+  if (plan.encodes) fmt::print("\nmemory plan: an encoder of up to {} rows of each input, {} at once, device profile {}\n", plan.n_ctx, EncoderOptions().max_batch, plan.device);
+  else fmt::print("\nmemory plan: context of {} tokens, KV cache {}, device profile {}\n", plan.n_ctx, graph::type_name(plan.kv_type), plan.device);
   const auto line = [](const char* what, std::uint64_t bytes, const std::string& more) { fmt::print("  {:<12} {:>14} bytes  {:>11}{}{}\n", what, bytes, megabytes(bytes), more.empty() ? "" : "  ", more); };
   line("weights", plan.weight_bytes, "");
-  line("KV cache", plan.kv_bytes, plan.kv_formula);
-  line("  per token", plan.kv_bytes_per_token, "");
+  if (!plan.encodes) {
+    line("KV cache", plan.kv_bytes, plan.kv_formula);
+    line("  per token", plan.kv_bytes_per_token, "");
+  }
+  if (plan.n_source > 0) line("  of a source", plan.source_bytes, plan.source_formula);
   if (!plan.memory) {
     fmt::print("  it can't run there: {}\n", plan.refusal);
     return;
@@ -234,9 +265,11 @@ void print_text(const ModelReport& report) {
              report.file.version(), megabytes(report.file_bytes));
   fmt::print("  layers {}, width {}, feed-forward {}\n", text_of(report.n_layers), text_of(report.width), text_of(report.ffn));
   fmt::print("  heads {} of width {}, KV heads {}\n", text_of(report.n_heads), text_of(report.head_dim), text_of(report.n_kv_heads));
+  if (report.image.n_values() > 0) fmt::print("  images of {} x {} with {} channels\n", report.image.width, report.image.height, report.image.channels);
   fmt::print("  context {}, vocabulary {}, tokenizer {}{}\n", text_of(report.context), text_of(report.n_vocab), report.tokenizer.empty() ? "none" : report.tokenizer,
              report.pre_tokenizer.empty() ? "" : fmt::format(" ({})", report.pre_tokenizer));
   fmt::print("  parameters {} ({:.2f} M)\n", report.n_parameters, static_cast<double>(report.n_parameters) / 1e6);
+  for (const models::NetworkPart& part : report.parts) fmt::print("    {:<16} {:>12} = {}\n", part.name, part.n, part.formula);
   if (!report.types.empty()) fmt::print("\n{:<8} {:>8} {:>14} {:>14}\n", "type", "tensors", "parameters", "bytes");
   for (const auto& [type, totals] : report.types) fmt::print("{:<8} {:>8} {:>14} {:>14}\n", type, totals.n_tensors, totals.n_parameters, totals.bytes);
   if (report.plan) print_plan(*report.plan);

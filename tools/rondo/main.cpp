@@ -264,7 +264,7 @@ void add_graph(CLI::App& app, GlobalFlags& flags, int& status) {
   auto own = std::make_shared<GraphFlags>();
   CLI::Option* model = add_model(*command, own->model, own->open);
   add_graph_file(*command, own->graph, own->inputs)->excludes(model);
-  one_of(command->add_option("--step", own->step, "which step"), {"prefill", "decode"})->capture_default_str();
+  one_of(command->add_option("--step", own->step, "which step"), {"prefill", "decode", "encode"})->capture_default_str();
   command->add_option("--rows", own->rows, "tokens that a prefill takes (default: the most that a session records)")->check(CLI::Range(1u, 1u << 16));
   add_ctx(*command, own->ctx);
   one_of(command->add_option("--format", own->format, "form of the output"), {"text", "dot", "json"})->capture_default_str();
