@@ -36,6 +36,39 @@ UnicodeClass class_of(std::uint32_t code) {
   }
 }
 
+/// What removes characters from text asks for these two kinds.
+std::uint32_t trait_of(std::uint32_t code) {
+  switch (utf8proc_category(static_cast<utf8proc_int32_t>(code))) {
+    case UTF8PROC_CATEGORY_MN:
+      return kTraitNonspacing;
+    case UTF8PROC_CATEGORY_CC:
+    case UTF8PROC_CATEGORY_CF:
+    case UTF8PROC_CATEGORY_CS:
+    case UTF8PROC_CATEGORY_CO:
+      return kTraitControl;
+    default:
+      return 0;
+  }
+}
+
+/// Runs of characters, all or every second, whose lower case is as far from them.
+struct LowerCaseRuns {
+  std::vector<std::uint32_t> first, last, step;
+  std::vector<std::int64_t> distance;
+
+  void add(std::uint32_t code, std::int64_t away) {
+    if (!first.empty() && distance.back() == away && (code - last.back() == step.back() || (step.back() == 0 && code - last.back() <= 2))) {
+      step.back() = code - last.back();
+      last.back() = code;
+      return;
+    }
+    first.push_back(code);
+    last.push_back(code);
+    step.push_back(0);
+    distance.push_back(away);
+  }
+};
+
 /// Appends `first << bits | value` where the value differs from the one before.
 void add_to_ranges(std::vector<std::uint32_t>& ranges, std::uint32_t code, unsigned bits, std::uint32_t value) {
   if (ranges.empty() || (ranges.back() & ((1U << bits) - 1)) != value) ranges.push_back(code << bits | value);
@@ -74,10 +107,15 @@ int main(int argc, char** argv) {
     return 2;
   }
   std::vector<std::uint32_t> ranges, combining, decomposed_codes, ends, parts;
+  std::vector<std::uint32_t> traits;
+  LowerCaseRuns lower;
   std::vector<std::uint64_t> compositions;
   for (std::uint32_t code = 0; code < kEndOfUnicode; ++code) {
     add_to_ranges(ranges, code, kUnicodeClassBits, static_cast<std::uint32_t>(class_of(code)));
     add_to_ranges(combining, code, 8, static_cast<std::uint32_t>(utf8proc_get_property(static_cast<utf8proc_int32_t>(code))->combining_class));
+    add_to_ranges(traits, code, kTraitBits, trait_of(code));
+    const std::int64_t away = std::int64_t{utf8proc_tolower(static_cast<utf8proc_int32_t>(code))} - std::int64_t{code};
+    if (away != 0) lower.add(code, away);
     const Codes codes = code >= 0xac00 && code < 0xd7a4 ? Codes() : decomposed(code);
     if (codes.empty()) continue;
     decomposed_codes.push_back(code);
@@ -97,6 +135,11 @@ int main(int argc, char** argv) {
   write_table(out, "std::uint16_t", "kDecompositionEnds", ends);
   write_table(out, "std::uint32_t", "kDecompositions", parts);
   write_table(out, "std::uint64_t", "kCompositions", compositions);
+  write_table(out, "std::uint32_t", "kTraitRanges", traits);
+  write_table(out, "std::uint32_t", "kLowerCaseFirst", lower.first);
+  write_table(out, "std::uint32_t", "kLowerCaseLast", lower.last);
+  write_table(out, "std::uint8_t", "kLowerCaseStep", lower.step);
+  write_table(out, "std::int32_t", "kLowerCaseDistance", lower.distance);
   out << "}  // namespace rondo::models\n";
   out.close();
   if (!out) {

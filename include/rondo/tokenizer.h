@@ -3,6 +3,7 @@
 // A Tokenizer is immutable after creation and may be used from several threads at once.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -24,6 +25,15 @@ class TokenizerModel;
 struct EncodeOptions {
   bool add_bos = true;         ///< put BOS first if the file asks for it (`tokenizer.ggml.add_bos_token`; absent: yes for `llama`, and for `gpt2` as the pre-tokenizer has it)
   bool parse_special = false;  ///< true: "</s>" and the like become their control token; false: they are text
+  /// put behind the text, and between two, what the model wants there: SEP or EOS of encoders and of what folders say so of; of a
+  /// GGUF file of kind `llama` or `gpt2` nothing, so that a text can be continued
+  bool add_eos = true;
+};
+
+/// Two texts as one sequence, as encoders compare them.
+struct EncodedPair {
+  std::vector<std::int32_t> tokens;
+  std::size_t n_first = 0;  ///< how many belong to the first text, what is between the two included; the others are of the second
 };
 
 class RONDO_API Tokenizer {
@@ -36,8 +46,11 @@ class RONDO_API Tokenizer {
   explicit Tokenizer(std::shared_ptr<const models::TokenizerModel> impl);
 
   /// Token ids of UTF-8 `text`; bytes that are not UTF-8 become the vocabulary's tokens for single bytes, or merge from
-  /// them, so `decode` gives any bytes back. The empty text gives BOS or nothing.
+  /// them, so `decode` gives any bytes back, but for kinds that clean text first. The empty text gives what is put around or nothing.
   std::vector<std::int32_t> encode(std::string_view text, const EncodeOptions& options = {}) const;
+
+  /// Two texts as the model wants to be asked of them, as `[CLS] first [SEP] second [SEP]`; one after the other where it wants nothing.
+  EncodedPair encode_pair(std::string_view first, std::string_view second, const EncodeOptions& options = {}) const;
 
   /// Text of `tokens`; control tokens give nothing; the one leading space that `encode` adds is removed again.
   /// Ids outside the vocabulary give nothing. May end inside a UTF-8 sequence if the tokens do.

@@ -5,6 +5,7 @@
 #include <iterator>
 #include <vector>
 
+#include "models/tokenizers/unicode_classes.h"
 #include "models/utf8.h"
 #include "unicode_class_table.h"
 
@@ -50,6 +51,61 @@ std::uint32_t composed(std::uint32_t first, std::uint32_t second) {
   return found != std::end(kCompositions) && (*found & ~kMask) == key ? static_cast<std::uint32_t>(*found & kMask) : 0;
 }
 
+/// Puts marks in order, and together with what they stand behind if `composes`.
+void append_normalized(std::vector<Character>& characters, bool composes, std::string& out) {
+  for (auto begin = characters.begin(); begin != characters.end();) {
+    const auto is_starter = [](const Character& each) { return each.combining_class == 0; };
+    const auto marks = std::find_if_not(begin, characters.end(), is_starter), end = std::find_if(marks, characters.end(), is_starter);
+    std::stable_sort(marks, end, [](const Character& a, const Character& b) { return a.combining_class < b.combining_class; });
+    begin = end;
+  }
+  std::size_t n = 0, starter = characters.size();
+  int last = -1;  // the class of what was kept behind the starter
+  for (const Character each : characters) {
+    const std::uint32_t both = composes && starter < n && last < each.combining_class ? composed(characters[starter].code, each.code) : 0;
+    if (both != 0) {
+      characters[starter].code = both;
+      continue;
+    }
+    if (each.combining_class == 0) starter = n;
+    last = each.combining_class == 0 ? -1 : each.combining_class;
+    characters[n++] = each;
+  }
+  for (std::size_t i = 0; i < n; ++i) append_utf8(characters[i].code, out);
+  characters.clear();
+}
+
+std::string normalized(std::string_view text, bool composes) {
+  std::string out;
+  std::vector<Character> characters;
+  while (!text.empty()) {
+    const std::size_t size = utf8_character_bytes(text);
+    if (size == 0) {
+      append_normalized(characters, composes, out);
+      out += text[0];
+      text.remove_prefix(1);
+      continue;
+    }
+    std::uint32_t code = static_cast<unsigned char>(text[0]) & (size == 1 ? 0x7fU : 0xffU >> (size + 1));
+    for (std::size_t i = 1; i < size; ++i) code = code << 6 | (static_cast<unsigned char>(text[i]) & 63U);
+    append_decomposed(code, characters);
+    text.remove_prefix(size);
+  }
+  append_normalized(characters, composes, out);
+  return out;
+}
+
+bool all_bytes_below(std::string_view text, unsigned char limit) {
+  return std::all_of(text.begin(), text.end(), [&](char byte) { return static_cast<unsigned char>(byte) < limit; });
+}
+
+std::uint32_t trait(std::uint32_t code) {
+  const auto range = std::upper_bound(std::begin(kTraitRanges), std::end(kTraitRanges), code << kTraitBits | ((1U << kTraitBits) - 1));
+  return *(range - 1) & ((1U << kTraitBits) - 1);
+}
+
+}  // namespace
+
 void append_utf8(std::uint32_t code, std::string& out) {
   const auto put = [&](std::uint32_t byte) { out += static_cast<char>(byte); };
   if (code < 0x80) return put(code);
@@ -67,52 +123,30 @@ void append_utf8(std::uint32_t code, std::string& out) {
   put(0x80 | (code & 63));
 }
 
-/// Puts marks in order, and together with what they stand behind.
-void append_composed(std::vector<Character>& characters, std::string& out) {
-  for (auto begin = characters.begin(); begin != characters.end();) {
-    const auto is_starter = [](const Character& each) { return each.combining_class == 0; };
-    const auto marks = std::find_if_not(begin, characters.end(), is_starter), end = std::find_if(marks, characters.end(), is_starter);
-    std::stable_sort(marks, end, [](const Character& a, const Character& b) { return a.combining_class < b.combining_class; });
-    begin = end;
-  }
-  std::size_t n = 0, starter = characters.size();
-  int last = -1;  // the class of what was kept behind the starter
-  for (const Character each : characters) {
-    const std::uint32_t both = starter < n && last < each.combining_class ? composed(characters[starter].code, each.code) : 0;
-    if (both != 0) {
-      characters[starter].code = both;
-      continue;
-    }
-    if (each.combining_class == 0) starter = n;
-    last = each.combining_class == 0 ? -1 : each.combining_class;
-    characters[n++] = each;
-  }
-  for (std::size_t i = 0; i < n; ++i) append_utf8(characters[i].code, out);
-  characters.clear();
-}
-
-}  // namespace
-
 std::string to_nfc(std::string_view text) {
   // All characters below U+0300, whose first byte is less, are in the form.
-  if (std::all_of(text.begin(), text.end(), [](char byte) { return static_cast<unsigned char>(byte) < 0xcc; })) return std::string(text);
-  std::string out;
-  std::vector<Character> characters;
-  while (!text.empty()) {
-    const std::size_t size = utf8_character_bytes(text);
-    if (size == 0) {
-      append_composed(characters, out);
-      out += text[0];
-      text.remove_prefix(1);
-      continue;
-    }
-    std::uint32_t code = static_cast<unsigned char>(text[0]) & (size == 1 ? 0x7fU : 0xffU >> (size + 1));
-    for (std::size_t i = 1; i < size; ++i) code = code << 6 | (static_cast<unsigned char>(text[i]) & 63U);
-    append_decomposed(code, characters);
-    text.remove_prefix(size);
-  }
-  append_composed(characters, out);
-  return out;
+  return all_bytes_below(text, 0xcc) ? std::string(text) : normalized(text, true);
 }
+
+std::string to_nfd(std::string_view text) { return all_bytes_below(text, 0x80) ? std::string(text) : normalized(text, false); }
+
+std::uint32_t first_decomposed(std::uint32_t code) {
+  std::vector<Character> characters;
+  append_decomposed(code, characters);
+  return characters.front().code;
+}
+
+std::uint32_t lower_case(std::uint32_t code) {
+  if (code < 0x80) return code >= 'A' && code <= 'Z' ? code + ('a' - 'A') : code;
+  const auto next = std::upper_bound(std::begin(kLowerCaseFirst), std::end(kLowerCaseFirst), code);
+  const auto run = next - std::begin(kLowerCaseFirst) - 1;
+  if (run < 0 || code > kLowerCaseLast[run]) return code;
+  const bool in_run = kLowerCaseStep[run] == 0 || (code - kLowerCaseFirst[run]) % kLowerCaseStep[run] == 0;
+  return in_run ? code + static_cast<std::uint32_t>(kLowerCaseDistance[run]) : code;
+}
+
+bool is_nonspacing_mark(std::uint32_t code) { return code >= 0x300 && trait(code) == kTraitNonspacing; }
+
+bool is_control(std::uint32_t code) { return code < 0x80 ? code < 0x20 || code == 0x7f : trait(code) == kTraitControl; }
 
 }  // namespace rondo::models

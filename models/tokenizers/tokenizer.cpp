@@ -19,6 +19,10 @@ std::vector<std::int32_t> Tokenizer::encode(std::string_view text, const EncodeO
   return impl_ ? impl_->encode(text, options) : std::vector<std::int32_t>();
 }
 
+EncodedPair Tokenizer::encode_pair(std::string_view first, std::string_view second, const EncodeOptions& options) const {
+  return impl_ ? impl_->encode_pair(first, second, options) : EncodedPair();
+}
+
 std::string Tokenizer::decode(std::span<const std::int32_t> tokens) const { return impl_ ? impl_->decode(tokens) : ""; }
 
 std::string Tokenizer::piece(std::int32_t token) const { return impl_ ? impl_->piece(token) : ""; }

@@ -1,5 +1,8 @@
 // What stands behind rondo::Tokenizer: one class for each kind that tokenizer.ggml.model names. The base finds special
-// tokens and puts BOS; a kind says how the text between them becomes tokens and what one token means as text.
+// tokens and puts what belongs around a text; a kind says how the text between them becomes tokens and what one token means as text.
+//
+// Keys of all kinds, of folders: rondo.tokens_before, .tokens_between and .tokens_after, ids that are put in front of a text (instead
+// of BOS), between two and behind; rondo.strips_left and .strips_right, special tokens that take white space with them.
 //
 // Owns its vocabulary; immutable after creation, so it may be used from several threads.
 #pragma once
@@ -32,6 +35,8 @@ class TokenizerModel {
   /// See rondo::Tokenizer.
   std::vector<std::int32_t> encode(std::string_view text, const EncodeOptions& options) const;
   /// See rondo::Tokenizer.
+  EncodedPair encode_pair(std::string_view first, std::string_view second, const EncodeOptions& options) const;
+  /// See rondo::Tokenizer.
   std::string decode(std::span<const std::int32_t> tokens) const;
   /// See rondo::Tokenizer.
   std::string piece(std::int32_t token) const;
@@ -51,6 +56,9 @@ class TokenizerModel {
 
   Vocabulary vocabulary_;
   bool add_bos_ = true;
+  std::vector<std::int32_t> before_;   ///< of a text; where it is empty, BOS if add_bos_
+  std::vector<std::int32_t> between_;  ///< of two texts
+  std::vector<std::int32_t> after_;    ///< of a text, or of two
   bool add_space_prefix_ = false;
   bool to_nfc_ = false;  ///< text is brought into that form first (key rondo.nfc)
 
@@ -64,7 +72,12 @@ class TokenizerModel {
   SpacePrefix space_prefix_ = SpacePrefix::kText;
 
  private:
+  Status read_around(const GgufFile& file);
+  /// Appends the tokens of `text` without what belongs around it.
+  void encode_parts(std::string_view text, bool parse_special, std::vector<std::int32_t>& tokens) const;
   void append_piece(std::int32_t token, std::string& out) const;
+
+  std::vector<std::int32_t> strips_left_, strips_right_;  // in order
 };
 
 }  // namespace rondo::models

@@ -277,8 +277,8 @@ std::vector<HostileTokenizer> hostile_cases() {
   };
   return {
       {"no_kind", [] { return GgufWriter().build(); }, StatusCode::kNotFound, "'tokenizer.ggml.model' is missing"},
-      {"kind", [] { return basic_vocabulary().writer("bert").build(); }, kUnsupported,
-       "'bert': this kind of tokenizer is not there yet, expected 'llama' or 'gpt2'"},
+      {"kind", [] { return basic_vocabulary().writer("rwkv").build(); }, kUnsupported,
+       "'rwkv': this kind of tokenizer is not there yet, expected 'llama', 'gpt2' or 'bert'"},
       {"kind_type", [] { return GgufWriter().u32("tokenizer.ggml.model", 1).build(); }, kCorrupt, "expected a string"},
       {"no_tokens", [] { return GgufWriter().string("tokenizer.ggml.model", "llama").build(); }, StatusCode::kNotFound,
        "'tokenizer.ggml.tokens' is missing"},

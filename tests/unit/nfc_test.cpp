@@ -1,4 +1,4 @@
-// Normalization Form C beside utf8proc's: every character, and texts of those that do something.
+// Normalization Forms C and D, cases and kinds of characters beside utf8proc's: every character, and texts of those that do something.
 #include <cstdint>
 #include <cstdlib>
 #include <memory>
@@ -42,6 +42,13 @@ TEST(NfcTest, TimeIsLinear) {
   EXPECT_EQ(to_nfc(marks).size(), marks.size());  // the letter and the first dot below it become one character of as many bytes
 }
 
+TEST(NfcTest, TakenApart) {
+  EXPECT_EQ(to_nfd("\u00e9 \u1ead \ud55c \xff"), "e\u0301 a\u0323\u0302 \u1112\u1161\u11ab \xff");
+  EXPECT_EQ(first_decomposed(0x1ead), std::uint32_t{'a'});
+  EXPECT_EQ(first_decomposed(0xd55c), 0x1112U);
+  EXPECT_EQ(first_decomposed('a'), std::uint32_t{'a'});
+}
+
 #if RONDO_HAS_UTF8PROC
 std::string utf8_of(std::uint32_t code) {
   utf8proc_uint8_t bytes[4];
@@ -54,6 +61,11 @@ std::string expected_nfc(const std::string& text) {
   return reinterpret_cast<const char*>(made.get());
 }
 
+std::string expected_nfd(const std::string& text) {
+  const std::unique_ptr<utf8proc_uint8_t, decltype(&std::free)> made(utf8proc_NFD(reinterpret_cast<const utf8proc_uint8_t*>(text.c_str())), &std::free);
+  return reinterpret_cast<const char*>(made.get());
+}
+
 bool is_character(std::uint32_t code) { return code != 0 && (code < 0xd800 || code > 0xdfff); }
 
 TEST(NfcTest, EveryCharacter) {
@@ -61,6 +73,17 @@ TEST(NfcTest, EveryCharacter) {
     if (!is_character(code)) continue;
     const std::string one = utf8_of(code);
     ASSERT_EQ(to_nfc(one), expected_nfc(one)) << std::hex << code;
+    ASSERT_EQ(to_nfd(one), expected_nfd(one)) << std::hex << code;
+  }
+}
+
+TEST(NfcTest, CasesAndKindsOfEveryCharacter) {
+  for (std::uint32_t code = 0; code < 0x110000; ++code) {
+    const auto number = static_cast<utf8proc_int32_t>(code);
+    const std::string category = utf8proc_category_string(number);
+    ASSERT_EQ(lower_case(code), static_cast<std::uint32_t>(utf8proc_tolower(number))) << std::hex << code;
+    ASSERT_EQ(is_nonspacing_mark(code), category == "Mn") << std::hex << code;
+    ASSERT_EQ(is_control(code), category == "Cc" || category == "Cf" || category == "Cs" || category == "Co") << std::hex << code;
   }
 }
 
@@ -80,6 +103,7 @@ TEST(NfcTest, RandomTexts) {
     std::string text;
     for (std::uint32_t n = below(12); n > 0; --n) text += utf8_of(below(4) == 0 ? 'a' + below(26) : below(2) ? active[below(active.size())] : 0x300 + below(0x50));
     ASSERT_EQ(to_nfc(text), expected_nfc(text)) << ::testing::PrintToString(text);
+    ASSERT_EQ(to_nfd(text), expected_nfd(text)) << ::testing::PrintToString(text);
   }
 }
 #endif

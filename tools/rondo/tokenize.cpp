@@ -30,7 +30,7 @@ Status tokenize(const TokenizeFlags& flags) {
   }
   RONDO_ASSIGN(const std::string text, flags.text.read());
   EncodeOptions options;
-  options.add_bos = !flags.no_bos;
+  options.add_bos = options.add_eos = !flags.no_bos;
   options.parse_special = flags.parse_special;
   const std::vector<std::int32_t> ids = tokenizer.encode(text, options);
   if (!flags.json) {
