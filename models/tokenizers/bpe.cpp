@@ -4,6 +4,7 @@
 #include <functional>
 
 #include "models/printable.h"
+#include "models/tokenizers/nfc.h"
 #include "runtime/fmt.h"
 
 namespace rondo::models {
@@ -85,6 +86,7 @@ Result<BpeTokenizer> BpeTokenizer::create(const GgufFile& file) {
     std::string letter;
     append_letter(static_cast<char>(byte), letter);
     tokenizer.byte_tokens_[byte] = tokenizer.vocabulary_.find(letter);
+    tokenizer.last_byte_tokens_[byte] = tokenizer.vocabulary_.find(letter + tokenizer.end_of_word_);
   }
   RONDO_ASSIGN(tokenizer.merges_, MergeTable::read(file, tokenizer.vocabulary_));
   return tokenizer;
@@ -92,6 +94,15 @@ Result<BpeTokenizer> BpeTokenizer::create(const GgufFile& file) {
 
 Status BpeTokenizer::load_pre_tokenizer(const GgufFile& file) {
   RONDO_ASSIGN(const std::string_view name, file.string(kPreKey));
+  RONDO_ASSIGN(const std::string_view end_of_word, file.string_or("rondo.end_of_word", ""));
+  end_of_word_ = end_of_word;
+  RONDO_ASSIGN(lower_case_, file.boolean_or("rondo.lower_case", false));
+  if (!end_of_word_.empty()) {
+    if (name != kClipName) return file.key_error(kPreKey, fmt::format("is '{}', expected '{}' where words have an end", printable(name), kClipName));
+    splitter_ = TextSplitter(kClipPreTokenizer);
+    add_bos_ = false;
+    return {};
+  }
   const auto all = pre_tokenizers();
   const auto found = std::find_if(all.begin(), all.end(), [&](const auto& known) { return known.name == name; });
   if (found == all.end()) {
@@ -177,16 +188,23 @@ void BpeTokenizer::encode_piece(std::string_view piece, Workspace& workspace, st
     symbols.push_back(Symbol{index - 1, index + 1, byte_tokens_[static_cast<unsigned char>(byte)]});
   }
   symbols.back().next = -1;
+  if (!end_of_word_.empty()) symbols.back().token = last_byte_tokens_[static_cast<unsigned char>(piece.back())];
   merge_symbols(workspace);
   for (const Symbol& symbol : symbols) {
     if (symbol.token >= 0) tokens.push_back(symbol.token);
   }
 }
 
-void BpeTokenizer::encode_text(std::string_view text, bool /*begins_text*/, std::vector<std::int32_t>& tokens) const {
+void BpeTokenizer::encode_text(std::string_view whole, bool /*begins_text*/, std::vector<std::int32_t>& tokens) const {
   Workspace workspace;
+  const std::string lowered = lower_case_ ? to_lower_case(whole) : std::string();
+  const std::string_view text = lower_case_ ? std::string_view(lowered) : whole;
   std::size_t begin = 0;
   for (const std::size_t end : splitter_.piece_ends(text)) {
+    if (!end_of_word_.empty() && unicode_class(character_at(text, begin).code) == UnicodeClass::kWhiteSpace) {
+      begin = end;
+      continue;
+    }
     for (std::size_t size; begin < end; begin += size) {
       size = std::min(end - begin, kMaxPieceBytes);
       encode_piece(text.substr(begin, size), workspace, tokens);
@@ -196,11 +214,15 @@ void BpeTokenizer::encode_text(std::string_view text, bool /*begins_text*/, std:
 
 void BpeTokenizer::append_text(std::int32_t token, std::string& out) const {
   if (vocabulary_.type(token) == TokenType::kByte) return;  // only other kinds of tokenizer have these
-  for (std::string_view rest = vocabulary_.spelling(token); !rest.empty();) {
+  std::string_view rest = vocabulary_.spelling(token);
+  const bool ends_word = !end_of_word_.empty() && rest.ends_with(end_of_word_);
+  if (ends_word) rest.remove_suffix(end_of_word_.size());
+  while (!rest.empty()) {
     const int byte = take_letter(rest);
     if (byte < 0) return;
     out += static_cast<char>(byte);
   }
+  if (ends_word) out += ' ';
 }
 
 }  // namespace rondo::models

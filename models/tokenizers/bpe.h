@@ -5,6 +5,9 @@
 // Implements rondo::Tokenizer, whose header says what encode and decode promise. Merges apply by rank, of equals the
 // leftmost first, within the pieces of models/tokenizers/pre_tokenizer.h. Any bytes come back from decode if the vocabulary
 // has a token for each byte, as it should; bytes without a token are left out. Text is not normalised.
+//
+// Keys of its own, of folders: rondo.whole_tokens_first, as PreTokenizer has it; rondo.end_of_word ("</w>"), what the last
+// letter of a piece has behind it, where pieces of white space are left out, as in CLIP (Radford et al., 2021); rondo.lower_case.
 #pragma once
 
 #include <array>
@@ -43,7 +46,10 @@ class BpeTokenizer final : public TokenizerModel {
 
   TextSplitter splitter_;
   bool whole_tokens_first_ = false;  // see PreTokenizer
+  std::string end_of_word_;  // "" where words have none
+  bool lower_case_ = false;
   MergeTable merges_;
+  std::array<std::int32_t, 256> last_byte_tokens_ = {};  // with end_of_word_
   std::array<std::int32_t, 256> byte_tokens_ = {};  // -1 where there is none
 };
 

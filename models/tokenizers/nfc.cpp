@@ -75,6 +75,13 @@ void append_normalized(std::vector<Character>& characters, bool composes, std::s
   characters.clear();
 }
 
+/// The character that `bytes` are in UTF-8.
+std::uint32_t character_of(std::string_view bytes) {
+  std::uint32_t code = static_cast<unsigned char>(bytes[0]) & (bytes.size() == 1 ? 0x7fU : 0xffU >> (bytes.size() + 1));
+  for (const char byte : bytes.substr(1)) code = code << 6 | (static_cast<unsigned char>(byte) & 63U);
+  return code;
+}
+
 std::string normalized(std::string_view text, bool composes) {
   std::string out;
   std::vector<Character> characters;
@@ -86,9 +93,7 @@ std::string normalized(std::string_view text, bool composes) {
       text.remove_prefix(1);
       continue;
     }
-    std::uint32_t code = static_cast<unsigned char>(text[0]) & (size == 1 ? 0x7fU : 0xffU >> (size + 1));
-    for (std::size_t i = 1; i < size; ++i) code = code << 6 | (static_cast<unsigned char>(text[i]) & 63U);
-    append_decomposed(code, characters);
+    append_decomposed(character_of(text.substr(0, size)), characters);
     text.remove_prefix(size);
   }
   append_normalized(characters, composes, out);
@@ -143,6 +148,23 @@ std::uint32_t lower_case(std::uint32_t code) {
   if (run < 0 || code > kLowerCaseLast[run]) return code;
   const bool in_run = kLowerCaseStep[run] == 0 || (code - kLowerCaseFirst[run]) % kLowerCaseStep[run] == 0;
   return in_run ? code + static_cast<std::uint32_t>(kLowerCaseDistance[run]) : code;
+}
+
+std::string to_lower_case(std::string_view text) {
+  std::string out;
+  while (!text.empty()) {
+    const std::size_t size = utf8_character_bytes(text);
+    std::uint32_t code = 0;
+    if (size == 0) {
+      out += text[0];
+    } else {
+      code = character_of(text.substr(0, size));
+      append_utf8(lower_case(code), out);
+      if (code == 0x130) append_utf8(0x307, out);
+    }
+    text.remove_prefix(size == 0 ? 1 : size);
+  }
+  return out;
 }
 
 bool is_nonspacing_mark(std::uint32_t code) { return code >= 0x300 && trait(code) == kTraitNonspacing; }

@@ -19,6 +19,8 @@ std::uint32_t first_decomposed(std::uint32_t code);
 
 /// The one character that is the lower case of `code`, or itself.
 std::uint32_t lower_case(std::uint32_t code);
+/// Each character of `text` in lower case, the one for U+0130 two; bytes that are no UTF-8 stay.
+std::string to_lower_case(std::string_view text);
 /// General_Category Mn.
 bool is_nonspacing_mark(std::uint32_t code);
 /// General_Category Cc, Cf, Cs or Co: none that isn't assigned.

@@ -25,15 +25,13 @@ bool PieceTrie::Cursor::follow(char byte) {
     return begin_ < end_;
   }
   // All pieces from begin_ to end_ share the bytes so far; the one that has no more comes first.
+  if (trie_->piece(begin_).size() < depth_ && ++begin_ == end_) return false;
+  const auto byte_of = [&](std::uint32_t index) { return static_cast<unsigned char>(trie_->piece(index)[depth_ - 1]); };
+  if (byte_of(begin_) == wanted && byte_of(end_ - 1) == wanted) return true;
   const auto first_not_below = [&](std::uint32_t begin, std::uint32_t end, unsigned limit) {
     while (begin < end) {
       const std::uint32_t middle = begin + (end - begin) / 2;
-      const std::string_view piece = trie_->piece(middle);
-      if (piece.size() < depth_ || static_cast<unsigned char>(piece[depth_ - 1]) < limit) {
-        begin = middle + 1;
-      } else {
-        end = middle;
-      }
+      (byte_of(middle) < limit ? begin : end) = byte_of(middle) < limit ? middle + 1 : middle;
     }
     return begin;
   };

@@ -293,7 +293,11 @@ void cut_threes(Threes how, std::string_view text, std::size_t begin, std::vecto
   if (!text.empty()) cut(text.size());
 }
 
+constexpr Expressions kClip = {R"('s|'t|'re|'ve|'m|'ll|'d|\p{L}+|\p{N}|[^\s\p{L}\p{N}]+)"};
+
 }  // namespace
+
+const PreTokenizer kClipPreTokenizer = {kClipName, kClip};
 
 std::span<const PreTokenizer> pre_tokenizers() { return kPreTokenizers; }
 

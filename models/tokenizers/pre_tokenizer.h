@@ -31,6 +31,9 @@ std::span<const PreTokenizer> pre_tokenizers();
 /// GPT-2's, which the tokenizers library has for its ByteLevel.
 constexpr std::string_view kByteLevelExpression =
     R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)";
+/// CLIP's, which llama.cpp does not know: for words that end with rondo.end_of_word, white space between them left out.
+constexpr std::string_view kClipName = "clip";
+extern const PreTokenizer kClipPreTokenizer;
 /// The first of them with these expressions, as tokenizer.json spells them, or null. Flags are another matter.
 const PreTokenizer* find_pre_tokenizer(std::span<const std::string> expressions);
 

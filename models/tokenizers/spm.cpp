@@ -12,14 +12,6 @@ constexpr std::string_view kSpace = "\xe2\x96\x81";  // U+2581
 // Positions within a run are 32-bit; longer texts are encoded in runs.
 constexpr std::size_t kMaxRunBytes = std::size_t{1} << 30;
 
-struct Symbol {
-  std::int32_t prev;
-  std::int32_t next;
-  std::uint32_t begin;
-  std::uint32_t size;  // 0 once it became part of its left neighbour
-  std::int32_t token;  // -1 while it isn't one
-};
-
 struct Bigram {
   float score;
   std::int32_t left;
@@ -63,31 +55,46 @@ std::string with_visible_spaces(std::string_view text, bool prefix) {
 
 }  // namespace
 
+struct SpmTokenizer::Symbol {
+  std::int32_t prev;
+  std::int32_t next;
+  std::uint32_t begin;
+  std::uint32_t size;  // 0 once it became part of its left neighbour
+  std::int32_t token;  // of pieces(), -1 while it isn't one
+  bool whole;          // and merges with nothing
+};
+
 void SpmTokenizer::encode_character(std::string_view character, std::vector<std::int32_t>& tokens) const {
   const auto byte_token = [&](char c) { return byte_tokens_[static_cast<unsigned char>(c)]; };
-  if (std::all_of(character.begin(), character.end(), [&](char c) { return byte_token(c) >= 0; })) {
+  if (byte_fallback_ && std::all_of(character.begin(), character.end(), [&](char c) { return byte_token(c) >= 0; })) {
     for (const char c : character) tokens.push_back(byte_token(c));
   } else if (vocabulary_.unknown() >= 0) {
     tokens.push_back(vocabulary_.unknown());
   }
 }
 
-void SpmTokenizer::encode_run(std::string_view text, std::vector<std::int32_t>& tokens) const {
+std::vector<SpmTokenizer::Symbol> SpmTokenizer::symbols_of(std::string_view text) const {
   std::vector<Symbol> symbols;
   symbols.reserve(text.size());
   for (std::size_t begin = 0; begin < text.size();) {
-    const std::size_t size = sequence_bytes(text.substr(begin));
+    const PieceTrie::Match whole = text_.has_whole_tokens() ? text_.whole_token(text.substr(begin)) : PieceTrie::Match();
+    const std::size_t size = whole.value >= 0 ? whole.size : sequence_bytes(text.substr(begin));
     const auto index = static_cast<std::int32_t>(symbols.size());
     symbols.push_back(Symbol{index - 1, index + 1, static_cast<std::uint32_t>(begin), static_cast<std::uint32_t>(size),
-                             vocabulary_.find(text.substr(begin, size))});
+                             whole.value >= 0 ? whole.value : pieces().find(text.substr(begin, size)), whole.value >= 0});
     begin += size;
   }
+  if (!symbols.empty()) symbols.back().next = -1;
+  return symbols;
+}
+
+void SpmTokenizer::encode_run(std::string_view text, std::vector<std::int32_t>& tokens) const {
+  std::vector<Symbol> symbols = symbols_of(text);
   if (symbols.empty()) return;
-  symbols.back().next = -1;
 
   const auto at = [&](std::int32_t index) -> Symbol& { return symbols[static_cast<std::size_t>(index)]; };
   const auto make_bigram = [&](std::int32_t left, std::int32_t right, Bigram& bigram) {
-    if (left < 0 || right < 0) return false;
+    if (left < 0 || right < 0 || at(left).whole || at(right).whole) return false;
     const std::uint32_t size = at(left).size + at(right).size;
     if (by_rank_) {
       const std::int32_t rank = merges_.find(at(left).token, at(right).token);
@@ -96,7 +103,7 @@ void SpmTokenizer::encode_run(std::string_view text, std::vector<std::int32_t>& 
       bigram = Bigram{-static_cast<float>(rank), left, right, size, merges_[static_cast<std::size_t>(rank)].token};
       return true;
     }
-    const std::int32_t token = vocabulary_.find(text.substr(at(left).begin, size));
+    const std::int32_t token = pieces().find(text.substr(at(left).begin, size));
     if (token < 0) return false;
     bigram = Bigram{scores_[static_cast<std::size_t>(token)], left, right, size, token};
     return true;
@@ -125,12 +132,16 @@ void SpmTokenizer::encode_run(std::string_view text, std::vector<std::int32_t>& 
     if (make_bigram(best.left, left.next, bigram)) queue.push(bigram);
   }
 
+  bool behind_unknown = false;
   for (std::int32_t index = 0; index >= 0; index = at(index).next) {
     const Symbol& symbol = at(index);
     if (symbol.token >= 0) {
-      tokens.push_back(symbol.token);
-    } else {
+      tokens.push_back(has_own_ ? own_.ids[static_cast<std::size_t>(symbol.token)] : symbol.token);
+      behind_unknown = false;
+    } else if (!behind_unknown) {
+      const std::size_t n_before = tokens.size();
       encode_character(text.substr(symbol.begin, symbol.size), tokens);
+      behind_unknown = fuses_unknown_ && tokens.size() == n_before + 1 && tokens.back() == vocabulary_.unknown();
     }
   }
 }
@@ -138,24 +149,15 @@ void SpmTokenizer::encode_run(std::string_view text, std::vector<std::int32_t>& 
 void SpmTokenizer::encode_text(std::string_view text, bool begins_text, std::vector<std::int32_t>& tokens) const {
   const bool as_metaspace = space_prefix_ == SpacePrefix::kAlways || space_prefix_ == SpacePrefix::kFirst;
   const bool has_space = as_metaspace && (text.starts_with(' ') || text.starts_with(kSpace));
-  const std::string visible = with_visible_spaces(text, add_space_prefix_ && begins_text && !has_space);
-  for (std::size_t begin = 0; begin < visible.size(); begin += kMaxRunBytes) {
-    encode_run(std::string_view(visible).substr(begin, kMaxRunBytes), tokens);
+  const std::string whole = has_text_ ? text_.made_visible(text, begins_text) : with_visible_spaces(text, add_space_prefix_ && begins_text && !has_space);
+  const std::string_view visible = whole;
+  for (std::size_t begin = 0, end = 0; begin < visible.size(); begin = end) {
+    end = text_.splits() ? std::min(visible.find(kSpace, begin + 1), visible.size()) : visible.size();
+    end = std::min(end, begin + kMaxRunBytes);
+    encode_run(visible.substr(begin, end - begin), tokens);
   }
 }
 
-void SpmTokenizer::append_text(std::int32_t token, std::string& out) const {
-  std::string_view text = vocabulary_.spelling(token);
-  if (vocabulary_.type(token) == TokenType::kByte) {
-    out += static_cast<char>(byte_value(text));
-    return;
-  }
-  for (std::size_t space = text.find(kSpace); space != std::string_view::npos; space = text.find(kSpace)) {
-    out += text.substr(0, space);
-    out += ' ';
-    text.remove_prefix(space + kSpace.size());
-  }
-  out += text;
-}
+void SpmTokenizer::append_text(std::int32_t token, std::string& out) const { append_piece_text(vocabulary_, token, out); }
 
 }  // namespace rondo::models

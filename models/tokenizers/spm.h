@@ -7,6 +7,8 @@
 //
 // Keys of its own, of folders with tokenizer.json: rondo.merges_by_rank merges what tokenizer.ggml.merges lists, whatever the
 // scores, and rondo.space_prefix ("section", "always", "first") says which texts get a space, as SpacePrefix has it.
+// rondo.spaces: see models/tokenizers/piece_text.h, whose text it is then. rondo.fuse_unknown makes unknown neighbours one token, rondo.byte_fallback false leaves
+// tokens of bytes alone; rondo.score_bits and rondo.pieces.* as models/tokenizers/pieces.h has them.
 #pragma once
 
 #include <array>
@@ -15,9 +17,12 @@
 #include <string_view>
 #include <vector>
 
+#include <rondo/byte_source.h>
 #include <rondo/status.h>
 
 #include "models/tokenizers/merge_table.h"
+#include "models/tokenizers/piece_text.h"
+#include "models/tokenizers/pieces.h"
 #include "models/tokenizers/tokenizer_model.h"
 
 namespace rondo::models {
@@ -25,13 +30,12 @@ namespace rondo::models {
 class SpmTokenizer final : public TokenizerModel {
  public:
   /// Copies the vocabulary out of `file`, which must be of this kind. Errors: those of TokenizerModel::create().
-  static Result<SpmTokenizer> create(const GgufFile& file);
+  static Result<SpmTokenizer> create(const GgufFile& file, const ByteSource* source);
 
  private:
-  /// The byte that a token named "<0x0A>" stands for, or -1 for any other name.
-  static int byte_value(std::string_view spelling);
+  struct Symbol;
 
-  Status load_scores(const GgufFile& file);
+  Status load_pieces(const GgufFile& file);
   Status load_bytes(const GgufFile& file);
 
   void encode_text(std::string_view text, bool begins_text, std::vector<std::int32_t>& tokens) const override;
@@ -39,6 +43,14 @@ class SpmTokenizer final : public TokenizerModel {
   void encode_run(std::string_view text, std::vector<std::int32_t>& tokens) const;
   void encode_character(std::string_view character, std::vector<std::int32_t>& tokens) const;
 
+  const Vocabulary& pieces() const { return has_own_ ? own_.spellings : vocabulary_; }
+  std::vector<Symbol> symbols_of(std::string_view text) const;
+
+  bool has_text_ = false;     // text_ says what a text is, and not this kind's own habit
+  PieceText text_;
+  bool has_own_ = false;      // own_ are the pieces
+  OwnPieces own_;
+  bool fuses_unknown_ = false, byte_fallback_ = true;
   bool by_rank_ = false;      // tokens merge as merges_ has it, not by scores_
   std::vector<float> scores_;
   MergeTable merges_;

@@ -8,30 +8,11 @@
 
 namespace rondo::models {
 
-namespace {
-
-constexpr std::string_view kScoresKey = "tokenizer.ggml.scores";
-
-}  // namespace
-
-int SpmTokenizer::byte_value(std::string_view spelling) {
-  const auto digit = [](char c) {
-    if (c >= '0' && c <= '9') return c - '0';
-    if (c >= 'A' && c <= 'F') return c - 'A' + 10;
-    if (c >= 'a' && c <= 'f') return c - 'a' + 10;
-    return -1;
-  };
-  if (spelling.size() != 6 || !spelling.starts_with("<0x") || spelling[5] != '>') return -1;
-  const int high = digit(spelling[3]);
-  const int low = digit(spelling[4]);
-  return high < 0 || low < 0 ? -1 : high * 16 + low;
-}
-
-Result<SpmTokenizer> SpmTokenizer::create(const GgufFile& file) {
+Result<SpmTokenizer> SpmTokenizer::create(const GgufFile& file, const ByteSource* source) {
   SpmTokenizer tokenizer;
   RONDO_ASSIGN(tokenizer.vocabulary_, Vocabulary::read(file, Vocabulary::DefaultIds::kSentencePiece));
   RONDO_ASSIGN(tokenizer.by_rank_, file.boolean_or("rondo.merges_by_rank", false));
-  if (!tokenizer.by_rank_) RONDO_TRY(tokenizer.load_scores(file));
+  RONDO_TRY(tokenizer.load_pieces(file));
   RONDO_TRY(tokenizer.load_bytes(file));
   RONDO_TRY(tokenizer.vocabulary_.index(file, false));
   if (tokenizer.by_rank_) {
@@ -39,6 +20,13 @@ Result<SpmTokenizer> SpmTokenizer::create(const GgufFile& file) {
   }
   RONDO_ASSIGN(tokenizer.add_bos_, file.boolean_or("tokenizer.ggml.add_bos_token", true));
   RONDO_ASSIGN(tokenizer.add_space_prefix_, file.boolean_or("tokenizer.ggml.add_space_prefix", true));
+  tokenizer.has_text_ = PieceText::is_there(file);
+  if (tokenizer.has_text_) {
+    RONDO_ASSIGN(tokenizer.text_, PieceText::read(file, source, tokenizer.pieces()));
+    if (tokenizer.text_.as_sentence_piece() && !tokenizer.has_own_) tokenizer.vocabulary_.leave_user_defined();
+  }
+  RONDO_ASSIGN(tokenizer.fuses_unknown_, file.boolean_or("rondo.fuse_unknown", false));
+  RONDO_ASSIGN(tokenizer.byte_fallback_, file.boolean_or("rondo.byte_fallback", true));
   RONDO_ASSIGN(const std::string_view where, file.string_or("rondo.space_prefix", ""));
   if (where == "section") tokenizer.space_prefix_ = SpacePrefix::kSection;
   if (where == "always") tokenizer.space_prefix_ = SpacePrefix::kAlways;
@@ -46,35 +34,20 @@ Result<SpmTokenizer> SpmTokenizer::create(const GgufFile& file) {
   return tokenizer;
 }
 
-Status SpmTokenizer::load_scores(const GgufFile& file) {
-  const auto n_tokens = static_cast<std::size_t>(vocabulary_.size());
-  RONDO_ASSIGN(const std::span<const float> scores, file.f32s(kScoresKey));
-  if (scores.size() != n_tokens) {
-    return file.key_error(kScoresKey,
-                          fmt::format("holds {} scores, expected one for each of {} tokens", scores.size(), n_tokens));
+Status SpmTokenizer::load_pieces(const GgufFile& file) {
+  has_own_ = OwnPieces::are_there(file);
+  if (has_own_) {
+    RONDO_ASSIGN(own_, OwnPieces::read(file, vocabulary_));
+    scores_ = own_.scores;
+    return own_.spellings.index(file, false);
   }
-  const auto nan = std::find_if(scores.begin(), scores.end(), [](float score) { return std::isnan(score); });
-  if (nan != scores.end()) {
-    return file.key_error(kScoresKey, fmt::format("holds a NaN at index {}, expected a number", nan - scores.begin()));
-  }
-  scores_.assign(scores.begin(), scores.end());
-  return Status();
+  if (by_rank_) return {};
+  RONDO_ASSIGN(scores_, read_scores(file, "rondo.score_bits", vocabulary_.size()));
+  return {};
 }
 
 Status SpmTokenizer::load_bytes(const GgufFile& file) {
-  byte_tokens_.fill(-1);
-  for (std::int32_t id = 0; id < vocabulary_.size(); ++id) {
-    if (vocabulary_.type(id) != TokenType::kByte) continue;
-    const int value = byte_value(vocabulary_.spelling(id));
-    if (value < 0) {
-      return file.key_error(kTokensKey,
-                            fmt::format("holds '{}' at index {}, which is marked as a byte, expected a name "
-                                        "from '<0x00>' to '<0xFF>'",
-                                        printable(vocabulary_.spelling(id)), id));
-    }
-    std::int32_t& token = byte_tokens_[static_cast<std::size_t>(value)];
-    if (token < 0) token = id;
-  }
+  RONDO_ASSIGN(byte_tokens_, models::byte_tokens(file, vocabulary_));
   // Files without types, or with bytes marked as normal tokens.
   for (std::int32_t id = 0; id < vocabulary_.size(); ++id) {
     const int value = byte_value(vocabulary_.spelling(id));

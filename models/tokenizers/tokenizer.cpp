@@ -9,7 +9,7 @@ namespace rondo {
 
 Result<Tokenizer> Tokenizer::create(const ByteSource& source) {
   RONDO_ASSIGN(const models::GgufFile file, models::GgufFile::parse(source));
-  RONDO_ASSIGN(std::shared_ptr<const models::TokenizerModel> model, models::TokenizerModel::create(file));
+  RONDO_ASSIGN(std::shared_ptr<const models::TokenizerModel> model, models::TokenizerModel::create(file, &source));
   return Tokenizer(std::move(model));
 }
 

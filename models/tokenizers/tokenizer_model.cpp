@@ -8,6 +8,7 @@
 #include "models/tokenizers/nfc.h"
 #include "models/tokenizers/split_expression.h"
 #include "models/tokenizers/spm.h"
+#include "models/tokenizers/unigram.h"
 #include "models/tokenizers/word_piece.h"
 #include "runtime/fmt.h"
 
@@ -18,7 +19,7 @@ bool TokenizerModel::is_there(const GgufFile& file) {
   return !kind.ok() || (*kind != "none" && *kind != "no_vocab");
 }
 
-Result<std::shared_ptr<const TokenizerModel>> TokenizerModel::create(const GgufFile& file) {
+Result<std::shared_ptr<const TokenizerModel>> TokenizerModel::create(const GgufFile& file, const ByteSource* source) {
   constexpr std::string_view kModelKey = "tokenizer.ggml.model";
   RONDO_ASSIGN(const std::string_view kind, file.string(kModelKey));
   RONDO_ASSIGN(const bool nfc, file.boolean_or("rondo.nfc", false));
@@ -28,8 +29,9 @@ Result<std::shared_ptr<const TokenizerModel>> TokenizerModel::create(const GgufF
     RONDO_TRY(tokenizer.read_around(file));
     return std::shared_ptr<const TokenizerModel>(std::make_shared<const decltype(tokenizer)>(std::move(tokenizer)));
   };
-  if (kind == "llama") return made(SpmTokenizer::create(file));
+  if (kind == "llama") return made(SpmTokenizer::create(file, source));
   if (kind == "gpt2") return made(BpeTokenizer::create(file));
+  if (kind == "t5") return made(UnigramTokenizer::create(file, source));
   if (kind == "bert") return made(WordPieceTokenizer::create(file));
   if (!is_there(file)) {
     RONDO_ASSIGN(const std::string_view why, file.string_or("rondo.tokenizer_refusal", ""));
@@ -38,7 +40,7 @@ Result<std::shared_ptr<const TokenizerModel>> TokenizerModel::create(const GgufF
   }
   return Status(
       StatusCode::kUnsupported,
-      fmt::format("{}: metadata key '{}' is '{}': this kind of tokenizer is not there yet, expected 'llama', 'gpt2' or 'bert'",
+      fmt::format("{}: metadata key '{}' is '{}': this kind of tokenizer is not there yet, expected 'llama', 'gpt2', 'bert' or 't5'",
                   file.name(), kModelKey, printable(kind)));
 }
 

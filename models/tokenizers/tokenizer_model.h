@@ -14,6 +14,7 @@
 #include <string_view>
 #include <vector>
 
+#include <rondo/byte_source.h>
 #include <rondo/status.h>
 #include <rondo/tokenizer.h>
 
@@ -26,10 +27,10 @@ class TokenizerModel {
  public:
   /// Whether the file has a tokenizer, or says that there is none (tokenizer.ggml.model is "none" or "no_vocab").
   static bool is_there(const GgufFile& file);
-  /// The tokenizer of `file`, of the kind that it names.
+  /// The tokenizer of `file`, of the kind that it names; `source` is where the file was read, for keys that `file` does not keep.
   /// Errors: kUnsupported (another kind, or beyond a limit), kNotFound and kCorruptData (missing or wrong keys), naming
   /// file and key.
-  static Result<std::shared_ptr<const TokenizerModel>> create(const GgufFile& file);
+  static Result<std::shared_ptr<const TokenizerModel>> create(const GgufFile& file, const ByteSource* source = nullptr);
   virtual ~TokenizerModel() = default;
 
   /// See rondo::Tokenizer.

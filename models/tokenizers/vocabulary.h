@@ -30,7 +30,7 @@ constexpr std::size_t kMaxProbes = 256;
 class Vocabulary {
  public:
   /// Which ids BOS, EOS and the unknown token have where the file does not say.
-  enum class DefaultIds { kNone, kSentencePiece };
+  enum class DefaultIds { kNone, kSentencePiece, kT5 };
 
   /// A piece of a text: a special token, or other bytes where `token` is -1.
   struct Fragment {
@@ -44,6 +44,11 @@ class Vocabulary {
   /// keys), naming file and key.
   static Result<Vocabulary> read(const GgufFile& file, DefaultIds defaults);
 
+  /// The same from other keys, without ids that mean something.
+  static Result<Vocabulary> read_pieces(const GgufFile& file, std::string_view tokens_key, std::string_view types_key);
+
+  /// Makes user-defined tokens part of the text for partition(): for kinds that find these themselves.
+  void leave_user_defined();
   /// Changes what `token` is; for kinds of tokenizer that know better than the file.
   void set_type(std::int32_t token, TokenType type) { types_[static_cast<std::size_t>(token)] = type; }
   /// Makes spellings searchable. With `own_alphabet` normal tokens are spelt in an alphabet that shares only ASCII with
@@ -79,8 +84,8 @@ class Vocabulary {
     std::bitset<256> first_bytes;
   };
 
-  Status read_spellings(const GgufFile& file);
-  Status read_types(const GgufFile& file);
+  Status read_spellings(const GgufFile& file, std::string_view key);
+  Status read_types(const GgufFile& file, std::string_view key);
   Status read_ids(const GgufFile& file, DefaultIds defaults);
   Status index_findable(const GgufFile& file, bool own_alphabet);
   Status index_specials(const GgufFile& file);

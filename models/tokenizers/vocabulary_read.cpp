@@ -21,10 +21,22 @@ constexpr std::size_t kMaxSpecialBytes = 1024;
 
 Result<Vocabulary> Vocabulary::read(const GgufFile& file, DefaultIds defaults) {
   Vocabulary vocabulary;
-  RONDO_TRY(vocabulary.read_spellings(file));
-  RONDO_TRY(vocabulary.read_types(file));
+  RONDO_TRY(vocabulary.read_spellings(file, kTokensKey));
+  RONDO_TRY(vocabulary.read_types(file, kTypesKey));
   RONDO_TRY(vocabulary.read_ids(file, defaults));
   return vocabulary;
+}
+
+Result<Vocabulary> Vocabulary::read_pieces(const GgufFile& file, std::string_view tokens_key, std::string_view types_key) {
+  Vocabulary vocabulary;
+  RONDO_TRY(vocabulary.read_spellings(file, tokens_key));
+  RONDO_TRY(vocabulary.read_types(file, types_key));
+  return vocabulary;
+}
+
+void Vocabulary::leave_user_defined() {
+  user_defined_ = {};
+  std::erase_if(all_specials_.ids, [&](std::int32_t id) { return type(id) == TokenType::kUserDefined; });
 }
 
 Status Vocabulary::index(const GgufFile& file, bool own_alphabet) {
@@ -32,14 +44,14 @@ Status Vocabulary::index(const GgufFile& file, bool own_alphabet) {
   return index_specials(file);
 }
 
-Status Vocabulary::read_spellings(const GgufFile& file) {
-  RONDO_ASSIGN(const GgufStrings* spellings, file.strings(kTokensKey));
+Status Vocabulary::read_spellings(const GgufFile& file, std::string_view key) {
+  RONDO_ASSIGN(const GgufStrings* spellings, file.strings(key));
   const std::size_t n_tokens = spellings->size();
-  if (n_tokens == 0) return file.key_error(kTokensKey, "is empty");
+  if (n_tokens == 0) return file.key_error(key, "is empty");
   if (n_tokens > kMaxTokens || spellings->text_bytes() > kMaxTextBytes) {
     return Status(StatusCode::kUnsupported,
                   fmt::format("{}: metadata key '{}' holds {} tokens of {} bytes in all, expected at most {} of {}",
-                              file.name(), kTokensKey, n_tokens, spellings->text_bytes(), kMaxTokens, kMaxTextBytes));
+                              file.name(), key, n_tokens, spellings->text_bytes(), kMaxTokens, kMaxTextBytes));
   }
   text_.reserve(spellings->text_bytes());
   ends_.reserve(n_tokens);
@@ -50,17 +62,17 @@ Status Vocabulary::read_spellings(const GgufFile& file) {
   return Status();
 }
 
-Status Vocabulary::read_types(const GgufFile& file) {
+Status Vocabulary::read_types(const GgufFile& file, std::string_view key) {
   types_.assign(ends_.size(), TokenType::kNormal);
-  if (!file.has(kTypesKey)) return Status();
-  RONDO_ASSIGN(const std::span<const std::int32_t> types, file.i32s(kTypesKey));
+  if (!file.has(key)) return Status();
+  RONDO_ASSIGN(const std::span<const std::int32_t> types, file.i32s(key));
   if (types.size() != types_.size()) {
     return file.key_error(
-        kTypesKey, fmt::format("holds {} types, expected one for each of {} tokens", types.size(), types_.size()));
+        key, fmt::format("holds {} types, expected one for each of {} tokens", types.size(), types_.size()));
   }
   for (std::size_t i = 0; i < types.size(); ++i) {
     if (types[i] < 0 || types[i] > static_cast<std::int32_t>(TokenType::kByte)) {
-      return file.key_error(kTypesKey, fmt::format("holds {} at index {}, expected 0 to 6", types[i], i));
+      return file.key_error(key, fmt::format("holds {} at index {}, expected 0 to 6", types[i], i));
     }
     types_[i] = static_cast<TokenType>(types[i]);
   }
@@ -84,6 +96,10 @@ Status Vocabulary::read_ids(const GgufFile& file, DefaultIds defaults) {
     if (spelling(0) == "<unk>") unknown_ = 0;
     if (spelling(1) == "<s>") bos_ = 1;
     if (spelling(2) == "</s>") eos_ = 2;
+  }
+  if (defaults == DefaultIds::kT5) {
+    if (spelling(1) == "</s>") eos_ = 1;
+    if (spelling(2) == "<unk>") unknown_ = 2;
   }
   std::int32_t eot = -1;
   std::int32_t eom = -1;

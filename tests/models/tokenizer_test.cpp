@@ -278,7 +278,7 @@ std::vector<HostileTokenizer> hostile_cases() {
   return {
       {"no_kind", [] { return GgufWriter().build(); }, StatusCode::kNotFound, "'tokenizer.ggml.model' is missing"},
       {"kind", [] { return basic_vocabulary().writer("rwkv").build(); }, kUnsupported,
-       "'rwkv': this kind of tokenizer is not there yet, expected 'llama', 'gpt2' or 'bert'"},
+       "'rwkv': this kind of tokenizer is not there yet, expected 'llama', 'gpt2', 'bert' or 't5'"},
       {"kind_type", [] { return GgufWriter().u32("tokenizer.ggml.model", 1).build(); }, kCorrupt, "expected a string"},
       {"no_tokens", [] { return GgufWriter().string("tokenizer.ggml.model", "llama").build(); }, StatusCode::kNotFound,
        "'tokenizer.ggml.tokens' is missing"},
