@@ -232,22 +232,22 @@ TEST_F(HuggingFaceTokenizerTest, OtherKindsAreRefusedByName) {
   };
   const json metaspace = {{"type", "Metaspace"}, {"replacement", kSpace}, {"prepend_scheme", "always"}};
   const std::vector<Case> cases = {
-      {"/model/type", "WordPiece", "'model.type' is 'WordPiece'"},
-      {"/model/type", "Unigram", "'model.type' is 'Unigram'"},
+      {"/model/type", "WordPiece", "'normalizer' is not 'BertNormalizer'"},
       {"/model/type", "WordLevel", "'model.type' is 'WordLevel'"},
       {"/model/dropout", 0.1, "'model.dropout'"},
       {"/model/continuing_subword_prefix", "##", "'model.continuing_subword_prefix' is '##'"},
-      {"/model/end_of_word_suffix", "</w>", "'model.end_of_word_suffix' is '</w>'"},
+      {"/model/end_of_word_suffix", "</end>", "'model.end_of_word_suffix' is '</end>'"},
+      {"/model/end_of_word_suffix", "</w>", "'pre_tokenizer' does not split as CLIP does"},
       {"/normalizer", {{"type", "Lowercase"}}, "'normalizer' is 'Lowercase'"},
       {"/normalizer", sequence("normalizers", {{{"type", "NFC"}}, {{"type", "NFKC"}}}), "'normalizer' is 'NFKC'"},
       {"/normalizer", {{"type", "Prepend"}, {"prepend", "x"}}, "'normalizer' is 'Prepend' of something else"},
       {"/pre_tokenizer", nullptr, "'pre_tokenizer' is without 'ByteLevel'"},
-      {"/pre_tokenizer", metaspace, "'pre_tokenizer.split' is true"},
+      {"/pre_tokenizer", sequence("pretokenizers", {metaspace, split("[ab]+")}), "'pre_tokenizer' splits what 'Metaspace' makes visible"},
       {"/pre_tokenizer", {{"type", "Whitespace"}}, "'pre_tokenizer' is 'Whitespace'"},
       {"/pre_tokenizer", byte_level(false), "'pre_tokenizer' does not split the text"},
       {"/pre_tokenizer/add_prefix_space", true, "'pre_tokenizer.add_prefix_space' is true"},
       {"/pre_tokenizer", sequence("pretokenizers", {byte_level(true), byte_level(true)}), "behind 'ByteLevel'"},
-      {"/post_processor", {{"type", "BertProcessing"}}, "'post_processor' is 'BertProcessing'"},
+      {"/post_processor", {{"type", "PairProcessing"}}, "'post_processor' is 'PairProcessing'"},
       {"/added_tokens/1/lstrip", true, "'added_tokens' has lstrip for '<user>'"},
   };
   for (const auto& [pointer, value, message] : cases) {
