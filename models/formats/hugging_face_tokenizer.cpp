@@ -239,7 +239,8 @@ class Translator {
       RONDO_ASSIGN(const bool space, file_.boolean_or(step, "add_prefix_space", true, kField));
       RONDO_ASSIGN(const bool splits, file_.boolean_or(step, "use_regex", true, kField));
       if (space) return file_.later("pre_tokenizer.add_prefix_space", "is true");
-      if (splits) expressions_.emplace_back(kByteLevelExpression);
+      // It finds nothing to cut in CLIP's words.
+      if (splits && (expressions_.empty() || expressions_.back() != kClipName)) expressions_.emplace_back(kByteLevelExpression);
       byte_level_ = true;
       return {};
     }

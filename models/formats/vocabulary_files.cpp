@@ -144,7 +144,7 @@ Result<JsonDocument> word_pieces(const std::string& path, const std::vector<std:
   RONDO_TRY(document.add_special("pad_token", "[PAD]", false).status());
   RONDO_TRY(document.add_special("mask_token", "[MASK]", false).status());
   RONDO_TRY(document.add_more());
-  return document.with({{"type", "WordPiece"}, {"unk_token", unknown[0]}, {"continuing_subword_prefix", "##"}, {"max_input_chars_per_word", 100}},
+  return document.with({{"type", "WordPiece"}, {"unk_token", unknown[0]}, {"continuing_subword_prefix", "##"}, {"max_input_chars_per_word", std::uint64_t{100}}},
                        {{"type", "BertNormalizer"}, {"clean_text", true}, {"handle_chinese_chars", ideographs}, {"strip_accents", strip_accents}, {"lowercase", lower_case}},
                        {{"type", "BertPreTokenizer"}}, {{"type", "BertProcessing"}, {"sep", end}, {"cls", begin}});
 }

@@ -9,8 +9,9 @@
 // - "metaspace" and "words": Hugging Face's Metaspace, and what is done in front of it: blanks behind the text removed
 //   (rondo.strip_end), two or more blanks one (tokenizer.ggml.remove_extra_whitespaces), words cut at
 //   white space of all kinds, which is left out ("words"). rondo.splits_at_spaces: pieces do not reach over U+2581.
-// Bytes that are no UTF-8 become U+FFFD. The map is tokenizer.ggml.precompiled_charsmap, or as a string, rondo.charsmap. Hugging Face looks for keys of the map in clusters of up to five bytes that
-// are seen as one character first, and there takes the shortest: accents behind letters of full width are lost. Here the longest counts, as in SentencePiece.
+// Bytes that are no UTF-8 become U+FFFD. The map is tokenizer.ggml.precompiled_charsmap, or as a string, rondo.charsmap. Of its keys the
+// longest counts, as in SentencePiece; Hugging Face takes the shortest within what is seen as one character, if that has up to five
+// bytes, and so loses accents behind letters of full width.
 //
 // Owns what it needs; constant, so it may be used from several threads.
 #pragma once

@@ -4,7 +4,8 @@
 //
 // Implements rondo::Tokenizer, whose header says what encode and decode promise; models/tokenizers/piece_text.h says what a text is
 // before it is cut. A character that no piece begins with alone is unknown, at 10 below the least score; neighbours
-// become one unknown token. Where files leave a choice, llama.cpp's behaviour is followed.
+// become one unknown token. Where files leave a choice, llama.cpp's behaviour is followed, but that it
+// leaves characters alone that a user-defined token begins with.
 //
 // Keys of its own, of folders: rondo.score_bits, the scores where GGUF has tokenizer.ggml.scores, as the bits of floats; rondo.byte_fallback writes
 // unknown characters in tokens of bytes; those of OwnPieces, where other pieces than the vocabulary's occur
