@@ -30,7 +30,7 @@ class BpeTokenizer final : public TokenizerModel {
   /// Copies vocabulary and merges out of `file`, which must be of this kind. Errors: those of TokenizerModel::create();
   /// those of MergeTable; kUnsupported
   /// also for a pre-tokenizer that isn't there.
-  static Result<BpeTokenizer> create(const GgufFile& file);
+  [[gnu::cold]] static Result<BpeTokenizer> create(const GgufFile& file);
 
  private:
   struct Symbol;

@@ -31,7 +31,7 @@ class Charsmap {
   Charsmap() = default;
   /// Reads tokenizer.ggml.precompiled_charsmap, an array of bytes within `source`, or rondo.charsmap, a string; without either, a
   /// map of nothing. Errors: kCorruptData naming file and key, kUnsupported (an array, but `source` is null), and the source's own.
-  static Result<Charsmap> read(const GgufFile& file, const ByteSource* source);
+  [[gnu::cold]] static Result<Charsmap> read(const GgufFile& file, const ByteSource* source);
 
   struct Match {
     std::size_t size = 0;  ///< bytes that are replaced; 0: none
@@ -41,7 +41,7 @@ class Charsmap {
   Match find(std::string_view text) const;
 
  private:
-  Status load(const GgufFile& file, std::string_view key, std::string_view bytes);
+  [[gnu::cold]] Status load(const GgufFile& file, std::string_view key, std::string_view bytes);
 
   std::vector<std::uint32_t> units_;
   std::string replacements_;  // ends with a zero

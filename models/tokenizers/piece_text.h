@@ -35,7 +35,7 @@ class PieceText {
   static bool is_there(const GgufFile& file);
   /// Reads the keys; user-defined tokens of `vocabulary` are left as they are ("sentencepiece"). Errors: those of
   /// Charsmap::read(), and kCorruptData and kUnsupported naming file and key.
-  static Result<PieceText> read(const GgufFile& file, const ByteSource* source, const Vocabulary& vocabulary);
+  [[gnu::cold]] static Result<PieceText> read(const GgufFile& file, const ByteSource* source, const Vocabulary& vocabulary);
 
   /// `text` as pieces are spelt; `begins` where one may be put in front.
   std::string made_visible(std::string_view text, bool begins) const;

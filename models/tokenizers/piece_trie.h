@@ -40,7 +40,7 @@ class PieceTrie {
 
   PieceTrie() = default;
   /// `pieces` are neither empty nor longer than kMaxPieceBytes; of equal ones the last counts.
-  explicit PieceTrie(std::vector<Piece> pieces);
+  [[gnu::cold]] explicit PieceTrie(std::vector<Piece> pieces);
 
   Cursor root() const { return Cursor(*this, static_cast<std::uint32_t>(values_.size())); }
   bool empty() const { return values_.empty(); }

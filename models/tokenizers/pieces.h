@@ -18,14 +18,14 @@ namespace rondo::models {
 int byte_value(std::string_view spelling);
 
 /// The token of type byte for each byte, the first of several, or -1. Errors: kCorruptData (one that isn't named so), naming file and key.
-Result<std::array<std::int32_t, 256>> byte_tokens(const GgufFile& file, const Vocabulary& vocabulary);
+[[gnu::cold]] Result<std::array<std::int32_t, 256>> byte_tokens(const GgufFile& file, const Vocabulary& vocabulary);
 
 /// Appends the text of `token`: its byte, or its spelling with blanks for U+2581.
 void append_piece_text(const Vocabulary& vocabulary, std::int32_t token, std::string& out);
 
 /// tokenizer.ggml.scores, floats, or what folders have for them, `bits_key`, their bits. Errors: kNotFound and
 /// kCorruptData (not one for each of `n`, or no number), naming file and key.
-Result<std::vector<float>> read_scores(const GgufFile& file, std::string_view bits_key, std::int32_t n);
+[[gnu::cold]] Result<std::vector<float>> read_scores(const GgufFile& file, std::string_view bits_key, std::int32_t n);
 
 /// Keys rondo.pieces.tokens, .token_type, .score_bits and .ids: pieces, each with its id in the vocabulary.
 struct OwnPieces {
@@ -35,7 +35,7 @@ struct OwnPieces {
 
   static bool are_there(const GgufFile& file);
   /// Errors: kUnsupported, kNotFound and kCorruptData (another number of them, ids outside `vocabulary`), naming file and key.
-  static Result<OwnPieces> read(const GgufFile& file, const Vocabulary& vocabulary);
+  [[gnu::cold]] static Result<OwnPieces> read(const GgufFile& file, const Vocabulary& vocabulary);
 };
 
 }  // namespace rondo::models

@@ -30,13 +30,13 @@ namespace rondo::models {
 class SpmTokenizer final : public TokenizerModel {
  public:
   /// Copies the vocabulary out of `file`, which must be of this kind. Errors: those of TokenizerModel::create().
-  static Result<SpmTokenizer> create(const GgufFile& file, const ByteSource* source);
+  [[gnu::cold]] static Result<SpmTokenizer> create(const GgufFile& file, const ByteSource* source);
 
  private:
   struct Symbol;
 
-  Status load_pieces(const GgufFile& file);
-  Status load_bytes(const GgufFile& file);
+  [[gnu::cold]] Status load_pieces(const GgufFile& file);
+  [[gnu::cold]] Status load_bytes(const GgufFile& file);
 
   void encode_text(std::string_view text, bool begins_text, std::vector<std::int32_t>& tokens) const override;
   void append_text(std::int32_t token, std::string& out) const override;

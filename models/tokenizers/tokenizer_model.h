@@ -4,6 +4,8 @@
 // Keys of all kinds, of folders: rondo.tokens_before, .tokens_between and .tokens_after, ids that are put in front of a text (instead
 // of BOS), between two and behind; rondo.strips_left and .strips_right, special tokens that take white space with them.
 //
+// What is marked cold runs once for a file, and is compiled for size.
+//
 // Owns its vocabulary; immutable after creation, so it may be used from several threads.
 #pragma once
 
@@ -30,7 +32,7 @@ class TokenizerModel {
   /// The tokenizer of `file`, of the kind that it names; `source` is where the file was read, for keys that `file` does not keep.
   /// Errors: kUnsupported (another kind, or beyond a limit), kNotFound and kCorruptData (missing or wrong keys), naming
   /// file and key.
-  static Result<std::shared_ptr<const TokenizerModel>> create(const GgufFile& file, const ByteSource* source = nullptr);
+  [[gnu::cold]] static Result<std::shared_ptr<const TokenizerModel>> create(const GgufFile& file, const ByteSource* source = nullptr);
   virtual ~TokenizerModel() = default;
 
   /// See rondo::Tokenizer.
@@ -73,7 +75,7 @@ class TokenizerModel {
   SpacePrefix space_prefix_ = SpacePrefix::kText;
 
  private:
-  Status read_around(const GgufFile& file);
+  [[gnu::cold]] Status read_around(const GgufFile& file);
   /// Appends the tokens of `text` without what belongs around it.
   void encode_parts(std::string_view text, bool parse_special, std::vector<std::int32_t>& tokens) const;
   void append_piece(std::int32_t token, std::string& out) const;

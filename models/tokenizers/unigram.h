@@ -31,7 +31,7 @@ namespace rondo::models {
 class UnigramTokenizer final : public TokenizerModel {
  public:
   /// Copies the vocabulary out of `file`, which must be of this kind; see Charsmap::read() for `source`. Errors: those of TokenizerModel::create().
-  static Result<UnigramTokenizer> create(const GgufFile& file, const ByteSource* source);
+  [[gnu::cold]] static Result<UnigramTokenizer> create(const GgufFile& file, const ByteSource* source);
 
  private:
   struct Piece {
@@ -40,8 +40,8 @@ class UnigramTokenizer final : public TokenizerModel {
     bool user_defined;
   };
 
-  Status load_pieces(const GgufFile& file, const ByteSource* source);
-  Status add_pieces(const GgufFile& file, const Vocabulary& from, const std::vector<float>& scores, const std::vector<std::int32_t>& ids);
+  [[gnu::cold]] Status load_pieces(const GgufFile& file, const ByteSource* source);
+  [[gnu::cold]] Status add_pieces(const GgufFile& file, const Vocabulary& from, const std::vector<float>& scores, const std::vector<std::int32_t>& ids);
 
   void encode_text(std::string_view text, bool begins_text, std::vector<std::int32_t>& tokens) const override;
   void append_text(std::int32_t token, std::string& out) const override;

@@ -30,11 +30,11 @@ namespace rondo::models {
 class WordPieceTokenizer final : public TokenizerModel {
  public:
   /// Copies the vocabulary out of `file`, which must be of this kind. Errors: those of TokenizerModel::create().
-  static Result<WordPieceTokenizer> create(const GgufFile& file);
+  [[gnu::cold]] static Result<WordPieceTokenizer> create(const GgufFile& file);
 
  private:
-  Status load_pieces(const GgufFile& file);
-  Status load_ids(const GgufFile& file);
+  [[gnu::cold]] Status load_pieces(const GgufFile& file);
+  [[gnu::cold]] Status load_ids(const GgufFile& file);
 
   void encode_text(std::string_view text, bool begins_text, std::vector<std::int32_t>& tokens) const override;
   void append_text(std::int32_t token, std::string& out) const override;
