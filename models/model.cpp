@@ -39,7 +39,7 @@ Result<std::shared_ptr<const LoadedModel>> plan_model(std::shared_ptr<runtime::D
                                                               model->tokenizer.n_vocab(), checkpoint.file.name(), facts.n_vocab));
     }
   } else if (TokenizerModel::is_there(checkpoint.file)) {
-    RONDO_ASSIGN(std::shared_ptr<const TokenizerModel> tokenizer, TokenizerModel::create(checkpoint.file));
+    RONDO_ASSIGN(std::shared_ptr<const TokenizerModel> tokenizer, TokenizerModel::create(checkpoint.file, &checkpoint.source));
     model->tokenizer = Tokenizer(std::move(tokenizer));
     if (model->tokenizer.n_vocab() != static_cast<std::int32_t>(facts.n_vocab)) {
       return Status(StatusCode::kCorruptData, fmt::format("{}: tokenizer.ggml.tokens has {} entries but the network a vocabulary of {}", checkpoint.file.name(),

@@ -50,8 +50,9 @@ uint touch_rows(uint first, uint n) {
 
 void main() {
   const uint first_row = gl_WorkGroupID.x * kRows;
-  const bool alike = kRows == 1u || p.rows_per_sequence >= p.rows;  // no later row is valid if the first is not
-  if (alike && !row_valid(token_of(first_row), p.rows_per_sequence)) return;
+  // Where the tile lies inside one sequence no later row is valid if the first is not.
+  const bool one_sequence = kRows == 1u || p.rows_per_sequence >= p.rows || first_row / p.rows_per_sequence == (min(first_row + kRows, p.rows) - 1u) / p.rows_per_sequence;
+  if (one_sequence && !row_valid(token_of(first_row), p.rows_per_sequence)) return;
   const uint lane = gl_LocalInvocationID.x;
   const uint first = gl_WorkGroupID.y * kWidth * kColumns + lane;
   const uint first_weight = first_weight_row(first_row);
@@ -104,10 +105,11 @@ void main() {
     }
   }
   if (p.groups == 0u) sums[0] = float(touched);  // never, but no compiler knows
-  for (uint r = 0u; r < kRows; ++r) {
+  // Unrolled, whatever is done with the sums: an index that is not known keeps them in memory in the loops above too.
+  [[unroll]] for (uint r = 0u; r < kRows; ++r) {
     const uint row = first_row + r;
     if (row >= p.rows || !row_valid(token_of(row), p.rows_per_sequence)) continue;
-    for (uint c = 0u; c < kColumns; ++c) {
+    [[unroll]] for (uint c = 0u; c < kColumns; ++c) {
       const uint n = first + c * kWidth;
       if (n >= p.outputs) continue;
       const float sum = sums[c * kRows + r];

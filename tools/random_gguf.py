@@ -28,7 +28,7 @@ def key(name, kind, value):
 def keys_of_bert():
     counts = {"block_count": 6, "embedding_length": 384, "attention.head_count": 12, "feed_forward_length": 1536, "context_length": 512, "pooling_type": 1}
     found = [key("general.architecture", STRING, "bert")] + [key(f"bert.{field}", U32, value) for field, value in counts.items()]
-    found.append(key("bert.attention.layer_norm_epsilon", FLOAT, 1e-12))
+    found += [key("tokenizer.ggml.token_type_count", U32, 2), key("bert.attention.layer_norm_epsilon", FLOAT, 1e-12)]
     found.append(text("bert.attention.causal") + struct.pack("<IB", BOOL, 0))
     tokens = ["[PAD]"] + [f"[unused{i}]" for i in range(99)] + ["[UNK]", "[CLS]", "[SEP]", "[MASK]"] + [f"\u2581word{i}" for i in range(104, 30522)]
     found += [key("tokenizer.ggml.model", STRING, "bert"), text("tokenizer.ggml.tokens") + struct.pack("<IIQ", ARRAY, STRING, len(tokens)) + b"".join(map(text, tokens))]

@@ -395,6 +395,30 @@ TEST(EncoderTest, BytesBecomeNumbersAsTheFolderSays) {
   EXPECT_LE(relative_to_range(both[0].values, both[1].values), 1e-5);
 }
 
+// Operators are cut out of steps of several texts, of images and of sources, and all kernels are right.
+TEST(EncoderTest, SelfTestsPass) {
+  for (const char* name : {"bert_cls", "bert_relative_key_query", "vit_pooled", "clip", "m2m100", "t5_gated"}) {
+    const Case one = Case::packed(name);
+    ModelOptions options;
+    options.self_test = true;
+    options.on_quarantine = [&](const std::string& kernel) { ADD_FAILURE() << name << ": " << kernel; };
+    RONDO_EXPECT_OK(Model::create(test_device(), open_model(one.folder).value(), options).status());
+  }
+}
+
+// The formulas of a network's parts give the parameters of its file.
+TEST(EncoderTest, PartsAddUpToAllParameters) {
+  for (const char* name : {"bert_mlm", "bert_cls", "bert_relative_key", "bert_relative_key_query", "roberta", "distilbert", "nomic_bert", "t5_encoder", "deit", "vit_pooled", "vit_no_qkv_bias", "clip", "transformer_prenorm", "m2m100", "mbart",
+                           "t5_gated"}) {
+    const Case one = Case::packed(name);
+    const auto checkpoint = models::open_checkpoint(open_model(one.folder).value());
+    RONDO_ASSERT_OK(checkpoint.status());
+    std::uint64_t n = 0;
+    for (const models::NetworkPart& part : (*checkpoint)->network.parts) n += part.n;
+    EXPECT_EQ(n, (*checkpoint)->n_parameters) << name;
+  }
+}
+
 // Every Program after every other, in whatever order runs come.
 TEST(EncoderTest, ProgramsHaveNoHazards) {
   const Model model = load(Case::packed("bert_relative_key_query"));

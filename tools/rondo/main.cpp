@@ -184,7 +184,7 @@ void add_tokenize(CLI::App& app, GlobalFlags& flags, int& status) {
   add_tokenizer(*command, own->tokenizer);
   const auto [prompt, file] = add_text(*command, own->text, "text");
   CLI::Option* decode = command->add_option("--decode", own->decode, "ids to turn into text: 1,2,3")->excludes(prompt)->excludes(file)->check(check_ids);
-  command->add_flag("--no-bos", own->no_bos, "no BOS in front");
+  command->add_flag("--no-bos", own->no_bos, "nothing in front of the text or behind it, such as BOS, [CLS] and [SEP]");
   command->add_flag("--parse-special", own->parse_special, "special tokens in the text become their ids");
   command->add_flag("--json", own->json, "print one JSON document");
   add_global_flags(*command, flags);
