@@ -65,7 +65,7 @@ void main() {
   const uint first_row = gl_WorkGroupID.y * kM;
   const uint first_output = gl_WorkGroupID.x * kOutputs;
   // A tile inside one sequence whose first row is past the count has nothing to do; others decide row by row.
-  const bool one_sequence = first_row / p.rows_per_sequence == min(first_row + kM, p.rows) / p.rows_per_sequence ||
+  const bool one_sequence = first_row / p.rows_per_sequence == (min(first_row + kM, p.rows) - 1u) / p.rows_per_sequence ||
                             p.rows_per_sequence >= p.rows;
   if (one_sequence && !row_valid(first_row, p.rows_per_sequence)) return;
   const uint tx = gl_LocalInvocationID.x % 8u;
