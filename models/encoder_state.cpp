@@ -55,7 +55,7 @@ Result<std::unique_ptr<EncoderState>> EncoderState::create(std::shared_ptr<const
 }
 
 EncoderState::EncoderState(std::shared_ptr<const LoadedModel> model, std::shared_ptr<const SessionPlan> plan, PlanBuffers buffers, const EncoderOptions& options, Role role)
-    : model_(std::move(model)), device_(&model_->device), plan_(std::move(plan)), buffers_(std::move(buffers)), role_(role), spec_(model_->network().find(role)), profiles_(options.profile) {
+    : model_(std::move(model)), device_(&model_->device), plan_(std::move(plan)), buffers_(std::move(buffers)), role_(role), spec_(model_->network().find(role)), width_(spec_->width(options.pooling)), profiles_(options.profile) {
   statistics_.activation_bytes = plan_->memory.activation_bytes;
 }
 
@@ -98,17 +98,14 @@ void EncoderState::add(Input input) {
   waiting_.push_back(std::move(input));
 }
 
-void EncoderState::forget_from(std::size_t n) {
-  while (results_.size() > n) {
-    results_.pop_back();
-    waiting_.pop_back();
-  }
+void EncoderState::forget_all() {
+  waiting_.clear();
+  results_.clear();
 }
 
 Status EncoderState::append(std::span<const std::int32_t> tokens, std::span<const std::int32_t> types) {
   const NetworkFacts& facts = model_->network().facts;
   const auto refuse = [](const std::string& what) { return Status(StatusCode::kInvalidArgument, "encoder: " + what); };
-  if (takes_images(role_)) return Status(StatusCode::kFailedPrecondition, "encoder: it takes images");
   if (tokens.empty()) return refuse("a text has no tokens");
   if (tokens.size() > max_tokens()) return refuse(fmt::format("a text has {} tokens but at most {} fit (EncoderOptions::max_tokens)", tokens.size(), max_tokens()));
   for (std::size_t i = 0; i < tokens.size(); ++i) {
@@ -118,6 +115,12 @@ Status EncoderState::append(std::span<const std::int32_t> tokens, std::span<cons
   for (std::size_t i = 0; i < types.size(); ++i) {
     if (types[i] >= 0 && static_cast<std::uint32_t>(types[i]) < std::max(facts.n_token_types, 1u)) continue;
     return refuse(fmt::format("type {} is {} but the model has {}", i, types[i], facts.n_token_types == 0 ? "none but 0" : fmt::format("types from 0 to {}", facts.n_token_types - 1)));
+  }
+  if (role_ == Role::kPool) {
+    const Result<std::span<const std::int32_t>> text = model_->network().until_end(tokens);
+    if (!text.ok()) return text.status().with_prefix("encoder");
+    tokens = *text;
+    if (!types.empty()) types = types.first(tokens.size());
   }
   Input input;
   input.tokens.assign(tokens.begin(), tokens.end());
@@ -209,7 +212,7 @@ Status EncoderState::stage(Slot& slot) {
   RONDO_ASSIGN(slot.before_commands, slot.before.end());
   RONDO_TRY(slot.after.begin());
   const std::uint64_t output_rows = spec_->of_text ? 1 : rows;
-  slot.after.copy(buffers_.slot(plan_->output_slot), 0, slot.readback, 0, 4 * slot.inputs.size() * output_rows * static_cast<std::uint64_t>(spec_->output_width));
+  slot.after.copy(buffers_.slot(plan_->output_slot), 0, slot.readback, 0, 4 * slot.inputs.size() * output_rows * static_cast<std::uint64_t>(width_));
   RONDO_ASSIGN(slot.after_commands, slot.after.end());
   return {};
 }
@@ -239,8 +242,13 @@ Status EncoderState::submit_segment(std::size_t index) {
 /// Takes what a run has left, and frees its slot.
 Status EncoderState::finish(Slot& slot) {
   const Step& step = steps_[slot.step];
-  const auto width = static_cast<std::size_t>(spec_->output_width);
+  const auto width = static_cast<std::size_t>(width_);
   RONDO_TRY(slot.readback.invalidate(0, slot.readback.size_bytes()));
+  if (profiles_) {
+    RONDO_ASSIGN(const std::vector<double> times, step.timestamps.read());
+    ProfiledStep& profiled = profile_.emplace_back(ProfiledStep{step.program->name, {}});
+    for (std::size_t i = 0; i + 1 < times.size(); ++i) profiled.dispatches.push_back({step.program->dispatches[i].label, 1e-3 * times[i], 1e-3 * times[i + 1]});
+  }
   for (std::size_t i = 0; i < slot.inputs.size(); ++i) {
     const Input& input = slot.inputs[i];
     const std::size_t n_rows = spec_->of_text ? 1 : static_cast<std::size_t>(input.n_rows), stride = spec_->of_text ? 1 : static_cast<std::size_t>(step.kind.rows);
@@ -252,11 +260,6 @@ Status EncoderState::finish(Slot& slot) {
   }
   slot.inputs.clear();
   slot.busy = false;
-  if (!profiles_) return {};
-  RONDO_ASSIGN(const std::vector<double> times, step.timestamps.read());
-  ProfiledStep profiled{step.program->name, {}};
-  for (std::size_t i = 0; i + 1 < times.size(); ++i) profiled.dispatches.push_back({step.program->dispatches[i].label, 1e-3 * times[i], 1e-3 * times[i + 1]});
-  profile_.push_back(std::move(profiled));
   return {};
 }
 
@@ -265,8 +268,8 @@ Status EncoderState::poll() {
   RONDO_ASSIGN(const std::uint64_t done, device_->completed_value());
   while (!in_flight_.empty() && in_flight_.front().value <= done) {
     const Segment segment = in_flight_.front();
+    if (segment.last) RONDO_TRY(finish(slots_[segment.slot]));  // else it is told again
     in_flight_.pop_front();
-    if (segment.last) RONDO_TRY(finish(slots_[segment.slot]));
   }
   return {};
 }
@@ -286,6 +289,8 @@ Status EncoderState::advance() {
 Status EncoderState::wait(std::uint64_t timeout_ns) {
   RONDO_TRY(poll());
   if (!results_.empty() && results_.front()) return {};
+  const bool has_slot = std::any_of(slots_.begin(), slots_.end(), [](const Slot& slot) { return !slot.busy; });
+  if (in_flight_.size() < kMostInFlight && (unfinished_ || (!waiting_.empty() && has_slot && !profiles_))) return {};
   if (in_flight_.empty()) return waiting_.empty() ? Status(StatusCode::kTimeout, "encoder: idle") : Status();
   RONDO_TRY(device_->wait(in_flight_.front().value, timeout_ns));
   return poll();
@@ -347,6 +352,18 @@ Result<std::vector<Encoding>> take_all(EncoderState& state) {
   return encodings;
 }
 
+template <typename Text, typename Append>
+Result<std::vector<Encoding>> encode_all(EncoderState& state, std::span<const Text> texts, const Append& append) {
+  if (!state.idle()) return Status(StatusCode::kFailedPrecondition, "encoder: encode while inputs are not taken; take them first");
+  for (const Text& text : texts) {
+    const Status appended = append(text);
+    if (appended.ok()) continue;
+    state.forget_all();
+    return appended;
+  }
+  return take_all(state);
+}
+
 }  // namespace
 
 Encoder::Encoder(std::unique_ptr<EncoderState> impl) : impl_(std::move(impl)) {}
@@ -376,25 +393,11 @@ const EncoderStatistics& Encoder::statistics() const { return statistics_of(impl
 std::vector<ProfiledStep> Encoder::take_profile() { return impl_ ? impl_->take_profile() : std::vector<ProfiledStep>(); }
 
 Result<std::vector<Encoding>> Encoder::encode(std::span<const std::vector<std::int32_t>> texts) {
-  if (!idle()) return Status(StatusCode::kFailedPrecondition, "encoder: encode while inputs are not taken; take them first");
-  for (const std::vector<std::int32_t>& text : texts) {
-    const Status appended = append(std::span<const std::int32_t>(text));
-    if (appended.ok()) continue;
-    if (impl_) impl_->forget_from(0);
-    return appended;
-  }
-  return impl_ ? take_all(*impl_) : std::vector<Encoding>();
+  return impl_ ? encode_all(*impl_, texts, [this](const std::vector<std::int32_t>& text) { return append(std::span<const std::int32_t>(text)); }) : moved_from("encoder");
 }
 
 Result<std::vector<Encoding>> Encoder::encode(std::span<const std::string_view> texts) {
-  if (!idle()) return Status(StatusCode::kFailedPrecondition, "encoder: encode while inputs are not taken; take them first");
-  for (const std::string_view text : texts) {
-    const Status appended = append(text);
-    if (appended.ok()) continue;
-    if (impl_) impl_->forget_from(0);
-    return appended;
-  }
-  return impl_ ? take_all(*impl_) : std::vector<Encoding>();
+  return impl_ ? encode_all(*impl_, texts, [this](std::string_view text) { return append(text); }) : moved_from("encoder");
 }
 
 ImageEncoder::ImageEncoder(std::unique_ptr<EncoderState> impl) : impl_(std::move(impl)) {}

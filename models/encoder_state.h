@@ -32,9 +32,8 @@ class EncoderState {
   Status wait(std::uint64_t timeout_ns);
   Result<bool> take(Encoding& encoding);
   bool idle() const { return results_.empty(); }
-  /// Forgets what waits, from the `n`-th input that was not taken on; nothing of it is submitted.
-  void forget_from(std::size_t n);
-  std::size_t n_untaken() const { return results_.size(); }
+  /// Forgets all that was appended, of which nothing was submitted.
+  void forget_all();
 
   const LoadedModel& model() const { return *model_; }
   const EncoderStatistics& statistics() const { return statistics_; }
@@ -90,6 +89,7 @@ class EncoderState {
   PlanBuffers buffers_;
   Role role_;
   const RoleSpec* spec_;
+  std::int64_t width_;  ///< of a row of the output
   bool profiles_;
   std::vector<Step> steps_;  ///< fewest rows first, and of as many the one with fewest texts
   std::vector<Slot> slots_;

@@ -58,7 +58,7 @@ std::vector<StepKind> step_kinds(const Network& network, const runtime::DeviceCa
 
 std::vector<StepKind> encoder_kinds(const Network& network, const runtime::DeviceCaps& caps, Role role, std::int64_t max_batch, std::int64_t max_tokens) {
   const RoleSpec* spec = network.find(role);
-  const std::int64_t widest = std::max(network.widest_row, spec ? spec->output_width : 0);
+  const std::int64_t widest = std::max({network.widest_row, spec ? spec->output_width : 0, spec ? spec->pooled_width : 0});
   std::vector<StepKind> kinds;
   for (const std::int64_t rows : takes_images(role) ? std::vector{max_tokens} : text_rows(max_tokens)) {
     const std::int64_t texts = std::clamp<std::int64_t>(rows_in_range(caps, widest) / rows, 1, std::min(max_batch, std::max<std::int64_t>(kMostBatchRows / rows, 1)));
@@ -280,8 +280,8 @@ void place_constants(graph::Graph& step, SessionPlan& plan) {
 namespace {
 
 /// Bytes that a step of an encoder leaves.
-std::uint64_t output_bytes_of(const RoleSpec& spec, std::int64_t rows, std::int64_t n_texts) {
-  return static_cast<std::uint64_t>(4 * n_texts * (spec.of_text ? 1 : rows) * spec.output_width);
+std::uint64_t output_bytes_of(const RoleSpec& spec, std::int64_t rows, std::int64_t n_texts, Pooling pooling) {
+  return static_cast<std::uint64_t>(4 * n_texts * (spec.of_text ? 1 : rows) * spec.width(pooling));
 }
 
 /// Builds and lowers the steps, whose places are known, and sizes what they share.
@@ -292,7 +292,7 @@ Status plan_steps(const Network& network, const runtime::DeviceCaps& caps, const
     if (kind.n_texts > 0) places.n_sequences = kind.n_texts;
     const RoleSpec* spec = network.find(kind.role);
     if (spec && spec->output_width > 0 && places.caches.empty()) {
-      places.output = {plan.output_slot, 0, output_bytes_of(*spec, kind.rows, places.n_sequences)};
+      places.output = {plan.output_slot, 0, output_bytes_of(*spec, kind.rows, places.n_sequences, places.pooling)};
       memory.output_bytes = std::max(memory.output_bytes, places.output.size_bytes);
     }
     graph::Graph step = network.build(kind.role, kind.rows, places);
@@ -360,7 +360,7 @@ Result<graph::Lowered> plan_output_step(const Network& network, const runtime::D
   StepPlaces places = plan.places;
   const RoleSpec* spec = network.find(kind.role);
   if (!spec || spec->output_width == 0) return Status(StatusCode::kUnsupported, fmt::format("session: {} has no step that leaves {}", network.facts.architecture, role_name(kind.role)));
-  output_bytes = output_bytes_of(*spec, kind.rows, places.n_sequences);
+  output_bytes = output_bytes_of(*spec, kind.rows, places.n_sequences, places.pooling);
   places.output = {plan.output_slot, 0, output_bytes};
   graph::Graph step = network.build(kind.role, kind.rows, places);
   RONDO_TRY(Status(step.status()));

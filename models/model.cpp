@@ -15,8 +15,8 @@ Result<std::shared_ptr<const SessionPlan>> plan_default_session(const LoadedMode
   const runtime::DeviceCaps& caps = model.device.caps();
   constexpr std::uint32_t kSmallest = 16;
   const bool decodes = network.find(Role::kDecode);
-  const std::uint32_t n_source = default_source(network);
-  for (std::uint32_t n_ctx = decodes ? default_context(network) : default_text(network);; n_ctx /= 2) {
+  std::uint32_t n_source = default_source(network);
+  for (std::uint32_t n_ctx = decodes ? default_context(network) : default_text(network);; n_ctx /= 2, n_source = std::min(n_source, std::max(n_source / 2, kSmallest))) {
     Result<SessionPlan> plan = decodes ? plan_session(network, model.weights, caps, model.options, n_ctx, step_kinds(network, caps, n_ctx, n_source), 1, n_source)
                                        : plan_default_encoder(network, model.weights, caps, model.options, n_ctx);
     if (plan.ok()) return std::make_shared<const SessionPlan>(std::move(plan).value());
@@ -38,7 +38,7 @@ Result<std::shared_ptr<const LoadedModel>> plan_model(std::shared_ptr<runtime::D
       return Status(StatusCode::kInvalidArgument, fmt::format("{}: tokenizer.ggml.tokens has {} entries but the network of {} a vocabulary of {}", options.tokenizer->name,
                                                               model->tokenizer.n_vocab(), checkpoint.file.name(), facts.n_vocab));
     }
-  } else if (TokenizerModel::is_there(checkpoint.file)) {
+  } else if (facts.n_vocab > 0 && TokenizerModel::is_there(checkpoint.file)) {
     RONDO_ASSIGN(std::shared_ptr<const TokenizerModel> tokenizer, TokenizerModel::create(checkpoint.file, &checkpoint.source));
     model->tokenizer = Tokenizer(std::move(tokenizer));
     if (model->tokenizer.n_vocab() != static_cast<std::int32_t>(facts.n_vocab)) {

@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "graph/cache_layout.h"
+#include "runtime/fmt.h"
 
 namespace rondo::models {
 
@@ -44,6 +45,13 @@ std::uint64_t kv_bytes_per_token(std::span<const CacheSpec> caches, graph::Type 
     for (const std::int64_t width : {spec.key_width, spec.value_width}) bytes += graph::cache_layout(kv_type, 1, width).size_bytes * static_cast<std::uint64_t>(spec.n_heads);
   }
   return bytes;
+}
+
+Result<std::span<const std::int32_t>> Network::until_end(std::span<const std::int32_t> tokens) const {
+  if (!ends_at_largest_id && !text_end) return tokens;
+  const auto end = ends_at_largest_id ? std::max_element(tokens.begin(), tokens.end()) : std::find(tokens.begin(), tokens.end(), *text_end);
+  if (end == tokens.end()) return Status(StatusCode::kInvalidArgument, fmt::format("a text of a {} has no token {}, at which it ends", facts.architecture, text_end.value_or(-1)));
+  return tokens.first(static_cast<std::size_t>(end - tokens.begin()) + 1);
 }
 
 const RoleSpec* Network::find(Role role) const {

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include <rondo/encoder.h>
+#include <rondo/status.h>
 
 #include "graph/graph.h"
 #include "models/role.h"
@@ -88,6 +89,9 @@ struct RoleSpec {
   Role role{};
   std::int64_t output_width = 0;  ///< floats of each row that it leaves in the output; 0: it leaves none
   bool of_text = false;           ///< a row of the output is of each text or image, not of each token
+  std::int64_t pooled_width = 0;  ///< of kPool and kPoolImage: floats where the pooling is another than kModel; 0: as many
+
+  std::int64_t width(Pooling pooling) const { return pooling != Pooling::kModel && pooled_width > 0 ? pooled_width : output_width; }
 };
 
 /// How bytes of an image become numbers: (byte * scale - mean) / deviation, of each channel.
@@ -111,6 +115,7 @@ struct Network {
   std::vector<NetworkPart> parts;  ///< of what is no decoder alone: all of its parameters
   std::int64_t widest_row = 0;  ///< floats of the widest row that a step computes, its output aside
   bool has_pooler = false;     ///< Pooling::kPooler is there
+  std::uint32_t positions_end = 0;  ///< rows of the table of positions that a decoder has; 0: it has none
   ImageNumbers image_numbers;
   std::optional<std::int32_t> text_end;  ///< of towers whose vector of a text stands at this token: what follows does not matter
   bool ends_at_largest_id = false;       ///< the same, of the largest id of a text
@@ -123,6 +128,9 @@ struct Network {
 
   /// Null where the network has no such role.
   const RoleSpec* find(Role role) const;
+  /// The tokens of a text that its vector is of: up to text_end, or the largest id, where there is such an end. Errors:
+  /// kInvalidArgument (a text without its end).
+  Result<std::span<const std::int32_t>> until_end(std::span<const std::int32_t> tokens) const;
 };
 
 }  // namespace rondo::models

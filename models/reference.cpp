@@ -77,6 +77,7 @@ Result<std::vector<float>> reference_logits(const Checkpoint& checkpoint, std::s
   const Network& network = checkpoint.network;
   RONDO_TRY(check_ids(network, tokens));
   const auto n = static_cast<std::int64_t>(tokens.size());
+  if (network.positions_end > 0 && n > network.positions_end) return Status(StatusCode::kInvalidArgument, fmt::format("reference: {} tokens are beyond the table of {} positions", n, network.positions_end));
   StepPlaces places;
   places.n_ctx = n;
   places.kv_type = kv_type;
@@ -99,13 +100,17 @@ Result<std::vector<float>> reference_logits(const Checkpoint& checkpoint, std::s
 Result<std::vector<float>> reference_encoding(const Checkpoint& checkpoint, Role role, const ReferenceInput& input, Pooling pooling, bool normalize) {
   const Network& network = checkpoint.network;
   const bool images = takes_images(role);
-  if (!images) RONDO_TRY(check_ids(network, input.tokens));
+  std::span<const std::int32_t> tokens = input.tokens;
+  if (!images) RONDO_TRY(check_ids(network, tokens));
+  if (role == Role::kPool) {
+    RONDO_ASSIGN(tokens, network.until_end(tokens));
+  }
   if (images && input.pixels.size() != network.facts.image.n_values()) return Status(StatusCode::kInvalidArgument, fmt::format("reference: an image has {} numbers instead of {}", input.pixels.size(), network.facts.image.n_values()));
   StepPlaces places;
-  places.n_ctx = places.n_source = images ? network.facts.image_rows : static_cast<std::int64_t>(input.tokens.size());
+  places.n_ctx = places.n_source = images ? network.facts.image_rows : static_cast<std::int64_t>(tokens.size());
   places.pooling = pooling;
   places.normalize = normalize;
-  const Contents contents = {{"source state", state_of(places.n_ctx)}, {"source tokens", bytes_of(input.tokens)}, {"source types", bytes_of(input.types)}, {"pixels", bytes_of(input.pixels)}};
+  const Contents contents = {{"source state", state_of(places.n_ctx)}, {"source tokens", bytes_of(tokens)}, {"source types", bytes_of(input.types)}, {"pixels", bytes_of(input.pixels)}};
   RONDO_ASSIGN(const Contents after, run(checkpoint, network.build(role, places.n_ctx, places), contents));
   return output_of(after);
 }

@@ -46,7 +46,7 @@ bool choose_run(std::span<const StepFacts> steps, std::span<const Demand> demand
     const std::uint32_t count = encodes ? demand.source_left : demand.decoding ? 1 : std::min(demand.input_left, steps[step].rows);
     state.run.step = step;
     state.run.shares[state.run.n_shares++] = {sequence, encodes ? 0 : demand.position, count};
-    if (state.run.n_shares == steps[step].n_sequences) break;
+    if (encodes || state.run.n_shares == steps[step].n_sequences) break;  // sources are encoded one by one
   }
   if (state.run.n_shares == 0) return false;
   state.first_sequence = static_cast<std::uint32_t>((state.run.shares[state.run.n_shares - 1].sequence + 1) % demands.size());

@@ -12,7 +12,6 @@ Sequence::Sequence(std::uint32_t n_ctx, std::vector<std::int32_t> stop_ids, std:
 }
 
 void Sequence::set_source(std::span<const std::int32_t> tokens) {
-  (void)rewind(0);  // which is never beyond what is kept
   source_.assign(tokens.begin(), tokens.end());
   source_pending_ = true;
 }

@@ -32,7 +32,7 @@ class Sequence {
   /// Rings of windows still have all that `most_back` tokens before the last one written see, and no more.
   Sequence(std::uint32_t n_ctx, std::vector<std::int32_t> stop_ids, std::uint32_t most_back = std::numeric_limits<std::uint32_t>::max());
 
-  /// What comes next is of this source: it is encoded before the next step, and all tokens are forgotten.
+  /// What comes next is of this source: it is encoded before the next step. The sequence is rewound to 0.
   void set_source(std::span<const std::int32_t> tokens);
   std::span<const std::int32_t> source() const { return source_; }
   /// All segments of the step that encodes the source are submitted.

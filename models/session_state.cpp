@@ -65,6 +65,9 @@ Result<std::unique_ptr<SessionState>> SessionState::create(std::shared_ptr<const
   RONDO_TRY(check_options(options, model->info.n_vocab));
   const std::uint32_t n_ctx = options.n_ctx ? options.n_ctx : default_context(network);
   const std::uint32_t n_source = options.n_source ? options.n_source : default_source(network);
+  if (network.positions_end > 0 && n_ctx > network.positions_end) {
+    return Status(StatusCode::kInvalidArgument, fmt::format("session: n_ctx is {} but {} has a table of {} positions", n_ctx, network.facts.architecture, network.positions_end));
+  }
   if (n_source > network.facts.source_context) {
     return Status(StatusCode::kInvalidArgument, network.facts.source_context == 0 ? fmt::format("session: n_source is {} but {} takes no source", n_source, network.facts.architecture)
                                                                                   : fmt::format("session: n_source is {} but {} was made for {}", n_source, network.facts.architecture, network.facts.source_context));

@@ -147,6 +147,7 @@ graph::Graph StepBuilder::finish(TensorId result) {
     graph::Storage& output = graph_.storage(graph_.tensor(result).storage);
     output.kind = graph::StorageKind::kOutput;
     output.place = places_.output;
+    if (encodes(role_) && output.place.size_bytes > 0 && output.place.size_bytes != output.size_bytes) graph_.fail(fmt::format("the step {} leaves {} bytes where {} are planned", graph_.name, output.size_bytes, output.place.size_bytes));
   }
   if (!encodes(role_)) graph_.add(Op::step_end, {token, tokens_, mirror_, state_});
   return std::move(graph_);

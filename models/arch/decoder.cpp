@@ -176,6 +176,7 @@ Network make_decoder(DecoderConfig config, DecoderWeights weights, std::vector<W
   const NetworkFacts& facts = config.facts;
   Network network;
   network.facts = facts;
+  if (weights.positions.is_there()) network.positions_end = facts.context;
   network.blocks = blocks;
   for (std::uint32_t i = 0; i < facts.n_layers; ++i) {
     const std::int64_t window = config.layers[i].window;

@@ -152,11 +152,14 @@ Status find_head(LayerFinder& find, const GgufFile& file, std::int64_t width, st
   if (kind.empty()) return {};
   head.kind = kind == "words" ? HeadKind::kMaskedWords : kind == "tokens" ? HeadKind::kTokens : HeadKind::kWhole;
   if (head.kind == HeadKind::kWhole && kind != "text") return file.key_error("rondo.head", fmt::format("is '{}' but must be words, tokens or text", printable(kind)));
+  if (head.kind == HeadKind::kMaskedWords && n_vocab == 0) return file.key_error("rondo.head", "is 'words' in a file without a vocabulary");
   RONDO_TRY(read_activation(file, "rondo.head_activation", head.activation));
   if (find.has("cls.weight")) RONDO_TRY(find.linear("cls", width, width, head.dense));
   RONDO_TRY(find.norm("cls.norm", width, head.norm));
   if (head.kind == HeadKind::kMaskedWords) {
     if (find.has("cls.output.weight")) return find.linear("cls.output", n_vocab, width, head.output);
+    RONDO_ASSIGN(const bool tied, file.boolean_or("rondo.head_tied", true));
+    if (!tied) return Status(StatusCode::kCorruptData, fmt::format("{}: tensor 'cls.output.weight' is missing", file.name()));
     head.output.weight = embedding;
     return find.has("cls.output.bias") ? find.vector("cls.output.bias", n_vocab, head.output.bias) : Status();
   }
@@ -193,6 +196,7 @@ TextFamily t5_encoder() {
 Status read_positions(const GgufFile& file, const Keys& keys, const TextFamily& family, const NetworkFacts& facts, TextTower& text) {
   StackConfig& stack = text.stack;
   RONDO_ASSIGN(const std::string_view relative, file.string_or("rondo.relative_positions", ""));
+  if (!relative.empty() && !family.learned_positions) return file.key_error("rondo.relative_positions", fmt::format("is there, but a {} has positions of its own", family.name));
   if (relative == "keys" || relative == "keys and queries") {
     stack.relative = relative == "keys" ? Relative::kKeys : Relative::kKeysQueries;
     stack.farthest = std::int64_t{facts.context} - 1;
@@ -268,11 +272,13 @@ Status read_image(const GgufFile& file, const Keys& keys, NetworkFacts& facts, I
 
 Status read_image_numbers(const GgufFile& file, ImageNumbers& numbers) {
   RONDO_ASSIGN(numbers.scale, file.f32_or("rondo.image_scale", numbers.scale));
+  if (!std::isfinite(numbers.scale)) return file.key_error("rondo.image_scale", fmt::format("is {}", numbers.scale));
   for (std::size_t i = 0; i < numbers.mean.size(); ++i) {
     RONDO_ASSIGN(numbers.mean[i], file.f32_or(fmt::format("rondo.image_mean.{}", i), numbers.mean[i]));
     const std::string deviation = fmt::format("rondo.image_deviation.{}", i);
     RONDO_ASSIGN(numbers.deviation[i], file.f32_or(deviation, numbers.deviation[i]));
     if (!std::isfinite(numbers.deviation[i]) || numbers.deviation[i] == 0) return file.key_error(deviation, fmt::format("is {}", numbers.deviation[i]));
+    if (!std::isfinite(numbers.mean[i])) return file.key_error(fmt::format("rondo.image_mean.{}", i), fmt::format("is {}", numbers.mean[i]));
   }
   return {};
 }
@@ -328,7 +334,7 @@ Network make_encoder(Encoder encoder, NetworkFacts facts) {
   Network network;
   const auto add_roles = [&](const StackConfig& stack, Role first, std::int64_t vector_width, std::int64_t rows) {
     network.roles.push_back({first, stack.width});
-    network.roles.push_back({first == Role::kEncode ? Role::kPool : Role::kPoolImage, vector_width, true});
+    network.roles.push_back({first == Role::kEncode ? Role::kPool : Role::kPoolImage, vector_width, true, stack.width});
     if (encoder.head.kind != HeadKind::kAbsent) network.roles.push_back({first == Role::kEncode ? Role::kHead : Role::kHeadImage, n_labels(encoder), encoder.head.kind == HeadKind::kWhole});
     network.widest_row = std::max(network.widest_row, widest_row(stack, rows));
   };
@@ -416,6 +422,7 @@ Result<Network> open_clip(const GgufFile& file, NetworkFacts facts) {
   RONDO_TRY(check_all_found(file, find, "clip"));
   encoder.blocks = find.take_blocks();
   RONDO_ASSIGN(const float scale, file.f32_or("clip.logit_scale", 0));
+  if (!(std::abs(scale) <= 80)) return file.key_error("clip.logit_scale", fmt::format("is {} but must be from -80 to 80", scale));
   Network network = make_encoder(std::move(encoder), std::move(facts));
   network.similarity_scale = std::exp(static_cast<double>(scale));
   RONDO_TRY(read_image_numbers(file, network.image_numbers));

@@ -1,6 +1,7 @@
 #include "models/arch/seq2seq.h"
 
 #include <algorithm>
+#include <cmath>
 #include <memory>
 #include <optional>
 
@@ -201,6 +202,7 @@ Network make_seq2seq(Seq2Seq model, Network network) {
   facts.n_layers = encoder.n_layers + decoder.n_layers, facts.width = encoder.width, facts.ffn = encoder.ffn;
   facts.n_heads = facts.n_kv_heads = encoder.n_heads, facts.head_dim = encoder.head_dim;
   network.parts = list_parts(model, facts.n_vocab);
+  if (model.decoder.positions.is_there()) network.positions_end = facts.context;
   model.caches = stack_caches(decoder);
   network.caches = model.caches;
   network.blocks = model.blocks;
@@ -237,6 +239,9 @@ Result<Network> open_seq2seq(const GgufFile& file, std::string_view architecture
   RONDO_TRY(read_epsilon(keys, model.norm));
   RONDO_TRY(read_kind(file, keys, model));
   RONDO_TRY(keys.read_positive("embedding_scale", model.embedding_scale));
+  // T5's embedding is no head without this; GGUF's files, which have no key for it, are of both kinds.
+  const bool tied_t5 = model.family.positions == Positions::kBuckets && !file.find_tensor("output.weight");
+  if (tied_t5) model.logit_scale = 1 / std::sqrt(static_cast<double>(model.encoder.stack.width));
   RONDO_TRY(keys.read_positive("logit_scale", model.logit_scale));
   RONDO_TRY(read_vocabulary(file, "token_embd.weight", facts.n_vocab));
   RONDO_TRY(read_start(file, keys, facts.n_vocab, network));

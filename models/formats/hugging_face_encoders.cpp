@@ -58,12 +58,12 @@ constexpr Name kBert[] = {
     {"cls.predictions.transform.dense", "cls"},
     {"cls.predictions.transform.LayerNorm", "cls.norm"},
     {"cls.predictions", "cls.output"},
-    {"cls.predictions.decoder", "", Layout::kLeftOut},
+    {"cls.predictions.decoder", "cls.output"},
     {"cls.seq_relationship", "", Layout::kLeftOut},
     {"lm_head.dense", "cls"},
     {"lm_head.layer_norm", "cls.norm"},
     {"lm_head", "cls.output"},
-    {"lm_head.decoder", "", Layout::kLeftOut},
+    {"lm_head.decoder", "cls.output"},
     {"classifier.dense", "cls"},
     {"classifier.out_proj", "cls.output"},
     {"classifier", "cls.output"},
@@ -305,6 +305,8 @@ class Translator {
       RONDO_TRY(need_tensor("classifier.weight"));
       file_.keys.string("rondo.head", "text");
     }
+    RONDO_ASSIGN(const std::string pooler, config_.string_or(config_.value(), "pooler_act", "tanh"));
+    if (pooler != "tanh") return config_.later("pooler_act", fmt::format("is '{}' instead of 'tanh'", printable(pooler)));
     return write_image_numbers();
   }
 
@@ -523,12 +525,17 @@ class Translator {
     if (is("ForMaskedLM") || is("ForPreTraining") || has_any("cls.predictions.transform.") || has_any("lm_head.dense") || has_any("vocab_transform")) {
       RONDO_TRY(need_tensor(distil ? "vocab_transform.weight" : roberta ? "lm_head.dense.weight" : "cls.predictions.transform.dense.weight"));
       set("words", roberta ? "gelu" : activation);
+      words_ = true;
+      RONDO_ASSIGN(tied_, config_.boolean_or("tie_word_embeddings", true));
+      if (!tied_) file_.keys.boolean("rondo.head_tied", false);
     } else if (is("ForTokenClassification")) {
       RONDO_TRY(need_tensor("classifier.weight"));
       set("tokens", activation);
     } else if (is("ForQuestionAnswering") || has_any("qa_outputs.")) {
       RONDO_TRY(need_tensor("qa_outputs.weight"));
       set("tokens", activation);
+    } else if (is("ForMultipleChoice") || is("ForNextSentencePrediction")) {
+      return config_.later("architectures", fmt::format("has '{}'", printable(class_)));
     } else if (is("ForSequenceClassification") || has_any("classifier.")) {
       RONDO_TRY(need_tensor(roberta ? "classifier.out_proj.weight" : "classifier.weight"));
       if (distil) RONDO_TRY(need_tensor("pre_classifier.weight"));
@@ -616,6 +623,7 @@ class Translator {
 
   /// What a decoder begins with; generation_config.json has the last word.
   Status write_start() {
+    if (!tied_) RONDO_TRY(need_tensor(kind_.names.data() == kTorchTransformer ? "output.weight" : "lm_head.weight"));
     RONDO_ASSIGN(JsonDocument document, JsonDocument::read(folder_ + "/generation_config.json"));
     const FolderConfig generation(document.value().is_null() ? json::object() : document.value(), document.name());
     for (const auto& [field, name] : {std::pair{"decoder_start_token_id", key("decoder_start_token_id")}, std::pair{"forced_bos_token_id", std::string("rondo.first_token_id")}}) {
@@ -668,7 +676,9 @@ class Translator {
     const bool shared = has_any("shared.weight");
     if (shared && theirs.ends_with("embed_tokens.weight")) return true;
     if (ours == "dec.token_embd.weight" && !has_any("encoder.embed_tokens.weight")) return true;
-    return tied_ && ours == "output.weight";
+    constexpr std::string_view kDecoder = ".decoder.bias";
+    if (words_ && theirs.ends_with(kDecoder) && tensors_.all().contains(std::string(theirs.substr(0, theirs.size() - kDecoder.size())) + ".bias")) return true;
+    return tied_ && ours == (words_ ? "cls.output.weight" : "output.weight");
   }
 
   Status place(const std::string& name, const FolderTensor& tensor) {
@@ -735,6 +745,7 @@ class Translator {
   FolderFile file_;
   std::uint32_t n_vocab_ = 0;
   bool tied_ = false;
+  bool words_ = false;                ///< the head is of masked words
   bool behind_padding_ = false;       ///< positions are: RoBERTa
   bool relative_ = false;             ///< there are no other positions
   bool wants_forward_rows_ = false;   ///< of Layout::kReversed

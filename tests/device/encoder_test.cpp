@@ -1,13 +1,10 @@
 // Encoders, encoder-decoders and towers of images against PyTorch in float64: the cases of tests/data/encoders.safetensors, which
 // tests/support/encoder_references.py makes, and those that transformers itself has computed (RONDO_TEST_DATA).
 #include <algorithm>
-#include <cstring>
-#include <filesystem>
 #include <fstream>
-#include <map>
+#include <memory>
+#include <optional>
 #include <string>
-
-#include <unistd.h>
 
 #include <gtest/gtest.h>
 
@@ -19,6 +16,7 @@
 #include "models/json.h"
 #include "models/model_loader.h"
 #include "tests/device/session_harness.h"
+#include "tests/support/packed_folder.h"
 
 namespace rondo::tests::encoder_test {
 namespace {
@@ -37,15 +35,12 @@ class Case {
  public:
   /// One of tests/data/encoders.safetensors, unpacked into a folder of its own.
   static Case packed(const std::string& name) {
-    const std::string path = testing::tests_data_path("encoders.safetensors");
     Case one;
-    one.remove_ = std::filesystem::temp_directory_path() / ("rondo-encoder-" + name + "-" + std::to_string(::getpid()));
-    one.folder = one.remove_;
-    std::filesystem::create_directories(one.folder);
-    one.source_ = open_file(path).value();
+    one.packed_ = std::make_unique<PackedFolder>(name);
+    one.folder = one.packed_->path();
+    one.source_ = open_file(PackedFolder::packed_path()).value();
     one.file_ = models::SafetensorsFile::parse(one.source_).value();
     one.prefix_ = name + "/";
-    one.write_folder(name, path);
     return one;
   }
   /// A folder of RONDO_TEST_DATA.
@@ -54,12 +49,6 @@ class Case {
     one.folder = testing::test_data_path("models/" + name);
     return one;
   }
-  Case(Case&& other) noexcept : folder(std::move(other.folder)), remove_(std::exchange(other.remove_, "")), prefix_(std::move(other.prefix_)), source_(std::move(other.source_)), file_(std::move(other.file_)) {}
-  Case& operator=(Case&&) = delete;
-  ~Case() {
-    if (!remove_.empty()) std::filesystem::remove_all(remove_);
-  }
-
   std::string folder;
 
   std::optional<Ids> ids(const std::string& name) const {
@@ -108,22 +97,8 @@ class Case {
     return {source, models::SafetensorsFile::parse(source).value(), name};
   }
 
-  void write_folder(const std::string& name, const std::string& path) {
-    const std::string bytes = testing::read_whole_file(path);
-    std::uint64_t header_bytes = 0;
-    std::memcpy(&header_bytes, bytes.data(), 8);
-    const nlohmann::json header = models::parse_json(std::string_view(bytes).substr(8, header_bytes), path).value();
-    std::ofstream(folder + "/config.json") << header["__metadata__"][name].get_ref<const std::string&>();
-    const std::string weights = prefix_ + "weights/";
-    std::vector<models::SafetensorsTensor> tensors;
-    for (const models::SafetensorsEntry& entry : file_->entries()) {
-      if (!entry.name.starts_with(weights)) continue;
-      tensors.push_back({entry.name.substr(weights.size()), entry.dtype, entry.shape, std::as_bytes(std::span(bytes)).subspan(entry.offset_bytes, entry.size_bytes)});
-    }
-    RONDO_EXPECT_OK(models::write_safetensors(folder + "/model.safetensors", tensors));
-  }
-
-  std::string remove_, prefix_;
+  std::unique_ptr<PackedFolder> packed_;
+  std::string prefix_;
   ByteSource source_;
   std::optional<models::SafetensorsFile> file_;
 };
@@ -265,13 +240,8 @@ class TowersTest : public ::testing::TestWithParam<const char*> {};
 TEST_P(TowersTest, VectorsAreThoseOfClip) {
   const Case one = Case::packed(GetParam());
   const Model model = load(one);
-  const models::Network& network = model.internal()->model().network();
   Encoder texts = make_encoder(model, {.normalize = true});
-  for (Tokens text : one.texts()) {
-    const auto end = network.ends_at_largest_id ? std::max_element(text.begin(), text.end()) : std::find(text.begin(), text.end(), network.text_end.value());
-    if (end != text.end()) text.erase(end + 1, text.end());
-    RONDO_ASSERT_OK(texts.append(text));
-  }
+  for (const Tokens& text : one.texts()) RONDO_ASSERT_OK(texts.append(text));  // cut at their end
   expect_close(take_all(texts), one.expected("text_embeds"), "text_embeds");
   Result<ImageEncoder> images = ImageEncoder::create(model, {.normalize = true});
   RONDO_ASSERT_OK(images.status());
@@ -340,6 +310,39 @@ TEST(EncoderTest, VectorsArePooledAsTheOptionsSay) {
       }
     }
   }
+}
+
+// Towers whose vectors are projected have others of their own width.
+TEST(EncoderTest, VectorsHaveTheWidthOfTheirPooling) {
+  const Case one = Case::packed("clip");
+  const Model model = load(one);
+  const Tokens text = one.texts()[0];
+  for (const auto& [pooling, width] : {std::pair{Pooling::kModel, 20u}, std::pair{Pooling::kPooler, 16u}, std::pair{Pooling::kMean, 16u}, std::pair{Pooling::kFirst, 16u}}) {
+    Encoder encoder = make_encoder(model, {.pooling = pooling});
+    const std::vector<Tokens> texts = {text, text, text};
+    const std::vector<Encoding> all = encoder.encode(texts).value();
+    EXPECT_EQ(all[0].width, width);
+    EXPECT_EQ(all[0].values, all[2].values);
+  }
+  const std::vector<float> pixels = one.pixels();
+  for (const auto& [pooling, width] : {std::pair{Pooling::kModel, 20u}, std::pair{Pooling::kPooler, 24u}, std::pair{Pooling::kMean, 24u}, std::pair{Pooling::kLast, 24u}}) {
+    Result<ImageEncoder> encoder = ImageEncoder::create(model, {.pooling = pooling});
+    RONDO_ASSERT_OK(encoder.status());
+    const std::size_t n = encoder->shape().n_values();
+    for (std::size_t i = 0; i < 3; ++i) RONDO_ASSERT_OK(encoder->append(std::span(pixels).first(n)));
+    const std::vector<Encoding> all = take_all(*encoder);
+    EXPECT_EQ(all[0].width, width);
+    EXPECT_EQ(all[0].values, all[2].values);
+  }
+}
+
+// A head of its own, and a bias under another name, are used.
+TEST(EncoderTest, HeadsOfWordsNeedNotBeTied) {
+  const Case one = Case::packed("bert_mlm");
+  nlohmann::json config = models::parse_json(testing::read_whole_file(one.folder + "/config.json"), "config").value();
+  config["tie_word_embeddings"] = false;
+  std::ofstream(one.folder + "/config.json") << config.dump();
+  expect_failure(models::open_checkpoint(open_model(one.folder).value()).status(), StatusCode::kCorruptData, {"cls.output.weight"});
 }
 
 TEST(EncoderTest, InputsThatDoNotFitAreRefused) {
@@ -450,6 +453,9 @@ TEST(EncoderDecoderTest, SourcesThatDoNotFitAreRefused) {
   expect_failure(session.set_source(Tokens(10, 5)), StatusCode::kInvalidArgument, {"10 tokens", "at most 9"});
   expect_failure(session.set_source(Tokens{5, 96}), StatusCode::kInvalidArgument, {"source token 1 is 96"});
   expect_failure(Session::create(model, with_source(41)).status(), StatusCode::kInvalidArgument, {"n_source is 41", "40"});
+  SessionOptions longer;
+  longer.n_ctx = 41;
+  expect_failure(Session::create(model, longer).status(), StatusCode::kInvalidArgument, {"n_ctx is 41", "40 positions"});
   const Model llama = load_model(tiny_path());
   Session decoder = make_session(llama);
   EXPECT_EQ(decoder.n_source(), 0u);

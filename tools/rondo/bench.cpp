@@ -198,7 +198,9 @@ Status bench(const GlobalFlags& flags, const BenchFlags& own, int& closed) {
   const models::Network& network = workbench->model().internal()->model().network();
   const bool encodes = !network.find(models::Role::kDecode);
   if (encodes && !network.find(models::Role::kPool)) return Status(StatusCode::kUnsupported, fmt::format("bench: a {} takes images, which is not there yet", network.facts.architecture));
-  for (const std::uint32_t n : encodes ? own.prompts : std::vector<std::uint32_t>()) {
+  if (encodes && own.depths != std::vector<std::uint32_t>{0}) return Status(StatusCode::kInvalidArgument, fmt::format("bench: -d is of decoders, and a {} is none", network.facts.architecture));
+  for (std::uint32_t n : encodes ? own.prompts : std::vector<std::uint32_t>()) {
+    if (own.prompts == BenchFlags().prompts) n = std::min(n, models::default_text(network));  // as many as there are, where nobody asks
     if (n == 0) continue;
     for (const std::uint32_t batch : {1u, EncoderOptions().max_batch}) {
       RONDO_ASSIGN(Measured measured, measure_encoder(workbench->model(), own, {n, 0, 0, batch}, profile));

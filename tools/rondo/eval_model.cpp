@@ -1,8 +1,6 @@
 #include "tools/rondo/eval_model.h"
 
 #include <algorithm>
-#include <cmath>
-#include <optional>
 
 #include <rondo/encoder.h>
 
@@ -147,7 +145,7 @@ class ReferenceMachine : public Machine {
   const Network& network() const override { return checkpoint_->network; }
   Result<std::vector<Encoding>> encode(Role role, const std::vector<models::ReferenceInput>& inputs, Pooling pooling, bool normalize) override {
     std::vector<Encoding> encodings;
-    const auto width = static_cast<std::uint32_t>(network().find(role)->output_width);
+    const auto width = static_cast<std::uint32_t>(network().find(role)->width(pooling));
     for (const models::ReferenceInput& input : inputs) {
       Encoding& encoding = encodings.emplace_back();
       RONDO_ASSIGN(encoding.values, models::reference_encoding(*checkpoint_, role, input, pooling, normalize));
@@ -269,7 +267,7 @@ class Evaluation {
   Status add(const char* name, Role role, const std::vector<models::ReferenceInput>& inputs, std::uint64_t rows, Pooling pooling = Pooling::kModel, bool normalize = false) {
     RONDO_ASSIGN(const std::vector<Encoding> encodings, machine_.encode(role, inputs, pooling, normalize));
     const models::RoleSpec& spec = *network_.find(role);
-    const auto width = static_cast<std::uint64_t>(spec.output_width);
+    const auto width = static_cast<std::uint64_t>(spec.width(pooling));
     Output output{name, {encodings.size(), rows, width}, {}};
     if (spec.of_text) rows = 1, output.shape = {encodings.size(), width};
     for (const Encoding& encoding : encodings) {
@@ -300,16 +298,7 @@ class Evaluation {
     return has_source ? add("encoder_last_hidden_state", Role::kEncode, texts_, inputs_.ids.columns) : Status();
   }
 
-  /// A text's vector stands at its end token: what follows is left out.
-  void cut_texts() {
-    for (models::ReferenceInput& text : texts_) {
-      const auto end = network_.ends_at_largest_id ? std::max_element(text.tokens.begin(), text.tokens.end()) : std::find(text.tokens.begin(), text.tokens.end(), network_.text_end.value_or(-1));
-      if (end != text.tokens.end()) text.tokens = text.tokens.first(static_cast<std::size_t>(end - text.tokens.begin()) + 1);
-    }
-  }
-
   Status compare_towers() {
-    cut_texts();
     if (!texts_.empty()) RONDO_TRY(add("text_embeds", Role::kPool, texts_, 1, Pooling::kModel, true));
     if (!images_.empty()) RONDO_TRY(add("image_embeds", Role::kPoolImage, images_, 1, Pooling::kModel, true));
     if (texts_.empty() || images_.empty()) return {};

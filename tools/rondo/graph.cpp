@@ -104,7 +104,7 @@ Result<StepReport> lower_step(const GlobalFlags& flags, const GraphFlags& own) {
   RONDO_ASSIGN(const std::unique_ptr<const models::Checkpoint> checkpoint, models::open_checkpoint(std::move(source)));
   const models::Network& network = checkpoint->network;
   const std::uint32_t most = network.facts.context ? network.facts.context : network.facts.image_rows;
-  if (own.ctx > most) {
+  if (own.ctx > most || (own.ctx > 0 && network.facts.context == 0)) {
     return Status(StatusCode::kInvalidArgument, fmt::format("--ctx is {} but {} was made for {}", own.ctx, own.model, most));
   }
   const bool decodes = network.find(models::Role::kDecode), images = !decodes && !network.find(models::Role::kEncode);

@@ -124,6 +124,8 @@ Result<PlanReport> make_plan(const GlobalFlags& flags, const InfoFlags& own, con
   plan.device = profile->name();
   plan.encodes = !network.find(models::Role::kDecode);
   const std::uint32_t usual = plan.encodes ? (network.facts.context ? models::default_text(network) : network.facts.image_rows) : models::default_context(network);
+  const std::uint32_t most = network.facts.context ? network.facts.context : network.facts.image_rows;
+  if (own.ctx > 0 && plan.encodes && (network.facts.context == 0 || own.ctx > most)) return Status(StatusCode::kInvalidArgument, fmt::format("--ctx is {} but {} was made for {}", own.ctx, own.model, most));
   plan.n_ctx = own.ctx ? own.ctx : usual;
   plan.kv_type = models::kv_type_of(options);
   plan.weight_bytes = models::weight_bytes(network.blocks);
