@@ -91,6 +91,9 @@ class Lowering {
   /// An unnamed activation that only this node uses.
   StorageId scratch(std::uint64_t size_bytes, const char* what);
 
+  /// What nodes that need the same have made before, kNone at first: whoever makes it puts it there.
+  StorageId& made_before(const std::vector<std::int64_t>& what) { return made_.try_emplace(what, kNone).first->second; }
+
   /// The same as a dense tensor, for an operator that lowers to another one's dispatches. References from `tensor` end.
   TensorId scratch_tensor(const Shape& shape, Type type, const char* what);
 
@@ -144,6 +147,7 @@ class Lowering {
   std::string excess_;
   /// Why there is no module for activations in f16, as what needs more than there is; "" if there is one.
   std::string missing_;
+  std::map<std::vector<std::int64_t>, StorageId> made_;
   runtime::Program program_;
   std::vector<std::vector<Argument>> arguments_;  ///< of each dispatch, until storages have places
 };

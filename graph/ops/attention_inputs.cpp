@@ -145,7 +145,24 @@ StorageId gather_attention_tables(const Node& node, Lowering& lowering) {
   for (int half = 0; half < 2; ++half) {
     for (AttentionInput input : kOrder[half]) totals[half] += words(input);
   }
-  const StorageId tables = lowering.scratch(std::uint64_t{4} * (totals[0] + totals[1]), "attention tables");
+  // Layers that share a table of biases share what is gathered of it.
+  std::vector<std::int64_t> same = {query[0], query[2], key[2]};
+  for (const auto& half : kOrder) {
+    for (const AttentionInput input : half) {
+      const TensorId id = input == kAttentionInputs ? kNone : node.inputs[input];
+      if (id == kNone) {
+        same.push_back(-1);
+        continue;
+      }
+      const Tensor& tensor = lowering.tensor(id);
+      const Storage& storage = lowering.graph().storage(tensor.storage);
+      const bool fixed = storage.kind == StorageKind::kConstant;  // equal ones lie in one place
+      same.insert(same.end(), {input, fixed ? -2 - std::int64_t{storage.place.buffer} : tensor.storage, fixed ? static_cast<std::int64_t>(storage.place.offset_bytes) : tensor.offset_elements, tensor.shape.n_elements()});
+    }
+  }
+  StorageId& made = lowering.made_before(same);
+  if (made != kNone) return made;
+  const StorageId tables = made = lowering.scratch(std::uint64_t{4} * (totals[0] + totals[1]), "attention tables");
   for (int half = 0; half < 2; ++half) {
     if (totals[half] == 0) continue;
     shaders::AttentionTablesParams push{};

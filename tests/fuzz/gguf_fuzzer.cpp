@@ -37,8 +37,13 @@ void read_network(const rondo::models::GgufFile& file, const rondo::ByteSource& 
   (void)rondo::models::kv_bytes_per_token(network->caches, rondo::graph::Type::kQ8_0);
   rondo::models::StepPlaces places;
   places.n_ctx = 16;
-  for (const rondo::models::CacheSpec& spec : network->caches) places.caches.push_back({rondo::models::cache_positions(spec, places.n_ctx, 0), {}, {}});
-  if (network->facts.n_layers <= 64) (void)network->build(rondo::models::Role::kDecode, 1, places);
+  for (const rondo::models::CacheSpec& spec : network->caches) places.caches.push_back({rondo::models::cache_positions(spec, places.n_ctx, 16), {}, {}});
+  places.n_source = 16;
+  if (network->facts.n_layers > 64) return;
+  for (const rondo::models::RoleSpec& spec : network->roles) {
+    const std::int64_t rows = spec.role == rondo::models::Role::kDecode ? 1 : rondo::models::takes_images(spec.role) ? network->facts.image_rows : 4;
+    (void)network->build(spec.role, rows, places);
+  }
 }
 
 }  // namespace

@@ -155,5 +155,40 @@ TEST(EncoderFolderTest, WhatLiesBesideTheWeightsIsChecked) {
   EXPECT_TRUE(open(pooled).ok());
 }
 
+// A file whose header has some wrong bytes is refused, or is another network, whose steps can be built: nothing breaks.
+TEST(EncoderFolderTest, DamagedHeadersBreakNothing) {
+  std::uint32_t state = 7;
+  const auto random = [&](std::size_t n) {
+    state = state * 1664525u + 1013904223u;
+    return static_cast<std::size_t>(state >> 8) % n;
+  };
+  std::size_t n_opened = 0;
+  for (const char* name : {"bert_cls", "bert_relative_key_query", "nomic_bert", "t5_encoder", "deit", "clip_eos", "m2m100", "t5_gated"}) {
+    const PackedFolder folder(name);
+    const ByteSource source = open_model(folder.path()).value();
+    std::vector<std::byte> whole(static_cast<std::size_t>(source.size_bytes));
+    ASSERT_TRUE(source.read(0, whole).ok());
+    for (int turn = 0; turn < 150; ++turn) {
+      std::vector<std::byte> bytes = whole;
+      for (std::size_t i = 0; i < 1 + random(3); ++i) bytes[24 + random(std::min<std::size_t>(bytes.size() - 24, turn % 2 == 0 ? 900 : 6000))] = static_cast<std::byte>(turn % 3 == 0 ? random(256) : random(5));
+      const auto checkpoint = open_checkpoint(memory_source(bytes, "damaged"));
+      if (!checkpoint.ok()) {
+        EXPECT_EQ(checkpoint.status().message().find('\n'), std::string::npos) << checkpoint.status().message();
+        continue;
+      }
+      ++n_opened;
+      const Network& network = (*checkpoint)->network;
+      StepPlaces places;
+      places.n_ctx = places.n_source = 8;
+      for (const CacheSpec& spec : network.caches) places.caches.push_back({cache_positions(spec, 8, 8), {}, {}});
+      for (const RoleSpec& spec : network.roles) {
+        const graph::Graph step = network.build(spec.role, spec.role == Role::kDecode ? 1 : takes_images(spec.role) ? network.facts.image_rows : 4, places);
+        EXPECT_EQ(step.status().message().find('\n'), std::string::npos);
+      }
+    }
+  }
+  EXPECT_GT(n_opened, 50u);
+}
+
 }  // namespace
 }  // namespace rondo::models::encoder_folder_test
