@@ -15,6 +15,7 @@
 #include "models/formats/safetensors.h"
 #include "models/json.h"
 #include "models/model_loader.h"
+#include "models/session_state.h"
 #include "tests/device/session_harness.h"
 #include "tests/support/packed_folder.h"
 
