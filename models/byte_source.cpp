@@ -112,7 +112,7 @@ Result<ByteSource> open_model(const std::string& path, const OpenOptions& option
   }
   struct stat info = {};
   const bool is_folder = ::stat(path.c_str(), &info) == 0 && S_ISDIR(info.st_mode);
-  Result<ByteSource> source = is_folder ? models::open_hugging_face_folder(path) : models::open_gguf(path);
+  Result<ByteSource> source = is_folder ? models::open_hugging_face_folder(path, options.head) : models::open_gguf(path);
   return source.ok() && type ? models::quantize_gguf(*source, *type) : source;
 }
 

@@ -47,7 +47,8 @@ Result<std::shared_ptr<const LoadedModel>> plan_model(std::shared_ptr<runtime::D
     }
   }
   RONDO_ASSIGN(model->weights, plan_weights(checkpoint, device.caps()));
-  model->info = {facts.architecture, facts.name, facts.n_layers, facts.width, facts.n_heads, facts.n_kv_heads, facts.n_vocab, facts.context, facts.source_context, checkpoint.network.start_tokens, checkpoint.n_parameters, model->weights.size_bytes};
+  model->info = {facts.architecture, facts.name, facts.n_layers, facts.width, facts.n_heads, facts.n_kv_heads, facts.n_vocab, facts.context, facts.source_context, checkpoint.network.start_tokens, checkpoint.n_parameters, model->weights.size_bytes, facts.n_token_types, facts.head, facts.labels};
+  for (std::uint32_t i = static_cast<std::uint32_t>(facts.labels.size()); i < facts.n_labels && facts.head != ModelHead::kAnswers; ++i) model->info.labels.push_back(fmt::format("LABEL_{}", i));
   RONDO_ASSIGN(model->plan, plan_default_session(*model));
   if (options.self_test) RONDO_TRY(run_self_test(*model));
   for (const std::uint64_t bytes : model->weights.buffer_bytes) {

@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include <rondo/byte_source.h>
 #include <rondo/encoder.h>
 #include <rondo/status.h>
 
@@ -32,7 +33,9 @@ struct NetworkFacts {
   std::uint32_t n_token_types = 0;   ///< of a text's tokens, such as those of its first and second part
   ImageShape image = {};             ///< that it takes
   std::uint32_t image_rows = 0;      ///< rows that an image becomes
+  ModelHead head = ModelHead::kNone;
   std::uint32_t n_labels = 0;        ///< that its head tells of a text, a token or an image
+  std::vector<std::string> labels = {};   ///< their names, all of them or none
 };
 
 /// How many positions a cache keeps of a sequence.
@@ -77,6 +80,7 @@ struct StepPlaces {
   /// Of roles that encode: their own step state, (B, rows) ids and types, (B) tokens of each text, (B, C, Y, X) pixels.
   runtime::BufferRange source_state, source_tokens, source_types, source_lengths, pixels;
   std::int64_t n_source = 0;            ///< tokens of the longest source
+  bool one_source = false;              ///< all sequences have the same source, whose caches are there once
   Pooling pooling = Pooling::kModel;    ///< of kPool and kPoolImage
   bool normalize = false;               ///< their vectors have length 1
   runtime::BufferRange output;          ///< of roles that leave one

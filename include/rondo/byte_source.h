@@ -29,12 +29,24 @@ struct ByteSource {
 /// Errors: kNotFound (no such file), kInvalidArgument (an empty path, a directory or device), kIo. The message names the path.
 RONDO_API Result<ByteSource> open_file(const std::string& path);
 
+/// What a model's head makes of the hidden states of an encoder.
+enum class ModelHead : std::uint8_t {
+  kNone,
+  kMaskedWords,  ///< of each token logits over the vocabulary
+  kTokenLabels,  ///< of each token logits over labels
+  kAnswers,      ///< of each token two logits: an answer begins here, ends here
+  kLabels,       ///< of the text or image logits over labels
+};
+
 /// How open_model presents a model.
 struct OpenOptions {
   /// A weight type (f32, f16, bf16, q8_0, q5_1, q5_0, q4_1, q4_0, mxfp4) to which matrices are rounded as they are read, or "". It
   /// is for folders and GGUF files whose matrices are in f32, f16 or bf16, or in that type already. Vectors stay as
   /// they are, and so do embeddings of positions, what chooses experts, and matrices whose rows are no whole blocks of 32.
   std::string quantize;
+  /// Of a folder whose checkpoint serves several classes (config.json's architectures): the one with this head, if there is one.
+  /// kNone: the first.
+  ModelHead head = ModelHead::kNone;
 };
 
 /// A model: a GGUF file, as open_file; the file that parts make together, by the path of any of them (NAME-00001-of-00003.gguf,

@@ -71,6 +71,9 @@ struct ModelInfo {
   std::vector<std::int32_t> start_tokens;  ///< what its decoder begins with
   std::uint64_t n_parameters = 0;
   std::uint64_t weight_bytes = 0;     ///< in device memory
+  std::uint32_t n_token_types = 0;    ///< of an encoder: of a text's tokens, such as those of its first and second part
+  ModelHead head = ModelHead::kNone;  ///< of an encoder: see EncoderOutput::kHead
+  std::vector<std::string> labels;    ///< of kTokenLabels and kLabels: what the head tells apart, "LABEL_0" where the model names none
 };
 
 /// A checkpoint on a device.

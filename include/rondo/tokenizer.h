@@ -64,6 +64,9 @@ class RONDO_API Tokenizer {
   std::int32_t n_vocab() const;
   std::int32_t bos() const;  ///< -1 where there is none
   std::int32_t eos() const;  ///< -1 where there is none
+  /// What stands for a word that an encoder is to guess, such as "[MASK]"; encode finds it in a text with `parse_special`. -1 where
+  /// there is none.
+  std::int32_t mask() const;
   /// Ids that end a generation: EOS and, where present, EOT and EOM.
   std::span<const std::int32_t> stop_ids() const;
   /// Whether `encode` puts a space before a text that is not empty, which `decode` takes away again.

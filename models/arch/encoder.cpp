@@ -45,14 +45,8 @@ struct ImageTower {
 };
 
 /// What stands on the hidden states.
-enum class HeadKind : std::uint8_t {
-  kAbsent,
-  kMaskedWords,  ///< logits over the vocabulary of each token
-  kTokens,       ///< labels of each token, or where an answer begins and ends
-  kWhole,        ///< labels of the text or image
-};
 struct Head {
-  HeadKind kind = HeadKind::kAbsent;
+  ModelHead kind = ModelHead::kNone;
   LinearWeights dense;  ///< where there is one: of each token, or of the first
   graph::Activation activation = graph::Activation::kTanh;
   NormWeights norm;
@@ -125,7 +119,7 @@ class Builder : StackBuilder {
 
   TensorId head(TensorId hidden) {
     const Head& head = encoder_.head;
-    TensorId rows = head.kind == HeadKind::kWhole ? step_.pooled(tokens_, hidden, Pooling::kFirst) : hidden;
+    TensorId rows = head.kind == ModelHead::kLabels ? step_.pooled(tokens_, hidden, Pooling::kFirst) : hidden;
     if (head.dense.is_there()) rows = norm(linear(rows, head.dense, head.activation), head.norm);
     return linear(rows, head.output);
   }
@@ -150,13 +144,15 @@ Status read_pooling(const Keys& keys, bool has_pooler, Pooling& pooling) {
 Status find_head(LayerFinder& find, const GgufFile& file, std::int64_t width, std::int64_t n_vocab, const WeightSlice& embedding, Head& head) {
   RONDO_ASSIGN(const std::string_view kind, file.string_or("rondo.head", find.has("cls.output.weight") ? "text" : ""));
   if (kind.empty()) return {};
-  head.kind = kind == "words" ? HeadKind::kMaskedWords : kind == "tokens" ? HeadKind::kTokens : HeadKind::kWhole;
-  if (head.kind == HeadKind::kWhole && kind != "text") return file.key_error("rondo.head", fmt::format("is '{}' but must be words, tokens or text", printable(kind)));
-  if (head.kind == HeadKind::kMaskedWords && n_vocab == 0) return file.key_error("rondo.head", "is 'words' in a file without a vocabulary");
+  constexpr std::pair<std::string_view, ModelHead> kHeads[] = {{"words", ModelHead::kMaskedWords}, {"tokens", ModelHead::kTokenLabels}, {"answers", ModelHead::kAnswers}, {"text", ModelHead::kLabels}};
+  const auto known = std::find_if(std::begin(kHeads), std::end(kHeads), [&](const auto& entry) { return entry.first == kind; });
+  if (known == std::end(kHeads)) return file.key_error("rondo.head", fmt::format("is '{}' but must be words, tokens, answers or text", printable(kind)));
+  head.kind = known->second;
+  if (head.kind == ModelHead::kMaskedWords && n_vocab == 0) return file.key_error("rondo.head", "is 'words' in a file without a vocabulary");
   RONDO_TRY(read_activation(file, "rondo.head_activation", head.activation));
   if (find.has("cls.weight")) RONDO_TRY(find.linear("cls", width, width, head.dense));
   RONDO_TRY(find.norm("cls.norm", width, head.norm));
-  if (head.kind == HeadKind::kMaskedWords) {
+  if (head.kind == ModelHead::kMaskedWords) {
     if (find.has("cls.output.weight")) return find.linear("cls.output", n_vocab, width, head.output);
     RONDO_ASSIGN(const bool tied, file.boolean_or("rondo.head_tied", true));
     if (!tied) return Status(StatusCode::kCorruptData, fmt::format("{}: tensor 'cls.output.weight' is missing", file.name()));
@@ -166,11 +162,23 @@ Status find_head(LayerFinder& find, const GgufFile& file, std::int64_t width, st
   const GgufTensor* output = file.find_tensor("cls.output.weight");
   if (!output) return Status(StatusCode::kCorruptData, fmt::format("{}: tensor 'cls.output.weight' is missing", file.name()));
   if (output->n_dims > 2 || output->dims[1] > 1 << 20) return Status(StatusCode::kCorruptData, fmt::format("{}: tensor 'cls.output.weight' is no matrix of at most 2^20 labels", file.name()));
+  if (head.kind == ModelHead::kAnswers && output->dims[1] != 2) return Status(StatusCode::kCorruptData, fmt::format("{}: tensor 'cls.output.weight' has {} rows but where answers begin and end is two", file.name(), output->dims[1]));
   return find.linear("cls.output", static_cast<std::int64_t>(output->dims[1]), width, head.output);
 }
 
+/// Names of what the head tells apart, where the file has them.
+Status read_labels(const GgufFile& file, const Head& head, std::vector<std::string>& labels) {
+  constexpr std::string_view kKey = "rondo.labels";
+  if (!file.has(kKey) || (head.kind != ModelHead::kTokenLabels && head.kind != ModelHead::kLabels)) return {};
+  RONDO_ASSIGN(const GgufStrings* const names, file.strings(kKey));
+  const auto n = static_cast<std::size_t>(head.output.weight.count);
+  if (names->size() != n) return file.key_error(kKey, fmt::format("has {} names but the head {} labels", names->size(), n));
+  for (std::size_t i = 0; i < n; ++i) labels.emplace_back((*names)[i]);
+  return {};
+}
+
 std::uint32_t n_labels(const Encoder& encoder) {
-  if (encoder.head.kind == HeadKind::kMaskedWords) return static_cast<std::uint32_t>(encoder.text->n_vocab);
+  if (encoder.head.kind == ModelHead::kMaskedWords) return static_cast<std::uint32_t>(encoder.text->n_vocab);
   return static_cast<std::uint32_t>(encoder.head.output.weight.count);
 }
 
@@ -322,7 +330,7 @@ std::vector<NetworkPart> list_parts(const Encoder& encoder, const NetworkFacts& 
   head.add(encoder.pooler, width, width).add(encoder.text_projection, encoder.text_projection.weight.count, width);
   if (encoder.image) head.add(encoder.image->pooled_norm, image_width).add(encoder.image_projection, encoder.image_projection.weight.count, image_width);
   head.add(encoder.head.dense, width, width).add(encoder.head.norm, width);
-  const bool tied = encoder.head.kind == HeadKind::kMaskedWords && encoder.text && encoder.head.output.weight.block == encoder.text->embedding.block;
+  const bool tied = encoder.head.kind == ModelHead::kMaskedWords && encoder.text && encoder.head.output.weight.block == encoder.text->embedding.block;
   if (tied) head.add({encoder.head.output.bias.count});
   else head.add(encoder.head.output, encoder.head.output.weight.count, width);
   if (head.part().n > 0) parts.push_back(head.part());
@@ -335,7 +343,7 @@ Network make_encoder(Encoder encoder, NetworkFacts facts) {
   const auto add_roles = [&](const StackConfig& stack, Role first, std::int64_t vector_width, std::int64_t rows) {
     network.roles.push_back({first, stack.width});
     network.roles.push_back({first == Role::kEncode ? Role::kPool : Role::kPoolImage, vector_width, true, stack.width});
-    if (encoder.head.kind != HeadKind::kAbsent) network.roles.push_back({first == Role::kEncode ? Role::kHead : Role::kHeadImage, n_labels(encoder), encoder.head.kind == HeadKind::kWhole});
+    if (encoder.head.kind != ModelHead::kNone) network.roles.push_back({first == Role::kEncode ? Role::kHead : Role::kHeadImage, n_labels(encoder), encoder.head.kind == ModelHead::kLabels});
     network.widest_row = std::max(network.widest_row, widest_row(stack, rows));
   };
   if (encoder.image) {
@@ -350,7 +358,8 @@ Network make_encoder(Encoder encoder, NetworkFacts facts) {
     facts.n_layers = stack.n_layers, facts.width = stack.width, facts.n_heads = facts.n_kv_heads = stack.n_heads, facts.head_dim = stack.head_dim, facts.ffn = stack.ffn;
     add_roles(stack, Role::kEncode, encoder.text_projection.is_there() ? encoder.text_projection.weight.count : stack.width, std::min(facts.context, 512u));
   }
-  facts.n_labels = encoder.head.kind == HeadKind::kTokens || encoder.head.kind == HeadKind::kWhole ? n_labels(encoder) : 0;
+  facts.head = encoder.head.kind;
+  facts.n_labels = encoder.head.kind == ModelHead::kNone || encoder.head.kind == ModelHead::kMaskedWords ? 0 : n_labels(encoder);
   network.parts = list_parts(encoder, facts);
   network.facts = std::move(facts);
   network.has_pooler = encoder.pooler.is_there() || encoder.text_projection.is_there() || encoder.image_projection.is_there();
@@ -369,6 +378,7 @@ Result<Network> open_text(const GgufFile& file, const TextFamily& family, Networ
   LayerFinder around(find, "", text.norm.kind, true);
   const std::int64_t width = text.stack.width;
   RONDO_TRY(find_head(around, file, width, text.n_vocab, text.embedding, encoder.head));
+  RONDO_TRY(read_labels(file, encoder.head, facts.labels));
   if (around.has("pooler.weight")) RONDO_TRY(around.linear("pooler", width, width, encoder.pooler));
   RONDO_TRY(read_pooling(Keys(file, family.name), encoder.pooler.is_there(), encoder.pooling));
   RONDO_TRY(check_all_found(file, find, family.name));
@@ -385,6 +395,7 @@ Result<Network> open_vit(const GgufFile& file, NetworkFacts facts) {
   RONDO_TRY(find_image(find, "", {"blk.", "output_norm"}, facts, image));
   LayerFinder around(find, "", NormKind::kLayer, true);
   RONDO_TRY(find_head(around, file, image.stack.width, 0, {}, encoder.head));
+  RONDO_TRY(read_labels(file, encoder.head, facts.labels));
   if (around.has("pooler.weight")) RONDO_TRY(around.linear("pooler", image.stack.width, image.stack.width, encoder.pooler));
   RONDO_TRY(check_all_found(file, find, "vit"));
   encoder.blocks = find.take_blocks();

@@ -682,7 +682,7 @@ class Translator {
 
 }  // namespace
 
-Result<ByteSource> open_hugging_face_folder(const std::string& given) {
+Result<ByteSource> open_hugging_face_folder(const std::string& given, ModelHead wanted) {
   std::string folder = given;
   while (folder.size() > 1 && folder.back() == '/') folder.pop_back();
   const std::string path = folder + "/config.json";
@@ -698,7 +698,7 @@ Result<ByteSource> open_hugging_face_folder(const std::string& given) {
     RONDO_ASSIGN(const FolderTensors tensors, FolderTensors::open(folder));
     return Translator(config, tensors, kind, folder).translate();
   }
-  if (is_encoder_model_type(type)) return open_encoder_folder(folder, config, type);
+  if (is_encoder_model_type(type)) return open_encoder_folder(folder, config, type, wanted);
   return Status(StatusCode::kUnsupported, fmt::format("{}: 'model_type' is '{}', which is not there yet ({}, {} are)", path, printable(type), known, encoder_model_types()));
 }
 

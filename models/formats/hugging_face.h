@@ -15,6 +15,7 @@ namespace rondo::models {
 /// The GGUF file that `folder` stands for: config.json, and model.safetensors or the shards that model.safetensors.index.json lists.
 /// Reads headers only, and the tokenizer (models/formats/hugging_face_tokenizer.h). Errors: kNotFound, kIo, kCorruptData (files that contradict each other or themselves), kUnsupported (a
 /// model_type, feature or tensor that is not there yet), naming file and field.
-Result<ByteSource> open_hugging_face_folder(const std::string& folder);
+/// `wanted`: of several classes in config.json's architectures the first that has this head, if one has; else the first.
+Result<ByteSource> open_hugging_face_folder(const std::string& folder, ModelHead wanted = ModelHead::kNone);
 
 }  // namespace rondo::models

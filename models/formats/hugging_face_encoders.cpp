@@ -257,8 +257,8 @@ struct Kind {
 /// Makes the GGUF file.
 class Translator {
  public:
-  Translator(const FolderConfig& config, const FolderTensors& tensors, const Kind& kind, std::string folder)
-      : config_(config), tensors_(tensors), kind_(kind), folder_(std::move(folder)), architecture_(kind.architecture) {}
+  Translator(const FolderConfig& config, const FolderTensors& tensors, const Kind& kind, std::string folder, ModelHead wanted)
+      : config_(config), tensors_(tensors), kind_(kind), folder_(std::move(folder)), architecture_(kind.architecture), wanted_(wanted) {}
 
   Result<ByteSource> translate() {
     RONDO_TRY(read_class());
@@ -304,6 +304,7 @@ class Translator {
     if (class_.ends_with("ForImageClassification") || class_.ends_with("ForImageClassificationWithTeacher") || has_any("classifier.")) {
       RONDO_TRY(need_tensor("classifier.weight"));
       file_.keys.string("rondo.head", "text");
+      RONDO_TRY(write_labels());
     }
     RONDO_ASSIGN(const std::string pooler, config_.string_or(config_.value(), "pooler_act", "tanh"));
     if (pooler != "tanh") return config_.later("pooler_act", fmt::format("is '{}' instead of 'tanh'", printable(pooler)));
@@ -401,8 +402,24 @@ class Translator {
   Status read_class() {
     if (!config_.has("architectures")) return {};
     RONDO_ASSIGN(const json* classes, find_array(config_.value(), "architectures", config_.name()));
-    if (!classes->empty() && classes->front().is_string()) class_ = classes->front().get_ref<const std::string&>();
+    for (const json& name : *classes) {
+      if (!name.is_string()) continue;
+      const auto& text = name.get_ref<const std::string&>();
+      if (class_.empty() || (wanted_ != ModelHead::kNone && head_of(text) == wanted_)) class_ = text;
+      if (wanted_ == ModelHead::kNone || head_of(class_) == wanted_) break;
+    }
     return {};
+  }
+
+  /// The head that a class has by its name.
+  static ModelHead head_of(std::string_view name) {
+    constexpr std::pair<std::string_view, ModelHead> kTasks[] = {{"ForMaskedLM", ModelHead::kMaskedWords},         {"ForPreTraining", ModelHead::kMaskedWords},
+                                                                  {"ForTokenClassification", ModelHead::kTokenLabels}, {"ForQuestionAnswering", ModelHead::kAnswers},
+                                                                  {"ForSequenceClassification", ModelHead::kLabels},   {"ForImageClassification", ModelHead::kLabels}};
+    for (const auto& [task, head] : kTasks) {
+      if (name.find(task) != std::string_view::npos) return head;
+    }
+    return ModelHead::kNone;
   }
 
   Result<FolderConfig> part(const char* field) const {
@@ -417,6 +434,8 @@ class Translator {
     }
     return {};
   }
+
+  bool is_of_words() const { return head_ == ModelHead::kMaskedWords; }
 
   bool has_any(std::string_view part) const {
     return std::any_of(tensors_.all().begin(), tensors_.all().end(), [&](const auto& entry) { return entry.first.find(part) != std::string::npos; });
@@ -517,35 +536,63 @@ class Translator {
   /// The head that the class has, or that the tensors tell of.
   Status write_text_head(bool distil, const std::string& activation) {
     const bool roberta = is_roberta();
-    const auto is = [&](std::string_view task) { return class_.find(task) != std::string::npos; };
     const auto set = [&](const char* head, std::string_view function) {
       file_.keys.string("rondo.head", head);
       file_.keys.string("rondo.head_activation", function);
     };
-    if (is("ForMaskedLM") || is("ForPreTraining") || has_any("cls.predictions.transform.") || has_any("lm_head.dense") || has_any("vocab_transform")) {
+    head_ = head_of(class_);
+    if (head_ == ModelHead::kNone && class_.find("For") != std::string::npos) return config_.later("architectures", fmt::format("has '{}'", printable(class_)));
+    if (head_ == ModelHead::kNone) {
+      if (has_any("cls.predictions.transform.") || has_any("lm_head.dense") || has_any("vocab_transform")) head_ = ModelHead::kMaskedWords;
+      else if (has_any("qa_outputs.")) head_ = ModelHead::kAnswers;
+      else if (has_any("classifier.")) head_ = ModelHead::kLabels;
+    }
+    if (head_ == ModelHead::kMaskedWords) {
       RONDO_TRY(need_tensor(distil ? "vocab_transform.weight" : roberta ? "lm_head.dense.weight" : "cls.predictions.transform.dense.weight"));
       set("words", roberta ? "gelu" : activation);
-      words_ = true;
       RONDO_ASSIGN(tied_, config_.boolean_or("tie_word_embeddings", true));
       if (!tied_) file_.keys.boolean("rondo.head_tied", false);
-    } else if (is("ForTokenClassification")) {
+    } else if (head_ == ModelHead::kTokenLabels) {
       RONDO_TRY(need_tensor("classifier.weight"));
       set("tokens", activation);
-    } else if (is("ForQuestionAnswering") || has_any("qa_outputs.")) {
+    } else if (head_ == ModelHead::kAnswers) {
       RONDO_TRY(need_tensor("qa_outputs.weight"));
-      set("tokens", activation);
-    } else if (is("ForMultipleChoice") || is("ForNextSentencePrediction")) {
-      return config_.later("architectures", fmt::format("has '{}'", printable(class_)));
-    } else if (is("ForSequenceClassification") || has_any("classifier.")) {
+      set("answers", activation);
+    } else if (head_ == ModelHead::kLabels) {
       RONDO_TRY(need_tensor(roberta ? "classifier.out_proj.weight" : "classifier.weight"));
       if (distil) RONDO_TRY(need_tensor("pre_classifier.weight"));
       pooler_is_dense_ = !distil && !roberta;
       if (pooler_is_dense_) RONDO_TRY(need_tensor(std::string(kind_.prefix) + "pooler.dense.weight"));
       set("text", distil ? "relu" : "tanh");
-    } else if (is("For")) {
-      return config_.later("architectures", fmt::format("has '{}'", printable(class_)));
     }
+    return head_ == ModelHead::kTokenLabels || head_ == ModelHead::kLabels ? write_labels() : Status();
+  }
+
+  /// Names of labels, in the order of their numbers.
+  Status write_labels() {
+    if (!config_.has("id2label")) return {};
+    RONDO_ASSIGN(const json* names, find_object(config_.value(), "id2label", config_.name()));
+    std::vector<std::string> labels(names->size());
+    for (std::size_t i = 0; i < labels.size(); ++i) {
+      const json::const_iterator name = names->find(std::to_string(i));
+      if (name == names->end() || !name->is_string()) return config_.wrong("id2label", fmt::format("must have a text for each number from 0 to {}", labels.size() - 1));
+      labels[i] = name->get_ref<const std::string&>();
+    }
+    file_.keys.strings("rondo.labels", labels);
     return {};
+  }
+
+  /// Whether a tensor is of a head beside the one that the class has.
+  bool is_of_another_head(std::string_view theirs) const {
+    if (head_ == ModelHead::kNone) return false;
+    const bool words = theirs.starts_with("cls.predictions.") || theirs.starts_with("lm_head.") || theirs.starts_with("vocab_");
+    const bool labels = theirs.starts_with("classifier.") || theirs.starts_with("pre_classifier.");
+    const bool answers = theirs.starts_with("qa_outputs.");
+    switch (head_) {
+      case ModelHead::kMaskedWords: return labels || answers;
+      case ModelHead::kAnswers: return labels || words;
+      default: return words || answers;
+    }
   }
 
   Result<std::pair<std::uint32_t, std::uint32_t>> pair_of(const FolderConfig& config, const char* field) const {
@@ -677,8 +724,8 @@ class Translator {
     if (shared && theirs.ends_with("embed_tokens.weight")) return true;
     if (ours == "dec.token_embd.weight" && !has_any("encoder.embed_tokens.weight")) return true;
     constexpr std::string_view kDecoder = ".decoder.bias";
-    if (words_ && theirs.ends_with(kDecoder) && tensors_.all().contains(std::string(theirs.substr(0, theirs.size() - kDecoder.size())) + ".bias")) return true;
-    return tied_ && ours == (words_ ? "cls.output.weight" : "output.weight");
+    if (is_of_words() && theirs.ends_with(kDecoder) && tensors_.all().contains(std::string(theirs.substr(0, theirs.size() - kDecoder.size())) + ".bias")) return true;
+    return tied_ && ours == (is_of_words() ? "cls.output.weight" : "output.weight");
   }
 
   Status place(const std::string& name, const FolderTensor& tensor) {
@@ -686,7 +733,7 @@ class Translator {
     if (!found) return tensor.error(StatusCode::kUnsupported, fmt::format("is none that a {} has, or not there yet", kind_.model_type));
     auto& [rule, ours] = *found;
     Layout layout = rule->layout;
-    if (layout == Layout::kLeftOut || is_copy(ours, name) || (relative_ && ours == "position_embd.weight")) return {};
+    if (layout == Layout::kLeftOut || is_of_another_head(name) || is_copy(ours, name) || (relative_ && ours == "position_embd.weight")) return {};
     if (architecture_ == "t5encoder" && !ours.starts_with("enc.") && ours != "token_embd.weight") return {};
     if (layout == Layout::kSame && behind_padding_ && ours == "position_embd.weight") layout = Layout::kBehindTwo;
     if (std::string_view(kind_.model_type) == "marian" && layout == Layout::kBehindTwo) layout = Layout::kSame;
@@ -745,7 +792,7 @@ class Translator {
   FolderFile file_;
   std::uint32_t n_vocab_ = 0;
   bool tied_ = false;
-  bool words_ = false;                ///< the head is of masked words
+  ModelHead wanted_, head_ = ModelHead::kNone;
   bool behind_padding_ = false;       ///< positions are: RoBERTa
   bool relative_ = false;             ///< there are no other positions
   bool wants_forward_rows_ = false;   ///< of Layout::kReversed
@@ -783,10 +830,10 @@ bool is_encoder_model_type(std::string_view model_type) {
   return std::any_of(std::begin(kKinds), std::end(kKinds), [&](const Kind& kind) { return kind.model_type == model_type; });
 }
 
-Result<ByteSource> open_encoder_folder(const std::string& folder, const FolderConfig& config, std::string_view model_type) {
+Result<ByteSource> open_encoder_folder(const std::string& folder, const FolderConfig& config, std::string_view model_type, ModelHead wanted) {
   const Kind& kind = *std::find_if(std::begin(kKinds), std::end(kKinds), [&](const Kind& each) { return each.model_type == model_type; });
   RONDO_ASSIGN(const FolderTensors tensors, FolderTensors::open(folder));
-  return Translator(config, tensors, kind, folder).translate();
+  return Translator(config, tensors, kind, folder, wanted).translate();
 }
 
 }  // namespace rondo::models

@@ -20,6 +20,6 @@ std::string encoder_model_types();
 bool is_encoder_model_type(std::string_view model_type);
 
 /// As open_hugging_face_folder, of a folder of such a model_type.
-Result<ByteSource> open_encoder_folder(const std::string& folder, const FolderConfig& config, std::string_view model_type);
+Result<ByteSource> open_encoder_folder(const std::string& folder, const FolderConfig& config, std::string_view model_type, ModelHead wanted);
 
 }  // namespace rondo::models

@@ -70,6 +70,7 @@ class Translator {
     RONDO_TRY(read_merges());
     RONDO_TRY(read_beginning());
     RONDO_TRY(read_stop_ids());
+    RONDO_TRY(read_mask());
     write(writer);
     return {};
   }
@@ -471,6 +472,16 @@ class Translator {
     return {};
   }
 
+  /// The token that is named, or the one that is usually called so.
+  Status read_mask() {
+    RONDO_ASSIGN(mask_, named_token("mask_token"));
+    for (const char* usual : {"[MASK]", "<mask>"}) {
+      const auto found = ids_.find(usual);
+      if (!mask_ && found != ids_.end() && tokens_[found->second].type == TokenType::kControl) mask_ = found->second;
+    }
+    return {};
+  }
+
   Status read_stop_ids() {
     for (const JsonDocument* from : {&generation_, &config_}) {
       if (!has_field(from->value(), "eos_token_id")) continue;
@@ -502,6 +513,7 @@ class Translator {
     if (to_nfc_) writer.boolean("rondo.nfc", true);
     writer.u32("tokenizer.ggml.bos_token_id", bos_.value_or(0xffffffff));
     writer.u32("tokenizer.ggml.eos_token_id", stop_ids_.empty() ? 0xffffffff : static_cast<std::uint32_t>(stop_ids_.front()));
+    if (mask_) writer.u32("tokenizer.ggml.mask_token_id", *mask_);
     writer.i32s("rondo.stop_ids", stop_ids_);
     const auto unknown = ids_.find(unknown_);
     if (!byte_level_) writer.u32("tokenizer.ggml.unknown_token_id", unknown == ids_.end() ? 0xffffffff : unknown->second);
@@ -576,7 +588,7 @@ class Translator {
   std::string unknown_;
   std::string_view pre_tokenizer_;
   Spaces spaces_;
-  std::optional<std::uint32_t> bos_;
+  std::optional<std::uint32_t> bos_, mask_;
   std::vector<std::int32_t> stop_ids_;
   bool byte_level_ = false, byte_fallback_ = false, ignore_merges_ = false, has_template_ = false, adds_bos_ = false, to_nfc_ = false;
   Kind kind_ = Kind::kBpe;

@@ -215,7 +215,8 @@ class PieceWriter {
     RONDO_TRY(add("<mask>", TokenType::kControl, 0));
     unknown_ = 3, bos_ = 0, eos_ = 2;
     before_ = {0}, after_ = {2}, between_ = {2, 2};
-    strips_left_ = {static_cast<std::int32_t>(tokens_.size()) - 1};
+    mask_ = static_cast<std::int32_t>(tokens_.size()) - 1;
+    strips_left_ = {mask_};
     return {};
   }
 
@@ -268,6 +269,7 @@ class PieceWriter {
     writer.u32("tokenizer.ggml.unknown_token_id", id(unknown_));
     writer.u32("tokenizer.ggml.bos_token_id", id(bos_));
     writer.u32("tokenizer.ggml.eos_token_id", id(eos_));
+    writer.u32("tokenizer.ggml.mask_token_id", id(mask_));
     writer.boolean("tokenizer.ggml.add_bos_token", !before_.empty());
     writer.boolean("tokenizer.ggml.add_eos_token", false);  // the keys below say
     writer.i32s("rondo.tokens_before", before_);
@@ -322,7 +324,7 @@ class PieceWriter {
   const std::uint32_t n_vocab_;
   std::vector<SentencePieceModel::Piece> tokens_;
   std::vector<std::int32_t> before_, between_, after_, strips_left_, piece_ids_;
-  std::int32_t unknown_ = -1, bos_ = -1, eos_ = -1;
+  std::int32_t unknown_ = -1, bos_ = -1, eos_ = -1, mask_ = -1;
   bool own_pieces_ = false;
 };
 

@@ -31,6 +31,7 @@ std::string_view Tokenizer::spelling(std::int32_t token) const { return impl_ ? 
 
 std::int32_t Tokenizer::n_vocab() const { return impl_ ? impl_->vocabulary().size() : 0; }
 
+std::int32_t Tokenizer::mask() const { return impl_ ? impl_->vocabulary().mask() : -1; }
 std::int32_t Tokenizer::bos() const { return impl_ ? impl_->vocabulary().bos() : -1; }
 
 std::int32_t Tokenizer::eos() const { return impl_ ? impl_->vocabulary().eos() : -1; }

@@ -72,6 +72,7 @@ class Vocabulary {
   std::vector<Fragment> partition(std::string_view text, bool all_specials) const;
 
   std::int32_t bos() const { return bos_; }          ///< -1 where there is none
+  std::int32_t mask() const { return mask_; }        ///< -1 where there is none
   std::int32_t eos() const { return eos_; }          ///< -1 where there is none
   std::int32_t unknown() const { return unknown_; }  ///< -1 where there is none
   /// EOS, EOT and EOM, as far as the file names them, and those of rondo.stop_ids.
@@ -100,6 +101,7 @@ class Vocabulary {
   SpecialTokens user_defined_;
   SpecialTokens all_specials_;
   std::int32_t bos_ = -1;
+  std::int32_t mask_ = -1;
   std::int32_t eos_ = -1;
   std::int32_t unknown_ = -1;
   std::vector<std::int32_t> stop_ids_;

@@ -108,6 +108,7 @@ Status Vocabulary::read_ids(const GgufFile& file, DefaultIds defaults) {
   RONDO_TRY(load("tokenizer.ggml.eos_token_id", eos_));
   RONDO_TRY(load("tokenizer.ggml.eot_token_id", eot));
   RONDO_TRY(load("tokenizer.ggml.eom_token_id", eom));
+  RONDO_TRY(load("tokenizer.ggml.mask_token_id", mask_));
   for (const std::int32_t id : {eos_, eot, eom}) {
     if (id >= 0 && std::find(stop_ids_.begin(), stop_ids_.end(), id) == stop_ids_.end()) stop_ids_.push_back(id);
   }
