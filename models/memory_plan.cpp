@@ -56,6 +56,15 @@ std::vector<StepKind> step_kinds(const Network& network, const runtime::DeviceCa
   return kinds;
 }
 
+std::vector<StepKind> beam_kinds(const Network& network, std::int64_t n_beams, std::int64_t n_source) {
+  std::vector<StepKind> kinds;
+  if (network.find(Role::kEncode)) {
+    for (const std::int64_t rows : text_rows(n_source)) kinds.push_back({Role::kEncode, rows, 1});
+  }
+  kinds.push_back({Role::kLogits, 1, n_beams});
+  return kinds;
+}
+
 std::vector<StepKind> encoder_kinds(const Network& network, const runtime::DeviceCaps& caps, Role role, std::int64_t max_batch, std::int64_t max_tokens) {
   const RoleSpec* spec = network.find(role);
   const std::int64_t widest = std::max({network.widest_row, spec ? spec->output_width : 0, spec ? spec->pooled_width : 0});
@@ -177,8 +186,9 @@ std::vector<CacheHalf> list_halves(const Network& network, StepPlaces& places) {
     const CacheSpec& spec = network.caches[i];
     CachePlaces& cache = places.caches[i];
     cache.positions = cache_positions(spec, places.n_ctx, places.n_source);
-    halves.push_back({&cache.keys, places.n_sequences * spec.n_heads, graph::cache_layout(places.kv_type, cache.positions, spec.key_width).size_bytes});
-    halves.push_back({&cache.values, places.n_sequences * spec.n_heads, graph::cache_layout(places.kv_type, cache.positions, spec.value_width).size_bytes});
+    const std::int64_t n_heads = (places.one_source && spec.extent == CacheExtent::kSource ? 1 : places.n_sequences) * spec.n_heads;
+    halves.push_back({&cache.keys, n_heads, graph::cache_layout(places.kv_type, cache.positions, spec.key_width).size_bytes});
+    halves.push_back({&cache.values, n_heads, graph::cache_layout(places.kv_type, cache.positions, spec.value_width).size_bytes});
   }
   return halves;
 }
@@ -291,7 +301,7 @@ Status plan_steps(const Network& network, const runtime::DeviceCaps& caps, const
     StepPlaces places = plan.places;
     if (kind.n_texts > 0) places.n_sequences = kind.n_texts;
     const RoleSpec* spec = network.find(kind.role);
-    if (spec && spec->output_width > 0 && places.caches.empty()) {
+    if (spec && spec->output_width > 0 && (places.caches.empty() || !encodes(kind.role))) {
       places.output = {plan.output_slot, 0, output_bytes_of(*spec, kind.rows, places.n_sequences, places.pooling)};
       memory.output_bytes = std::max(memory.output_bytes, places.output.size_bytes);
     }
@@ -317,8 +327,9 @@ Status plan_steps(const Network& network, const runtime::DeviceCaps& caps, const
 }  // namespace
 
 Result<SessionPlan> plan_session(const Network& network, const WeightPlan& weights, const runtime::DeviceCaps& caps, const ModelOptions& options,
-                                 std::uint32_t n_ctx, std::span<const StepKind> kinds, std::int64_t n_sequences, std::uint32_t n_source) {
+                                 std::uint32_t n_ctx, std::span<const StepKind> kinds, std::int64_t n_sequences, std::uint32_t n_source, bool one_source) {
   SessionPlan plan;
+  plan.places.one_source = one_source;
   plan.memory.n_ctx = n_ctx;
   plan.memory.n_source = n_source;
   plan.places.n_ctx = n_ctx;

@@ -33,6 +33,8 @@ struct StepKind {
 /// The steps that every session records: every role of the network at its capacities, but those that leave an output; and of an
 /// encoder-decoder those that encode sources of up to `n_source` tokens.
 std::vector<StepKind> step_kinds(const Network& network, const runtime::DeviceCaps& caps, std::int64_t n_ctx, std::int64_t n_source = 0);
+/// The steps of a beam search: those that encode a source, and one that takes a token of each beam and leaves logits.
+std::vector<StepKind> beam_kinds(const Network& network, std::int64_t n_beams, std::int64_t n_source);
 /// The steps of an encoder: one text and `max_batch` (fewer where a storage range holds fewer), of lengths up to `max_tokens`.
 std::vector<StepKind> encoder_kinds(const Network& network, const runtime::DeviceCaps& caps, Role role, std::int64_t max_batch, std::int64_t max_tokens);
 /// A step that leaves an output of all rows, recorded when somebody asks for it.
@@ -119,11 +121,11 @@ struct SessionPlan {
   std::vector<runtime::Kernel> kernels() const;
 };
 
-/// Plans a session of `n_sequences` of `n_ctx` tokens each, with sources of up to `n_source`, that has these steps.
+/// Plans a session of `n_sequences` of `n_ctx` tokens each, with sources of up to `n_source`, or one for all, that has these steps.
 /// Errors: kOutOfMemory (beyond the device's memory), kUnsupported (something beyond a limit of the device), both beginning
 /// with the plan's summary where memory is the matter.
 Result<SessionPlan> plan_session(const Network& network, const WeightPlan& weights, const runtime::DeviceCaps& caps, const ModelOptions& options,
-                                 std::uint32_t n_ctx, std::span<const StepKind> kinds, std::int64_t n_sequences = 1, std::uint32_t n_source = 0);
+                                 std::uint32_t n_ctx, std::span<const StepKind> kinds, std::int64_t n_sequences = 1, std::uint32_t n_source = 0, bool one_source = false);
 
 /// What an encoder is for.
 struct EncoderShape {

@@ -51,7 +51,7 @@ TensorId StepBuilder::vector(const WeightSlice& slice) {
 TensorId StepBuilder::cache(std::size_t index, const char* half, std::int64_t width, const std::vector<graph::StoragePiece>& pieces) {
   const CacheSpec& spec = caches_[index];
   const TensorId id = graph_.add_cache(fmt::format("{} {}", spec.name, half), graph::StorageKind::kCache, places_.kv_type,
-                                       {graph_.n_sequences, spec.n_heads, places_.caches[index].positions, width});
+                                       {spec.extent == CacheExtent::kSource ? n_sources() : graph_.n_sequences, spec.n_heads, places_.caches[index].positions, width});
   place_pieces(id, pieces);
   return id;
 }

@@ -40,8 +40,8 @@ class StepBuilder {
   graph::TensorId types();
   /// Begins a step that takes images: (B, C, Y, X).
   graph::TensorId begin_images(const ImageShape& image);
-  /// (B) tokens of each source, which a step that encoded has left in caches.
-  graph::TensorId source_lengths() { return step_tensor("source lengths", places_.source_lengths, {graph_.n_sequences}); }
+  /// (B) tokens of each source, or (1) of the one source of all, which a step that encoded has left in caches.
+  graph::TensorId source_lengths() { return step_tensor("source lengths", places_.source_lengths, {n_sources()}); }
   /// The pooled rows (B, width) of `hidden` (B, T, width), as the session wants them: their mean, or one of them.
   graph::TensorId pooled(const Tokens& tokens, graph::TensorId hidden, Pooling pooling);
   /// Rows of length 1, where the session wants that.
@@ -53,6 +53,7 @@ class StepBuilder {
   graph::Graph finish(graph::TensorId result);
 
  private:
+  std::int64_t n_sources() const { return places_.one_source ? 1 : graph_.n_sequences; }
   graph::TensorId block(std::int32_t index);
   graph::TensorId step_tensor(const char* name, const runtime::BufferRange& place, const graph::Shape& shape, graph::Type type = graph::Type::kI32);
   graph::TensorId cache(std::size_t index, const char* half, std::int64_t width, const std::vector<graph::StoragePiece>& pieces);
