@@ -78,6 +78,9 @@ struct SafetensorsTensor {
   std::span<const std::byte> data;
 };
 
+/// What a file of these begins with; their data follow in the given order.
+std::string safetensors_header(std::span<const SafetensorsTensor> tensors);
+
 /// Writes `tensors` in the given order to `path`: into a temporary file beside it that then takes its place, so `path`
 /// holds the old content or the new one, and nothing is left behind on failure.
 /// Errors: kInvalidArgument (a name twice or not UTF-8, data that disagrees with a shape, `path` is no regular file),

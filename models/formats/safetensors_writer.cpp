@@ -1,3 +1,5 @@
+#include <cstring>
+
 #include "models/formats/safetensors.h"
 #include "models/new_file.h"
 #include "runtime/fmt.h"
@@ -38,6 +40,14 @@ std::string make_header(std::span<const SafetensorsTensor> tensors) {
 }
 
 }  // namespace
+
+std::string safetensors_header(std::span<const SafetensorsTensor> tensors) {
+  const std::string header = make_header(tensors);
+  const std::uint64_t size_bytes = header.size();
+  std::string all(sizeof size_bytes, '\0');
+  std::memcpy(all.data(), &size_bytes, sizeof size_bytes);
+  return all + header;
+}
 
 Status write_safetensors(const std::string& path, std::span<const SafetensorsTensor> tensors) {
   const std::string header = make_header(tensors);

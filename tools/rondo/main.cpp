@@ -207,6 +207,74 @@ void add_eval(CLI::App& app, GlobalFlags& flags, int& status) {
   command->callback([&flags, &status, own] { status = run_eval(flags, *own); });
 }
 
+/// -p, and -f for a text a line.
+void add_lines(CLI::App& command, TextFlags& text, const char* purpose) {
+  add_text(command, text, purpose)[1]->description("file with such texts, one a line");
+}
+void add_truncate(CLI::App& command, bool& truncate) { command.add_flag("--truncate", truncate, "of a text that is too long for the model, take what fits"); }
+
+void add_embed(CLI::App& app, GlobalFlags& flags, int& status) {
+  CLI::App* command = app.add_subcommand("embed", "A vector of each text");
+  auto own = std::make_shared<EmbedFlags>();
+  add_model(*command, own->model, own->open)->required();
+  add_lines(*command, own->text, "text");
+  one_of(command->add_option("--pooling", own->pooling, "how the tokens' states become one vector; model: as it was made for"), {"mean", "cls", "last", "model"})->capture_default_str();
+  command->add_flag("--normalize", own->normalize, "vectors of length 1, so that their products are cosines");
+  add_truncate(*command, own->truncate);
+  one_of(command->add_option("-o,--output", own->output, "format, on stdout: {\"width\", \"vectors\"}, or f32 (texts, width)"), {"json", "npy", "safetensors"})->capture_default_str();
+  add_global_flags(*command, flags);
+  command->callback([&flags, &status, own] { status = run_embed(flags, *own); });
+}
+
+void add_classify(CLI::App& app, GlobalFlags& flags, int& status) {
+  CLI::App* command = app.add_subcommand("classify", "What kind of text it is: labels with their probabilities");
+  auto own = std::make_shared<ClassifyFlags>();
+  add_model(*command, own->model, own->open)->required();
+  add_lines(*command, own->text, "text");
+  command->add_option("-n", own->n, "most labels to print of each")->check(CLI::Range(1u, 1u << 20))->capture_default_str();
+  add_truncate(*command, own->truncate);
+  command->add_flag("--json", own->json, "print a JSON document a line");
+  add_global_flags(*command, flags);
+  command->callback([&flags, &status, own] { status = run_classify(flags, *own); });
+}
+
+void add_answer(CLI::App& app, GlobalFlags& flags, int& status) {
+  CLI::App* command = app.add_subcommand("answer", "Where a text answers a question");
+  auto own = std::make_shared<AnswerFlags>();
+  add_model(*command, own->model, own->open)->required();
+  command->add_option("-p,--prompt", own->question, "question")->check(some_text("-p: the question is empty"))->required();
+  command->add_option("-f,--file", own->file, "file with the text that answers it")->required();
+  command->add_option("-n", own->n, "most answers to print")->check(CLI::Range(1u, 1000u))->capture_default_str();
+  command->add_flag("--json", own->json, "print one JSON document");
+  add_global_flags(*command, flags);
+  command->callback([&flags, &status, own] { status = run_answer(flags, *own); });
+}
+
+void add_fill(CLI::App& app, GlobalFlags& flags, int& status) {
+  CLI::App* command = app.add_subcommand("fill", "The most probable words where a text has its mask, such as [MASK]");
+  auto own = std::make_shared<FillFlags>();
+  add_model(*command, own->model, own->open)->required();
+  add_lines(*command, own->text, "text with a mask");
+  command->add_option("-n", own->n, "most words to print of each")->check(CLI::Range(1u, 1u << 20))->capture_default_str();
+  command->add_flag("--json", own->json, "print a JSON document a line");
+  add_global_flags(*command, flags);
+  command->callback([&flags, &status, own] { status = run_fill(flags, *own); });
+}
+
+void add_translate(CLI::App& app, GlobalFlags& flags, int& status) {
+  CLI::App* command = app.add_subcommand("translate", "What an encoder-decoder makes of a text, such as its translation");
+  auto own = std::make_shared<TranslateFlags>();
+  add_model(*command, own->model, own->open)->required();
+  add_lines(*command, own->text, "text to translate");
+  command->add_option("--beams", own->beams, "hypotheses kept at each step; 1: greedy")->check(CLI::Range(1u, 16u))->capture_default_str();
+  command->add_option("--length-penalty", own->length_penalty, "of beams: sums of log-probabilities are divided by the length to this power")->check(number_check(-10, 10))->capture_default_str();
+  command->add_option("-n", own->n, "most tokens of a translation (default: what the model holds, at most 512)")->check(CLI::Range(1u, 1u << 20));
+  add_truncate(*command, own->truncate);
+  command->add_flag("--json", own->json, "print a JSON document a line");
+  add_global_flags(*command, flags);
+  command->callback([&flags, &status, own] { status = run_translate(flags, *own); });
+}
+
 /// The first flag given that means nothing to `bench --kernels`, or "".
 std::string find_model_flag(const CLI::App& command) {
   const std::vector<std::string> allowed = {"--kernels", "-r", "-o", "--device", "--validate", "--as", "--log-level", "--pipeline-cache"};
@@ -322,6 +390,11 @@ int run(int argc, char** argv) {
   add_devices(app, flags, status);
   add_generate(app, flags, status);
   add_tokenize(app, flags, status);
+  add_embed(app, flags, status);
+  add_classify(app, flags, status);
+  add_answer(app, flags, status);
+  add_fill(app, flags, status);
+  add_translate(app, flags, status);
   add_eval(app, flags, status);
   add_bench(app, flags, status);
   add_info(app, flags, status);

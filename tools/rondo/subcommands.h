@@ -47,6 +47,45 @@ struct EvalFlags {
   ProfileFlags profile;
 };
 
+struct EmbedFlags {
+  OpenOptions open;
+  std::string model, pooling = "model", output = "json";
+  TextFlags text;
+  bool normalize = false, truncate = false;
+};
+
+struct ClassifyFlags {
+  OpenOptions open;
+  std::string model;
+  TextFlags text;
+  std::uint32_t n = 5;
+  bool truncate = false, json = false;
+};
+
+struct AnswerFlags {
+  OpenOptions open;
+  std::string model, question, file;
+  std::uint32_t n = 1;
+  bool json = false;
+};
+
+struct FillFlags {
+  OpenOptions open;
+  std::string model;
+  TextFlags text;
+  std::uint32_t n = 5;
+  bool json = false;
+};
+
+struct TranslateFlags {
+  OpenOptions open;
+  std::string model;
+  TextFlags text;
+  std::uint32_t beams = 1, n = 0;  ///< n: 0 is the model's most
+  double length_penalty = 1;
+  bool truncate = false, json = false;
+};
+
 struct BenchFlags {
   OpenOptions open;
   std::string model, random, type = "q8_0", burst = "auto", output = "md";
@@ -93,6 +132,11 @@ int run_devices(const GlobalFlags& flags, const DevicesFlags& own);
 int run_generate(const GlobalFlags& flags, const GenerateFlags& own);
 int run_tokenize(const TokenizeFlags& own);
 int run_eval(const GlobalFlags& flags, const EvalFlags& own);
+int run_embed(const GlobalFlags& flags, const EmbedFlags& own);
+int run_classify(const GlobalFlags& flags, const ClassifyFlags& own);
+int run_answer(const GlobalFlags& flags, const AnswerFlags& own);
+int run_fill(const GlobalFlags& flags, const FillFlags& own);
+int run_translate(const GlobalFlags& flags, const TranslateFlags& own);
 int run_isa(const GlobalFlags& flags, const IsaFlags& own);
 int run_bench(const GlobalFlags& flags, const BenchFlags& own);
 int run_info(const GlobalFlags& flags, const InfoFlags& own);
