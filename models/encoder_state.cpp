@@ -4,6 +4,7 @@
 #include <cstring>
 #include <utility>
 
+#include "models/image.h"
 #include "models/model_loader.h"
 #include "runtime/fmt.h"
 #include "shaders/lib/step_state.h"
@@ -416,18 +417,16 @@ Status ImageEncoder::append(std::span<const float> pixels) { return impl_ ? impl
 
 Status ImageEncoder::append_rgb(std::span<const std::byte> rgb) {
   if (!impl_) return moved_from("image encoder");
-  const ImageShape image = shape();
-  if (image.channels != 3) return Status(StatusCode::kUnsupported, fmt::format("image encoder: the model takes images of {} channels, which are not RGB", image.channels));
-  if (rgb.size() != image.n_values()) return Status(StatusCode::kInvalidArgument, fmt::format("image encoder: {} bytes are given but {} x {} pixels have {}", rgb.size(), image.width, image.height, image.n_values()));
-  const models::ImageNumbers& numbers = impl_->model().network().image_numbers;
-  const std::size_t n_pixels = std::size_t{image.height} * image.width;
-  std::vector<float> pixels(image.n_values());
-  for (std::size_t channel = 0; channel < 3; ++channel) {
-    for (std::size_t i = 0; i < n_pixels; ++i) {
-      const auto byte = static_cast<float>(std::to_integer<unsigned>(rgb[3 * i + channel]));
-      pixels[channel * n_pixels + i] = (byte * numbers.scale - numbers.mean[channel]) / numbers.deviation[channel];
-    }
-  }
+  const ImageShape takes = shape();
+  const std::uint64_t n_bytes = std::uint64_t{3} * takes.width * takes.height;
+  if (rgb.size() != n_bytes) return Status(StatusCode::kInvalidArgument, fmt::format("image encoder: {} bytes are given but {} x {} pixels have {}", rgb.size(), takes.width, takes.height, n_bytes));
+  RONDO_ASSIGN(const std::vector<float> pixels, models::to_numbers({takes.width, takes.height, rgb}, takes, impl_->model().network().image_preprocessing));
+  return impl_->append(pixels);
+}
+
+Status ImageEncoder::append_image(std::span<const std::byte> rgb, std::uint32_t width, std::uint32_t height) {
+  if (!impl_) return moved_from("image encoder");
+  RONDO_ASSIGN(const std::vector<float> pixels, models::preprocess({width, height, rgb}, shape(), impl_->model().network().image_preprocessing));
   return impl_->append(pixels);
 }
 

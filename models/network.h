@@ -4,7 +4,6 @@
 // models/arch/ knows the names and shapes behind them. Pure data; shared freely between threads once made.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -17,6 +16,7 @@
 #include <rondo/status.h>
 
 #include "graph/graph.h"
+#include "models/image.h"
 #include "models/role.h"
 #include "models/weights.h"
 
@@ -98,12 +98,6 @@ struct RoleSpec {
   std::int64_t width(Pooling pooling) const { return pooling != Pooling::kModel && pooled_width > 0 ? pooled_width : output_width; }
 };
 
-/// How bytes of an image become numbers: (byte * scale - mean) / deviation, of each channel.
-struct ImageNumbers {
-  float scale = 1.0f / 255;
-  std::array<float, 3> mean = {0.5f, 0.5f, 0.5f}, deviation = {0.5f, 0.5f, 0.5f};
-};
-
 /// A part of a network's parameters: how many it has by its sizes, and that in words.
 struct NetworkPart {
   std::string name;     ///< "encoder"
@@ -120,7 +114,7 @@ struct Network {
   std::int64_t widest_row = 0;  ///< floats of the widest row that a step computes, its output aside
   bool has_pooler = false;     ///< Pooling::kPooler is there
   std::uint32_t positions_end = 0;  ///< rows of the table of positions that a decoder has; 0: it has none
-  ImageNumbers image_numbers;
+  ImagePreprocessing image_preprocessing;
   std::optional<std::int32_t> text_end;  ///< of towers whose vector of a text stands at this token: what follows does not matter
   bool ends_at_largest_id = false;       ///< the same, of the largest id of a text
   std::vector<std::int32_t> start_tokens;  ///< of an encoder-decoder: what its decoder begins with

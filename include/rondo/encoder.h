@@ -134,8 +134,15 @@ class RONDO_API ImageEncoder {
   /// One image as (channels, height, width) in the model's own numbers, which are copied. Errors: kInvalidArgument (another number).
   Status append(std::span<const float> pixels);
   /// One image of the model's height and width, three bytes each pixel, row after row: as the model's file says they become numbers.
-  /// Errors: kInvalidArgument (another number of bytes), kUnsupported (a model of other channels than three).
+  /// Models of one channel take its luma (ITU-R 601). Errors: kInvalidArgument (another number of bytes), kUnsupported (a model of
+  /// other channels than one or three).
   Status append_rgb(std::span<const std::byte> rgb);
+  /// One image of any size up to 2^28 pixels, three bytes each: resized, cropped, rescaled and normalised as preprocessor_config.json of
+  /// the model's folder says and transformers' processors of ViT, DeiT and CLIP understand it, to the bytes that Pillow makes.
+  /// Without that file: resized to the model's size, bilinear. It is done within the call, on its thread. Errors: kInvalidArgument
+  /// (sizes of 0 or too large, another number of bytes, or what comes of it is not of the model's size), kUnsupported (as append_rgb; a
+  /// processor or a step that is not there yet).
+  Status append_image(std::span<const std::byte> rgb, std::uint32_t width, std::uint32_t height);
 
   /// As those of Encoder.
   Status advance();

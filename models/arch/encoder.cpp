@@ -278,15 +278,28 @@ Status read_image(const GgufFile& file, const Keys& keys, NetworkFacts& facts, I
   return {};
 }
 
-Status read_image_numbers(const GgufFile& file, ImageNumbers& numbers) {
-  RONDO_ASSIGN(numbers.scale, file.f32_or("rondo.image_scale", numbers.scale));
-  if (!std::isfinite(numbers.scale)) return file.key_error("rondo.image_scale", fmt::format("is {}", numbers.scale));
-  for (std::size_t i = 0; i < numbers.mean.size(); ++i) {
-    RONDO_ASSIGN(numbers.mean[i], file.f32_or(fmt::format("rondo.image_mean.{}", i), numbers.mean[i]));
+/// The keys that write_image_preprocessing writes.
+Status read_image_preprocessing(const GgufFile& file, ImagePreprocessing& how) {
+  RONDO_ASSIGN(const std::string_view refusal, file.string_or("rondo.image_refusal", ""));
+  if (refusal.size() > 1000 || std::any_of(refusal.begin(), refusal.end(), [](char c) { return c >= 0 && c < ' '; })) return file.key_error("rondo.image_refusal", "is no line of text");
+  how.refusal = refusal;
+  RONDO_ASSIGN(how.resizes, file.boolean_or("rondo.image_resizes", how.resizes));
+  RONDO_ASSIGN(const std::uint32_t resampling, file.u32_or("rondo.image_resampling", static_cast<std::uint32_t>(how.resampling)));
+  if (resampling >= kResamplings) return file.key_error("rondo.image_resampling", fmt::format("is {}, which is none", resampling));
+  how.resampling = static_cast<Resampling>(resampling);
+  for (const auto& [key, side] : {std::pair{"rondo.image_shortest_edge", &how.shortest_edge}, std::pair{"rondo.image_resize_height", &how.resize_height}, std::pair{"rondo.image_resize_width", &how.resize_width},
+                                  std::pair{"rondo.image_crop_height", &how.crop_height}, std::pair{"rondo.image_crop_width", &how.crop_width}}) {
+    RONDO_ASSIGN(*side, file.u32_or(key, 0));
+    if (*side > 1 << 14) return file.key_error(key, fmt::format("is {} but may be {}", *side, 1 << 14));
+  }
+  RONDO_ASSIGN(how.scale, file.f64_or("rondo.image_scale", how.scale));
+  if (!std::isfinite(how.scale)) return file.key_error("rondo.image_scale", fmt::format("is {}", how.scale));
+  for (std::size_t i = 0; i < how.mean.size(); ++i) {
+    RONDO_ASSIGN(how.mean[i], file.f32_or(fmt::format("rondo.image_mean.{}", i), how.mean[i]));
     const std::string deviation = fmt::format("rondo.image_deviation.{}", i);
-    RONDO_ASSIGN(numbers.deviation[i], file.f32_or(deviation, numbers.deviation[i]));
-    if (!std::isfinite(numbers.deviation[i]) || numbers.deviation[i] == 0) return file.key_error(deviation, fmt::format("is {}", numbers.deviation[i]));
-    if (!std::isfinite(numbers.mean[i])) return file.key_error(fmt::format("rondo.image_mean.{}", i), fmt::format("is {}", numbers.mean[i]));
+    RONDO_ASSIGN(how.deviation[i], file.f32_or(deviation, how.deviation[i]));
+    if (!std::isfinite(how.deviation[i]) || how.deviation[i] == 0) return file.key_error(deviation, fmt::format("is {}", how.deviation[i]));
+    if (!std::isfinite(how.mean[i])) return file.key_error(fmt::format("rondo.image_mean.{}", i), fmt::format("is {}", how.mean[i]));
   }
   return {};
 }
@@ -400,7 +413,7 @@ Result<Network> open_vit(const GgufFile& file, NetworkFacts facts) {
   RONDO_TRY(check_all_found(file, find, "vit"));
   encoder.blocks = find.take_blocks();
   Network network = make_encoder(std::move(encoder), std::move(facts));
-  RONDO_TRY(read_image_numbers(file, network.image_numbers));
+  RONDO_TRY(read_image_preprocessing(file, network.image_preprocessing));
   return network;
 }
 
@@ -436,7 +449,7 @@ Result<Network> open_clip(const GgufFile& file, NetworkFacts facts) {
   if (!(std::abs(scale) <= 80)) return file.key_error("clip.logit_scale", fmt::format("is {} but must be from -80 to 80", scale));
   Network network = make_encoder(std::move(encoder), std::move(facts));
   network.similarity_scale = std::exp(static_cast<double>(scale));
-  RONDO_TRY(read_image_numbers(file, network.image_numbers));
+  RONDO_TRY(read_image_preprocessing(file, network.image_preprocessing));
   network.ends_at_largest_id = !file.has("rondo.text_end");
   if (network.ends_at_largest_id) return network;
   RONDO_ASSIGN(const std::uint32_t end, file.u32("rondo.text_end"));

@@ -168,6 +168,12 @@ Result<float> GgufFile::f32(std::string_view key) const {
   return static_cast<float>(value->float_value);
 }
 
+Result<double> GgufFile::f64(std::string_view key) const {
+  RONDO_ASSIGN(const GgufValue* value, require(key));
+  if (value->type != GgufValueType::kF32 && value->type != GgufValueType::kF64) return wrong_type(key, *value, "a float");
+  return value->float_value;
+}
+
 Result<bool> GgufFile::boolean(std::string_view key) const {
   RONDO_ASSIGN(const GgufValue* value, require(key));
   if (value->type != GgufValueType::kBool) return wrong_type(key, *value, "a bool");
@@ -188,6 +194,11 @@ Result<std::uint32_t> GgufFile::u32_or(std::string_view key, std::uint32_t fallb
 Result<float> GgufFile::f32_or(std::string_view key, float fallback) const {
   if (!has(key)) return fallback;
   return f32(key);
+}
+
+Result<double> GgufFile::f64_or(std::string_view key, double fallback) const {
+  if (!has(key)) return fallback;
+  return f64(key);
 }
 
 Result<bool> GgufFile::boolean_or(std::string_view key, bool fallback) const {

@@ -179,6 +179,7 @@ class GgufFile {
   Result<std::uint32_t> u32(std::string_view key) const;
   /// A 32-bit or 64-bit float.
   Result<float> f32(std::string_view key) const;
+  Result<double> f64(std::string_view key) const;
   /// A boolean.
   Result<bool> boolean(std::string_view key) const;
   /// A string, owned by this object.
@@ -187,6 +188,7 @@ class GgufFile {
   /// As above, but `fallback` where the key is absent; a wrong type is still an error.
   Result<std::uint32_t> u32_or(std::string_view key, std::uint32_t fallback) const;
   Result<float> f32_or(std::string_view key, float fallback) const;
+  Result<double> f64_or(std::string_view key, double fallback) const;
   Result<bool> boolean_or(std::string_view key, bool fallback) const;
   Result<std::string_view> string_or(std::string_view key, std::string_view fallback) const;
 

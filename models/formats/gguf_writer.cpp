@@ -36,6 +36,11 @@ void GgufWriter::f32(std::string_view name, float value) {
   put(keys_, value);
 }
 
+void GgufWriter::f64(std::string_view name, double value) {
+  key(name, GgufValueType::kF64);
+  put(keys_, value);
+}
+
 void GgufWriter::boolean(std::string_view name, bool value) {
   key(name, GgufValueType::kBool);
   put(keys_, static_cast<std::uint8_t>(value));

@@ -19,6 +19,7 @@ class GgufWriter {
 
   void u32(std::string_view key, std::uint32_t value);
   void f32(std::string_view key, float value);
+  void f64(std::string_view key, double value);
   void boolean(std::string_view key, bool value);
   void string(std::string_view key, std::string_view value);
   void strings(std::string_view key, std::span<const std::string> values);

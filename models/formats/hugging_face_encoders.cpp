@@ -7,11 +7,11 @@
 #include <cstring>
 #include <optional>
 #include <span>
-#include <tuple>
 #include <utility>
 #include <vector>
 
 #include "graph/float16.h"
+#include "models/formats/hugging_face_images.h"
 #include "models/formats/hugging_face_tokenizer.h"
 #include "models/json.h"
 #include "models/printable.h"
@@ -308,7 +308,7 @@ class Translator {
     }
     RONDO_ASSIGN(const std::string pooler, config_.string_or(config_.value(), "pooler_act", "tanh"));
     if (pooler != "tanh") return config_.later("pooler_act", fmt::format("is '{}' instead of 'tanh'", printable(pooler)));
-    return write_image_numbers();
+    return write_image_preprocessing(config_);
   }
 
   Status write_clip() {
@@ -328,7 +328,7 @@ class Translator {
     RONDO_ASSIGN(const std::optional<std::uint32_t> end, text.count({"eos_token_id"}));
     if (end.value_or(2) != 2) file_.keys.u32("rondo.text_end", *end);
     RONDO_TRY(write_logit_scale());
-    return write_image_numbers();
+    return write_image_preprocessing(vision);
   }
 
   Status write_t5() {
@@ -624,29 +624,9 @@ class Translator {
     return {};
   }
 
-  /// How bytes become numbers: (byte * scale - mean) / deviation of each channel.
-  Status write_image_numbers() {
-    RONDO_ASSIGN(JsonDocument document, JsonDocument::read(folder_ + "/preprocessor_config.json"));
-    if (document.value().is_null()) return {};
-    const FolderConfig config(document.value(), document.name());
-    RONDO_ASSIGN(const bool rescales, config.boolean_or("do_rescale", true));
-    RONDO_ASSIGN(const bool normalizes, config.boolean_or("do_normalize", true));
-    RONDO_ASSIGN(const std::optional<double> factor, config.number({"rescale_factor"}));
-    file_.keys.f32("rondo.image_scale", static_cast<float>(rescales ? factor.value_or(1.0 / 255) : 1));
-    for (const auto& [field, name, usual] : {std::tuple{"image_mean", "rondo.image_mean", 0.0}, std::tuple{"image_std", "rondo.image_deviation", 1.0}}) {
-      std::array<double, 3> values = {usual, usual, usual};
-      if (normalizes && config.has(field)) {
-        RONDO_ASSIGN(const json* list, find_array(config.value(), field, config.name()));
-        if (list->size() != values.size()) return config.later(field, fmt::format("has {} numbers instead of 3", list->size()));
-        for (std::size_t i = 0; i < values.size(); ++i) {
-          const json number{{"value", (*list)[i]}};
-          RONDO_ASSIGN(const std::optional<double> value, config.number(number, {"value"}));
-          values[i] = value.value_or(usual);
-        }
-      }
-      for (std::size_t i = 0; i < values.size(); ++i) file_.keys.f32(fmt::format("{}.{}", name, i), static_cast<float>(values[i]));
-    }
-    return {};
+  Status write_image_preprocessing(const FolderConfig& vision) {
+    RONDO_ASSIGN(const std::optional<std::uint32_t> channels, vision.count({"num_channels"}));
+    return models::write_image_preprocessing(folder_, kind_.model_type, channels.value_or(3), file_.keys);
   }
 
   Status write_logit_scale() {

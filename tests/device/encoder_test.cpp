@@ -13,11 +13,13 @@
 #include "graph/hazards.h"
 #include "models/encoder_state.h"
 #include "models/formats/safetensors.h"
+#include "models/image.h"
 #include "models/json.h"
 #include "models/model_loader.h"
 #include "models/session_state.h"
 #include "tests/device/session_harness.h"
 #include "tests/support/packed_folder.h"
+#include "tests/support/pictures.h"
 
 namespace rondo::tests::encoder_test {
 namespace {
@@ -397,6 +399,39 @@ TEST(EncoderTest, BytesBecomeNumbersAsTheFolderSays) {
   RONDO_ASSERT_OK(encoder->append(pixels));
   const std::vector<Encoding> both = take_all(*encoder);
   EXPECT_LE(relative_to_range(both[0].values, both[1].values), 1e-5);
+}
+
+// The folder has no preprocessor_config.json: pictures are resized to its 32 x 32, bilinear.
+TEST(EncoderTest, PicturesOfAnySizeAreResized) {
+  RONDO_REQUIRE_TEST_DATA();
+  const Model model = load(Case::of_data("vit"));
+  Result<ImageEncoder> encoder = ImageEncoder::create(model, {.output = EncoderOutput::kHead, .max_batch = 1});
+  RONDO_ASSERT_OK(encoder.status());
+  const models::Image picture = random_picture(57, 41);
+  RONDO_ASSERT_OK(encoder->append_image(picture.rgb, 57, 41));
+  RONDO_ASSERT_OK(encoder->append_rgb(models::resize(picture, 32, 32, models::Resampling::kBilinear).value().rgb));
+  RONDO_ASSERT_OK(encoder->append_rgb(models::resize(picture, 32, 32, models::Resampling::kBicubic).value().rgb));
+  expect_failure(encoder->append_image(picture.rgb, 57, 42), StatusCode::kInvalidArgument, {"7011 bytes", "57 x 42"});
+  expect_failure(encoder->append_image({}, 0, 0), StatusCode::kInvalidArgument, {"0 x 0"});
+  const std::vector<Encoding> all = take_all(*encoder);
+  ASSERT_EQ(all.size(), 3u);
+  EXPECT_EQ(all[0].values, all[1].values);
+  EXPECT_NE(all[0].values, all[2].values);
+}
+
+TEST(EncoderTest, PicturesAreCroppedAsTheFolderSays) {
+  const Case one = Case::packed("deit");
+  std::ofstream(one.folder + "/preprocessor_config.json") << R"({"size": {"shortest_edge": 14}, "crop_size": 12, "resample": 3})";
+  const Model model = load(one);
+  Result<ImageEncoder> encoder = ImageEncoder::create(model, {.output = EncoderOutput::kHead, .max_batch = 1});
+  RONDO_ASSERT_OK(encoder.status());
+  const models::Image picture = random_picture(28, 40);
+  RONDO_ASSERT_OK(encoder->append_image(picture.rgb, 28, 40));
+  const models::Image resized = models::resize(picture, 14, 20, models::Resampling::kBicubic).value();
+  RONDO_ASSERT_OK(encoder->append_rgb(models::center_crop(resized, 12, 12).value().rgb));
+  const std::vector<Encoding> both = take_all(*encoder);
+  ASSERT_EQ(both.size(), 2u);
+  EXPECT_EQ(both[0].values, both[1].values);
 }
 
 // Operators are cut out of steps of several texts, of images and of sources, and all kernels are right.

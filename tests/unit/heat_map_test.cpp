@@ -18,7 +18,7 @@
 #define STB_IMAGE_STATIC
 #define STBI_ONLY_PNG
 #define STBI_NO_STDIO
-#include <stb_image.h>
+#include <stb/stb_image.h>
 
 #include "tools/rondo/heat_map.h"
 
