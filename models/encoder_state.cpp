@@ -19,6 +19,10 @@ const char* caller_of(bool images) { return images ? "image encoder" : "encoder"
 
 Result<Role> role_of(const Network& network, const EncoderOptions& options, bool images) {
   const auto refuse = [&](const std::string& what) { return Status(StatusCode::kUnsupported, fmt::format("{}: {} {}", caller_of(images), network.facts.architecture, what)); };
+  if (options.output == EncoderOutput::kAttention) {
+    const Role attention = images ? Role::kAttentionImage : Role::kAttention;
+    return network.find(attention) ? Result<Role>(attention) : refuse(images ? "takes no images" : "takes no texts");
+  }
   const Role encode = images ? Role::kEncodeImage : Role::kEncode, pool = images ? Role::kPoolImage : Role::kPool, head = images ? Role::kHeadImage : Role::kHead;
   if (!network.find(encode)) return refuse(images ? "takes no images" : "does not encode texts");
   if (options.output == EncoderOutput::kHead && !network.find(head)) return refuse("has no head here, so nothing but hidden states and vectors");
@@ -26,12 +30,16 @@ Result<Role> role_of(const Network& network, const EncoderOptions& options, bool
   return options.output == EncoderOutput::kHidden ? encode : options.output == EncoderOutput::kVector ? pool : head;
 }
 
-Status check_options(const Network& network, const EncoderOptions& options, bool images) {
+Status check_options(const Network& network, const EncoderOptions& options, Role role, bool images) {
   const auto refuse = [&](const std::string& what) { return Status(StatusCode::kInvalidArgument, fmt::format("{}: {}", caller_of(images), what)); };
-  if (options.output > EncoderOutput::kHead) return refuse(fmt::format("output is {}, which is none", static_cast<unsigned>(options.output)));
+  if (options.output > EncoderOutput::kAttention) return refuse(fmt::format("output is {}, which is none", static_cast<unsigned>(options.output)));
   if (options.pooling > Pooling::kLast) return refuse(fmt::format("pooling is {}, which is none", static_cast<unsigned>(options.pooling)));
   if (options.max_batch < 1 || options.max_batch > kMostBatch) return refuse(fmt::format("max_batch is {} but must be in [1, {}]", options.max_batch, kMostBatch));
   if (options.normalize && options.output != EncoderOutput::kVector) return refuse("normalize is for vectors alone");
+  const RoleSpec& spec = *network.find(role);
+  if (options.output == EncoderOutput::kAttention && options.attention_layer >= spec.n_layers) {
+    return refuse(fmt::format("attention_layer is {} but {} has layers from 0 to {}{}", options.attention_layer, network.facts.architecture, spec.n_layers - 1, network.facts.source_context > 0 ? " in its encoder" : ""));
+  }
   if (!(options.max_segment_us > 0)) return refuse("max_segment_us must be positive");
   const std::uint32_t most = std::max(network.facts.context, network.facts.source_context);
   if (!images && options.max_tokens > most) return refuse(fmt::format("max_tokens is {} but {} was made for {}", options.max_tokens, network.facts.architecture, most));
@@ -43,11 +51,11 @@ Status check_options(const Network& network, const EncoderOptions& options, bool
 Result<std::unique_ptr<EncoderState>> EncoderState::create(std::shared_ptr<const LoadedModel> model, const EncoderOptions& options, bool images) {
   const Network& network = model->network();
   RONDO_ASSIGN(const Role role, role_of(network, options, images));
-  RONDO_TRY(check_options(network, options, images));
+  RONDO_TRY(check_options(network, options, role, images));
   const runtime::DeviceCaps& caps = model->device.caps();
   const std::uint32_t max_tokens = images ? network.facts.image_rows : options.max_tokens ? options.max_tokens : default_text(network);
   const std::vector<StepKind> kinds = encoder_kinds(network, caps, role, options.max_batch, max_tokens);
-  RONDO_ASSIGN(SessionPlan planned, plan_encoder(network, model->weights, caps, model->options, {options.max_batch, max_tokens, options.pooling, options.normalize}, kinds));
+  RONDO_ASSIGN(SessionPlan planned, plan_encoder(network, model->weights, caps, model->options, {options.max_batch, max_tokens, options.pooling, options.normalize, options.attention_layer}, kinds));
   auto plan = std::make_shared<const SessionPlan>(std::move(planned));
   RONDO_ASSIGN(PlanBuffers buffers, PlanBuffers::create(model, plan));
   std::unique_ptr<EncoderState> state(new EncoderState(std::move(model), std::move(plan), std::move(buffers), options, role));
@@ -56,7 +64,7 @@ Result<std::unique_ptr<EncoderState>> EncoderState::create(std::shared_ptr<const
 }
 
 EncoderState::EncoderState(std::shared_ptr<const LoadedModel> model, std::shared_ptr<const SessionPlan> plan, PlanBuffers buffers, const EncoderOptions& options, Role role)
-    : model_(std::move(model)), device_(&model_->device), plan_(std::move(plan)), buffers_(std::move(buffers)), role_(role), spec_(model_->network().find(role)), width_(spec_->width(options.pooling)), profiles_(options.profile) {
+    : model_(std::move(model)), device_(&model_->device), plan_(std::move(plan)), buffers_(std::move(buffers)), role_(role), spec_(model_->network().find(role)), pooling_(options.pooling), profiles_(options.profile) {
   statistics_.activation_bytes = plan_->memory.activation_bytes;
 }
 
@@ -212,8 +220,7 @@ Status EncoderState::stage(Slot& slot) {
   }
   RONDO_ASSIGN(slot.before_commands, slot.before.end());
   RONDO_TRY(slot.after.begin());
-  const std::uint64_t output_rows = spec_->of_text ? 1 : rows;
-  slot.after.copy(buffers_.slot(plan_->output_slot), 0, slot.readback, 0, 4 * slot.inputs.size() * output_rows * static_cast<std::uint64_t>(width_));
+  slot.after.copy(buffers_.slot(plan_->output_slot), 0, slot.readback, 0, 4 * slot.inputs.size() * static_cast<std::uint64_t>(spec_->n_values(step.kind.rows, pooling_)));
   RONDO_ASSIGN(slot.after_commands, slot.after.end());
   return {};
 }
@@ -240,10 +247,24 @@ Status EncoderState::submit_segment(std::size_t index) {
   return {};
 }
 
+Encoding EncoderState::read_encoding(const Slot& slot, std::size_t index, std::int64_t rows) const {
+  const auto n_values = static_cast<std::size_t>(spec_->n_values(rows, pooling_)), n = static_cast<std::size_t>(slot.inputs[index].n_rows);
+  const std::byte* const from = slot.readback.mapped() + 4 * index * n_values;
+  // Of attention the own part (n, n) of each head's (rows, rows), else the first rows.
+  const bool attention = spec_->n_heads > 0;
+  const std::size_t width = attention ? n : static_cast<std::size_t>(spec_->width(pooling_)), n_rows = attention ? spec_->n_heads * n : spec_->of_text ? 1 : n;
+  const std::size_t stride = attention ? static_cast<std::size_t>(rows) : width;
+  Encoding encoding{static_cast<std::uint32_t>(n_rows), static_cast<std::uint32_t>(width), std::vector<float>(n_rows * width)};
+  for (std::size_t row = 0; row < n_rows; ++row) {
+    const std::size_t at = attention ? row / n * stride + row % n : row;
+    std::memcpy(encoding.values.data() + row * width, from + 4 * at * stride, 4 * width);
+  }
+  return encoding;
+}
+
 /// Takes what a run has left, and frees its slot.
 Status EncoderState::finish(Slot& slot) {
   const Step& step = steps_[slot.step];
-  const auto width = static_cast<std::size_t>(width_);
   RONDO_TRY(slot.readback.invalidate(0, slot.readback.size_bytes()));
   if (profiles_) {
     RONDO_ASSIGN(const std::vector<double> times, step.timestamps.read());
@@ -251,13 +272,7 @@ Status EncoderState::finish(Slot& slot) {
     for (std::size_t i = 0; i + 1 < times.size(); ++i) profiled.dispatches.push_back({step.program->dispatches[i].label, 1e-3 * times[i], 1e-3 * times[i + 1]});
   }
   for (std::size_t i = 0; i < slot.inputs.size(); ++i) {
-    const Input& input = slot.inputs[i];
-    const std::size_t n_rows = spec_->of_text ? 1 : static_cast<std::size_t>(input.n_rows), stride = spec_->of_text ? 1 : static_cast<std::size_t>(step.kind.rows);
-    Encoding& encoding = results_[input.ticket - first_ticket_].emplace();
-    encoding.n_rows = static_cast<std::uint32_t>(n_rows);
-    encoding.width = static_cast<std::uint32_t>(width);
-    encoding.values.resize(n_rows * width);
-    std::memcpy(encoding.values.data(), slot.readback.mapped() + 4 * i * stride * width, 4 * encoding.values.size());
+    results_[slot.inputs[i].ticket - first_ticket_] = read_encoding(slot, i, step.kind.rows);
   }
   slot.inputs.clear();
   slot.busy = false;

@@ -76,6 +76,8 @@ class EncoderState {
   Status prepare(const EncoderOptions& options);
   Status poll();
   Status finish(Slot& slot);
+  /// What a step of so many rows has left of the text or image number `index`.
+  Encoding read_encoding(const Slot& slot, std::size_t index, std::int64_t rows) const;
   Result<bool> begin_run();
   Status stage(Slot& slot);
   Status submit_segment(std::size_t slot);
@@ -89,7 +91,7 @@ class EncoderState {
   PlanBuffers buffers_;
   Role role_;
   const RoleSpec* spec_;
-  std::int64_t width_;  ///< of a row of the output
+  Pooling pooling_;
   bool profiles_;
   std::vector<Step> steps_;  ///< fewest rows first, and of as many the one with fewest texts
   std::vector<Slot> slots_;

@@ -19,6 +19,8 @@ constexpr std::uint64_t kLargestBuffer = 1u << 30;
 constexpr std::int64_t kTextRows[] = {32, 128, 512, 2048};
 /// Rows of a batch of texts: more make steps no faster, but their activations larger.
 constexpr std::int64_t kMostBatchRows = 4096;
+/// Attention weights of a batch: they are the square of its rows.
+constexpr std::int64_t kMostBatchWeights = 1 << 24;
 
 std::vector<std::int64_t> text_rows(std::int64_t most) {
   std::vector<std::int64_t> all;
@@ -46,7 +48,7 @@ std::vector<StepKind> step_kinds(const Network& network, const runtime::DeviceCa
   for (std::int64_t rows : kPrefillRows) {
     rows = std::min(rows, most);
     for (const RoleSpec& spec : network.roles) {
-      if (spec.role != Role::kDecode && spec.output_width == 0) kinds.push_back({spec.role, rows});
+      if (spec.role != Role::kDecode && !spec.leaves_output()) kinds.push_back({spec.role, rows});
     }
     if (rows >= n_ctx || rows == most) break;
   }
@@ -70,7 +72,10 @@ std::vector<StepKind> encoder_kinds(const Network& network, const runtime::Devic
   const std::int64_t widest = std::max({network.widest_row, spec ? spec->output_width : 0, spec ? spec->pooled_width : 0});
   std::vector<StepKind> kinds;
   for (const std::int64_t rows : takes_images(role) ? std::vector{max_tokens} : text_rows(max_tokens)) {
-    const std::int64_t texts = std::clamp<std::int64_t>(rows_in_range(caps, widest) / rows, 1, std::min(max_batch, std::max<std::int64_t>(kMostBatchRows / rows, 1)));
+    const std::int64_t weights = (spec ? spec->n_heads : 0) * rows * rows;
+    const std::int64_t held = weights > 0 ? std::min(rows_in_range(caps, weights), kMostBatchWeights / weights) : max_batch;
+    const std::int64_t most = std::min({max_batch, std::max<std::int64_t>(kMostBatchRows / rows, 1), std::max<std::int64_t>(held, 1)});
+    const std::int64_t texts = std::clamp<std::int64_t>(rows_in_range(caps, widest) / rows, 1, most);
     kinds.push_back({role, rows, 1});
     if (texts > 1) kinds.push_back({role, rows, texts});
   }
@@ -291,7 +296,7 @@ namespace {
 
 /// Bytes that a step of an encoder leaves.
 std::uint64_t output_bytes_of(const RoleSpec& spec, std::int64_t rows, std::int64_t n_texts, Pooling pooling) {
-  return static_cast<std::uint64_t>(4 * n_texts * (spec.of_text ? 1 : rows) * spec.width(pooling));
+  return static_cast<std::uint64_t>(4 * n_texts * spec.n_values(rows, pooling));
 }
 
 /// Builds and lowers the steps, whose places are known, and sizes what they share.
@@ -301,7 +306,7 @@ Status plan_steps(const Network& network, const runtime::DeviceCaps& caps, const
     StepPlaces places = plan.places;
     if (kind.n_texts > 0) places.n_sequences = kind.n_texts;
     const RoleSpec* spec = network.find(kind.role);
-    if (spec && spec->output_width > 0 && (places.caches.empty() || !encodes(kind.role))) {
+    if (spec && spec->leaves_output() && (places.caches.empty() || !encodes(kind.role))) {
       places.output = {plan.output_slot, 0, output_bytes_of(*spec, kind.rows, places.n_sequences, places.pooling)};
       memory.output_bytes = std::max(memory.output_bytes, places.output.size_bytes);
     }
@@ -350,6 +355,7 @@ Result<SessionPlan> plan_encoder(const Network& network, const WeightPlan& weigh
   for (const StepKind& kind : kinds) plan.places.n_sequences = std::max(plan.places.n_sequences, kind.n_texts);
   plan.places.pooling = shape.pooling;
   plan.places.normalize = shape.normalize;
+  plan.places.attention_layer = shape.attention_layer;
   RONDO_TRY(place_session(network, weights, caps, plan, true));
   RONDO_TRY(plan_steps(network, caps, options, kinds, plan));
   return plan;
@@ -370,7 +376,7 @@ Result<graph::Lowered> plan_output_step(const Network& network, const runtime::D
                                         const StepKind& kind, std::uint64_t& output_bytes) {
   StepPlaces places = plan.places;
   const RoleSpec* spec = network.find(kind.role);
-  if (!spec || spec->output_width == 0) return Status(StatusCode::kUnsupported, fmt::format("session: {} has no step that leaves {}", network.facts.architecture, role_name(kind.role)));
+  if (!spec || !spec->leaves_output()) return Status(StatusCode::kUnsupported, fmt::format("session: {} has no step that leaves {}", network.facts.architecture, role_name(kind.role)));
   output_bytes = output_bytes_of(*spec, kind.rows, places.n_sequences, places.pooling);
   places.output = {plan.output_slot, 0, output_bytes};
   graph::Graph step = network.build(kind.role, kind.rows, places);

@@ -133,6 +133,7 @@ struct EncoderShape {
   std::uint32_t max_tokens = 0;  ///< rows of an image
   Pooling pooling = Pooling::kModel;
   bool normalize = false;
+  std::uint32_t attention_layer = 0;
 };
 /// Plans an encoder: steps that leave their output, without caches. Errors: as plan_session.
 Result<SessionPlan> plan_encoder(const Network& network, const WeightPlan& weights, const runtime::DeviceCaps& caps, const ModelOptions& options, const EncoderShape& shape,

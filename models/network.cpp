@@ -17,9 +17,11 @@ const char* role_name(Role role) {
     case Role::kEncode: return "encode";
     case Role::kPool: return "pool";
     case Role::kHead: return "head";
+    case Role::kAttention: return "attention";
     case Role::kEncodeImage: return "encode image";
     case Role::kPoolImage: return "pool image";
     case Role::kHeadImage: return "head of image";
+    case Role::kAttentionImage: return "attention of image";
   }
   return "";
 }

@@ -83,6 +83,7 @@ struct StepPlaces {
   bool one_source = false;              ///< all sequences have the same source, whose caches are there once
   Pooling pooling = Pooling::kModel;    ///< of kPool and kPoolImage
   bool normalize = false;               ///< their vectors have length 1
+  std::uint32_t attention_layer = 0;    ///< of kAttention and kAttentionImage
   runtime::BufferRange output;          ///< of roles that leave one
   std::vector<CachePlaces> caches;      ///< one for each of Network::caches; none: the step only encodes
   std::vector<std::vector<graph::StoragePiece>> weights;  ///< one for each of Network::blocks, in pieces of rows; none: on the host
@@ -94,9 +95,20 @@ struct RoleSpec {
   std::int64_t output_width = 0;  ///< floats of each row that it leaves in the output; 0: it leaves none
   bool of_text = false;           ///< a row of the output is of each text or image, not of each token
   std::int64_t pooled_width = 0;  ///< of kPool and kPoolImage: floats where the pooling is another than kModel; 0: as many
+  std::uint32_t n_heads = 0, n_layers = 0;  ///< of kAttention and kAttentionImage, whose output is (n_heads, rows, rows) of each text or image
 
+  bool leaves_output() const { return output_width > 0 || n_heads > 0; }
   std::int64_t width(Pooling pooling) const { return pooling != Pooling::kModel && pooled_width > 0 ? pooled_width : output_width; }
+  /// Floats in the output of a text or image, in a step of so many rows.
+  std::int64_t n_values(std::int64_t rows, Pooling pooling) const { return n_heads > 0 ? n_heads * rows * rows : (of_text ? 1 : rows) * width(pooling); }
 };
+
+/// That of a step that shows the attention of one of `n_layers`.
+inline RoleSpec attention_role(Role role, std::uint32_t n_heads, std::uint32_t n_layers) {
+  RoleSpec spec{role};
+  spec.n_heads = n_heads, spec.n_layers = n_layers;
+  return spec;
+}
 
 /// A part of a network's parameters: how many it has by its sizes, and that in words.
 struct NetworkPart {

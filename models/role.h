@@ -14,9 +14,11 @@ enum class Role : std::uint8_t {
   kEncode,            ///< takes whole texts, leaves hidden states (rows, width) in the output, or keys and values in the caches of a source
   kPool,              ///< as kEncode, a vector of each text
   kHead,              ///< as kEncode, what the model's head makes: of each token, or of each text
-  kEncodeImage,       ///< these three of images
+  kAttention,         ///< takes whole texts, leaves what one layer's attention weighs (heads, rows, rows) in the output
+  kEncodeImage,       ///< these four of images
   kPoolImage,
   kHeadImage,
+  kAttentionImage,
 };
 /// "prefill", "prefill and sample", "decode", ...
 const char* role_name(Role role);

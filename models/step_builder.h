@@ -4,6 +4,7 @@
 // Used by models/arch/ within one build of one graph; errors are kept in the graph's status. Not thread-safe.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -18,6 +19,8 @@ class StepBuilder {
   StepBuilder(std::span<const WeightBlock> blocks, std::span<const CacheSpec> caches, const StepPlaces& places, Role role, std::int64_t rows);
 
   graph::Graph& graph() { return graph_; }
+  /// The layer whose attention weights are the step's output, where the role is such.
+  std::optional<std::size_t> shown_layer() const { return role_ == Role::kAttention || role_ == Role::kAttentionImage ? std::optional<std::size_t>(places_.attention_layer) : std::nullopt; }
 
   /// A matrix (rows, columns); kNone of a slice that is not there.
   graph::TensorId matrix(const WeightSlice& slice);

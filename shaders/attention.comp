@@ -34,10 +34,8 @@ layout(std430, set = 0, binding = 5) readonly buffer Mask { uint mask[]; };
 layout(std430, set = 0, binding = 6) writeonly buffer Output { ELEMENT values[]; };
 layout(std430, set = 0, binding = 6) writeonly buffer Partials { float partials[]; };
 layout(std430, set = 0, binding = 7) readonly buffer OfHeads { float of_heads[]; };
+#include "lib/attention_scores.glsl"
 
-const float kLowest = -3.3e38;         // of a key that is not allowed
-const float kMinusInfinity = -3.1e38;  // of a key that is, where query or key hold an infinity
-const float kLowestAllowed = -3e38;    // whatever a mask adds
 const uint kBlock = 64u;
 // kTile times the width of a head is at most 1024: the host chooses kTile so.
 shared float queries_tile[1024];
@@ -57,101 +55,23 @@ struct Rows {
   uint start, reach;  // keys that any row may see
 };
 
-bool has(uint feature) { return (kFeatures & feature) != 0u; }
 int position_of(Rows rows, uint r) { return rows.position0 + int((rows.first + r) / p.group); }
 uint head_of(Rows rows, uint r) { return p.first_head + rows.kv_head * p.group + (rows.first + r) % p.group; }
-int chunk_of(int position) { return position >= 0 ? position / int(p.chunk) : -((int(p.chunk) - 1 - position) / int(p.chunk)); }
 
-// Where each of the tables begins.
-uint sinks_at() { return 2u * (gl_NumWorkGroups.y / p.kv_heads); }
-uint slopes_at() { return sinks_at() + (has(RONDO_ATTENTION_SINKS) ? p.heads : 0u); }
-uint bias_at() { return slopes_at() + (has(RONDO_ATTENTION_SLOPES) ? p.heads : 0u); }
-uint bucket_at() { return bias_at() + (kBuckets & 0xffffu) * p.heads; }
-uint relative_keys_at() { return bucket_at() + (has(RONDO_ATTENTION_BIAS) ? (kBuckets >> 16) + 1u : 0u); }
 uint relative_values_at() { return relative_keys_at() + (has(RONDO_ATTENTION_RELATIVE_KEY) ? (2u * (kRadii & 0xffffu) + 1u) * p.head_dim : 0u); }
 
-float sink_of(uint head) { return has(RONDO_ATTENTION_TABLES) ? tables[sinks_at() + head] : of_heads[p.of_heads_offset + head]; }
-float slope_of(uint head) { return has(RONDO_ATTENTION_TABLES) ? tables[slopes_at() + head] : of_heads[p.of_heads_offset + head]; }
-
-// The row of a relative table for key j as seen from a position.
-uint relative_row(int distance, uint radius) { return uint(clamp(distance, -int(radius), int(radius)) + int(radius)); }
-
-int first_stored = 0;  // of a ring
-
-bool in_range(int j, int position) {
-  bool allowed = p.causal == 0u || j <= position;
-  if (has(RONDO_ATTENTION_RING)) allowed = allowed && j >= first_stored;
-  if (!has(RONDO_ATTENTION_RANGES)) return allowed;
-  if (p.window_back >= 0) allowed = allowed && j >= position - p.window_back;
-  if (p.window_ahead >= 0) allowed = allowed && j <= position + p.window_ahead;
-  if (p.chunk != 0u) {
-    const int behind = chunk_of(position) - j / int(p.chunk);
-    allowed = allowed && behind >= 0 && behind <= int(p.chunks_back);
-  }
-  return allowed || j < int(p.prefix);
-}
-
-// The score of key j for row r, from the product of query and key, and relative key, if there is one; kLowest where it is not allowed.
-float finished_score(float product, Rows rows, uint r, int j) {
-  const uint row = min(r, rows.count - 1u);  // rows beyond the last compute what nobody reads
-  const int position = position_of(rows, row);
-  const uint head = head_of(rows, row);
-  const int distance = j - position;
-  bool allowed = in_range(j, position);
-  float score = product;
-  if (has(RONDO_ATTENTION_SOFTCAP)) score = isnan(score) ? score : p.softcap * tanh(clamp(score / p.softcap, -15.0, 15.0));
-  if (has(RONDO_ATTENTION_BIAS)) {
-    const bool both_ways = has(RONDO_ATTENTION_BIAS_BOTH_WAYS);
-    const uint steps = uint(both_ways ? abs(distance) : max(-distance, 0));
-    uint bucket = uint(tables[bucket_at() + min(steps, kBuckets >> 16)]);
-    if (both_ways && distance > 0) bucket += (kBuckets & 0xffffu) / 2u;
-    score += tables[bias_at() + bucket * p.heads + head];
-  }
-  if (has(RONDO_ATTENTION_SLOPES)) score += slope_of(head) * float(distance);
-  if (has(RONDO_ATTENTION_MASK)) {
-    uint at = has(RONDO_ATTENTION_MASK_SEQUENCES) ? rows.sequence : 0u;
-    at = has(RONDO_ATTENTION_MASK_HEADS) ? at * p.heads + head : at;
-    at = has(RONDO_ATTENTION_MASK_QUERIES) ? at * p.queries + (rows.first + row) / p.group : at;
-    at = has(RONDO_ATTENTION_MASK_KEYS) ? at * p.keys + uint(j) : at;
-    const uint word = mask[at];
-    if (has(RONDO_ATTENTION_MASK_IS_BOOL)) {
-      allowed = allowed && word != 0u;
-    } else {
-      allowed = allowed && word != 0xff800000u;  // minus infinity
-      score += uintBitsToFloat(word);
-    }
-  }
-  if (score < kLowestAllowed) score = isinf(product) ? kMinusInfinity : kLowestAllowed;  // NaN stays one
-  return allowed ? score : kLowest;
+// The score of key j for row r, from the product of both; rows beyond the last compute what nobody reads.
+float row_score(float product, Rows rows, uint r, int j) {
+  const uint row = min(r, rows.count - 1u);
+  return finished_score(product, rows.sequence, head_of(rows, row), (rows.first + row) / p.group, position_of(rows, row), j);
 }
 
 // Where the relative key of row r for key j begins.
-uint relative_key_at(Rows rows, uint r, int j) {
-  return relative_keys_at() + relative_row(j - position_of(rows, min(r, rows.count - 1u)), kRadii & 0xffffu) * p.head_dim;
-}
+uint row_relative_key_at(Rows rows, uint r, int j) { return relative_key_at(j - position_of(rows, min(r, rows.count - 1u))); }
 
-// The row that has key j.
-uint stored_row(uint j) { return has(RONDO_ATTENTION_RING) ? j % p.keys : j; }
-
-// Of q8_0 caches: the scale of element `d` of key or value `j`, behind the quants of all rows, which are `stride` elements long.
-uint scale_at(uint j, uint stride, uint d) { return gl_NumWorkGroups.y * p.keys * (stride >> 2) + (gl_WorkGroupID.y * p.keys + j) * ((stride + 63u) >> 6) + (d >> 6); }
-float group_scale(uint word, uint d) { return unpackHalf2x16(word >> ((d >> 1) & 16u)).x; }
-float key_scale(uint j, uint d) { return kCacheType == 2u ? group_scale(key[scale_at(j, p.key_row, d)], d) : 1.0; }
 float value_scale(uint j, uint d) { return kCacheType == 2u ? group_scale(value[scale_at(j, p.value_row, d)], d) : 1.0; }
 
-// The two signed bytes of a word at `element`, which is even.
-vec2 byte_pair(uint word, uint element) {
-  const int bits = int(word >> ((element & 2u) << 3));
-  return vec2(float((bits << 24) >> 24), float((bits << 16) >> 24));
-}
-
 // Two elements, of q8_0 without their scale.
-vec2 load_key(uint element, bool both) {
-  if (kCacheType == 2u) return byte_pair(key[element >> 2], element);
-  if (kCacheType == 1u) return mix(unpackHalf2x16(key[element >> 1]), vec2(0.0), bvec2(false, !both));  // what lies behind may be NaN
-  return vec2(uintBitsToFloat(key[element]), both ? uintBitsToFloat(key[element + 1u]) : 0.0);
-}
-
 vec2 load_value(uint element, bool both) {
   if (kCacheType == 2u) return byte_pair(value[element >> 2], element);
   if (kCacheType == 1u) return unpackHalf2x16(value[element >> 1]);
@@ -198,11 +118,11 @@ void score(Rows rows, uint first_key, uint n_keys) {
     }
     if (has(RONDO_ATTENTION_RELATIVE_KEY)) {
       for (uint d = 0u; d < p.head_dim; ++d) {
-        [[unroll]] for (uint r = 0u; r < kTile; ++r) scores[r] += queries_tile[r * rows.query_width + d] * tables[relative_key_at(rows, r, int(first_key + j)) + d];
+        [[unroll]] for (uint r = 0u; r < kTile; ++r) scores[r] += queries_tile[r * rows.query_width + d] * tables[row_relative_key_at(rows, r, int(first_key + j)) + d];
       }
     }
     [[unroll]] for (uint r = 0u; r < kTile; ++r) {
-      const float value = finished_score(scores[r], rows, r, int(first_key + j));
+      const float value = row_score(scores[r], rows, r, int(first_key + j));
       weights[r * kBlock + j] = value;
       highest[r] = max(highest[r], value);
     }
@@ -217,9 +137,7 @@ void weigh(uint n_keys) {
   for (uint j = gl_LocalInvocationID.x; j < n_keys; j += kWidth) {
     [[unroll]] for (uint r = 0u; r < kTile; ++r) {
       const float value = weights[r * kBlock + j];
-      const float below = value - row_max[r];
-      // A masked key weighs nothing; a NaN, also of two infinities, stays one, which exp may lose.
-      const float weight = isnan(below) ? below : value >= kLowestAllowed ? exp(below) : 0.0;
+      const float weight = unscaled_weight(value, value - row_max[r]);
       weights[r * kBlock + j] = weight;
       total[r] += weight;
     }

@@ -6,13 +6,9 @@
 // position j, query i at query_offset + i.
 // Dao 2023 (FlashAttention-2) for the partitioning, Milakov and Gimelshein 2018 for the online softmax.
 #include <algorithm>
-#include <cmath>
-#include <tuple>
 
-#include "attention.params.h"
 #include "attention_combine.params.h"
 #include "graph/lowering.h"
-#include "graph/attribute_reader.h"
 #include "graph/operator.h"
 #include "graph/ops/attention_inputs.h"
 #include "graph/ops/cache_checks.h"
@@ -24,76 +20,14 @@ namespace rondo::graph {
 
 namespace {
 
-constexpr std::int64_t kMaxHeadDim = 256;
-
-Status check_keys(const Graph& graph, TensorId id, const char* role) {
-  const Tensor& tensor = graph.tensor(id);
-  RONDO_TRY(check_cache_type(tensor, role));
-  if (tensor.shape.rank != 4) return refuse(fmt::format("{} is {} but must be (B, G, S, D)", role, to_string(tensor.shape)));
-  if (tensor.shape[3] > kMaxHeadDim) return refuse(fmt::format("{} has heads {} wide; at most {} is there yet", role, tensor.shape[3], kMaxHeadDim));
-  return tensor.type == Type::kQ8_0 ? check_cache(graph, id, role) : Status();
-}
-
-/// Keys or values (B, G, S, D) as the kernels read them, dense in their last dimension and of f16 in whole words, or a copy
-/// that is.
-void make_rows_whole(Graph& graph, TensorId& id) {
-  const Tensor tensor = graph.tensor(id);
-  if (tensor.shape.rank != 4 || (tensor.type != Type::kF32 && tensor.type != Type::kF16)) return;
-  std::int64_t all = tensor.offset_elements;
-  for (std::size_t axis = 0; axis < 3; ++axis) all |= tensor.shape[static_cast<int>(axis)] == 1 ? 0 : tensor.strides[axis];
-  if (tensor.strides[3] == 1 && (tensor.type == Type::kF32 || all % 2 == 0)) return;
-  const std::int64_t width = tensor.shape[3];
-  if (tensor.type == Type::kF32 || width % 2 == 0) {
-    id = graph.add(Op::copy, {id});
-    return;
-  }
-  PadAttributes one_more;
-  one_more.after[3] = 1;
-  id = graph.slice(graph.add(Op::pad, {id}, one_more), 3, 0, width);
-}
-
 Status infer(Graph& graph, Node& node) {
   while (node.inputs.size() < kAttentionFileInputs) node.inputs.push_back(kNone);
   RONDO_TRY(check_input_count(node, kAttentionFileInputs));
   RONDO_TRY(check_activation(graph, node.inputs[kQuery], "query", 4, 4));
   if (node.inputs[kKey] == kNone || node.inputs[kValue] == kNone) return refuse("key or value is missing");
-  make_columns_dense(graph, node.inputs[kQuery]);
-  const auto is_computed = [&](AttentionInput input) { return graph.storage_of(node.inputs[input]).kind != StorageKind::kCache; };
-  const auto type_of = [&](AttentionInput input) { return graph.tensor(node.inputs[input]).type; };
-  for (const auto& [input, other] : {std::pair{kKey, kValue}, std::pair{kValue, kKey}}) {
-    if (is_computed(input) && type_of(other) == Type::kF32) widen(graph, node.inputs[input]);
-  }
-  for (const AttentionInput input : {kKey, kValue}) make_rows_whole(graph, node.inputs[input]);
-  RONDO_TRY(Status(graph.status()));
-  for (const AttentionInput input : {kMask, kSlopes, kBias, kRelativeKey, kRelativeValue, kSinks}) widen(graph, node.inputs[input]);
-  RONDO_TRY(check_keys(graph, node.inputs[kKey], "key"));
-  RONDO_TRY(check_keys(graph, node.inputs[kValue], "value"));
-  const Tensor& query = graph.tensor(node.inputs[kQuery]);
-  const Shape q = query.shape, k = graph.tensor(node.inputs[kKey]).shape, v = graph.tensor(node.inputs[kValue]).shape;
-  if (graph.tensor(node.inputs[kKey]).type != graph.tensor(node.inputs[kValue]).type) return refuse("key and value differ in type");
-  for (const auto& [input, role, width] : {std::tuple{kKey, "key", q[3]}, std::tuple{kValue, "value", v[3]}}) {
-    const Tensor& tensor = graph.tensor(node.inputs[input]);
-    const bool for_all = tensor.shape[0] == 1 && q[0] != 1;
-    if (for_all && tensor.type == Type::kQ8_0) return refuse(fmt::format("{} is {} in q8_0, which can't be one for {} sequences; f32 and f16 can", role, to_string(tensor.shape), q[0]));
-    RONDO_TRY(check_shape(graph, node.inputs[input], role, {for_all ? 1 : q[0], k[1], k[2], width}));
-  }
-  if (q[1] % k[1] != 0) return refuse(fmt::format("query has {} heads, which {} KV heads do not divide", q[1], k[1]));
-  RONDO_TRY(check_attention_inputs(graph, node));
-  if (attributes_of<AttentionAttributes>(node).ring) {
-    if (node.inputs[kOffset] == kNone || node.inputs[kLengths] == kNone) return refuse("keys in a ring need query_offset and lengths");
-    if (node.inputs[kMask] != kNone) return refuse("keys in a ring can't have a mask");
-  }
-  node.inputs.push_back(kNone);
-  if (node.inputs[kBias] != kNone) {
-    const auto attributes = attributes_of<AttentionAttributes>(node);
-    const std::int64_t n = buckets_one_way(attributes, graph.tensor(node.inputs[kBias]).shape[0]);
-    std::vector<float> buckets;
-    for (std::int64_t distance = 0; distance <= attributes.max_distance; ++distance) {
-      buckets.push_back(static_cast<float>(relative_bucket(distance, n, attributes.max_distance)));
-    }
-    node.inputs[kBuckets] = graph.add_constant(fmt::format("buckets {} to {}", n, attributes.max_distance), {attributes.max_distance + 1}, buckets);
-  }
-  const TensorId stored = graph.add_tensor("attention", StorageKind::kActivation, graph.tensor(node.inputs[kQuery]).type, {q[0], q[2], q[1], v[3]});
+  RONDO_TRY(take_attention_inputs(graph, node));
+  const Shape q = graph.tensor(node.inputs[kQuery]).shape;
+  const TensorId stored = graph.add_tensor("attention", StorageKind::kActivation, graph.tensor(node.inputs[kQuery]).type, {q[0], q[2], q[1], graph.tensor(node.inputs[kValue]).shape[3]});
   if (stored != kNone) node.outputs.push_back(graph.transpose(stored, {0, 2, 1, 3}));
   return {};
 }
@@ -148,13 +82,6 @@ Result<std::vector<AttentionKernel>> candidates_for(const Lowering& lowering, co
   return left;
 }
 
-/// Refuses what a driver with a limit on loops would end early.
-Status check_loops(const runtime::DeviceCaps& caps, std::uint32_t keys, std::uint64_t iterations) {
-  if (caps.max_loop_iterations == 0 || iterations <= caps.max_loop_iterations) return {};
-  return Status(StatusCode::kUnsupported, fmt::format("{} keys need {} loop iterations but driver {} ends a kernel's loops after {}; ask for a smaller context", keys, iterations,
-                                                      caps.driver, caps.max_loop_iterations));
-}
-
 /// Upper bound of the iterations of attention.comp over all keys.
 std::uint64_t shared_iterations(const shaders::AttentionParams& push, std::uint32_t features, std::uint32_t tile, std::uint32_t threads) {
   const std::uint64_t blocks = ceil_div(ceil_div(push.keys, 64), push.n_splits);
@@ -170,41 +97,16 @@ std::uint64_t wide_iterations(const shaders::AttentionParams& push, std::uint32_
   return blocks * (5 + ceil_div(push.head_dim, 8 * pieces));
 }
 
-/// One sequence of keys is for all.
-std::uint32_t sequence_stride(const Tensor& keys) { return keys.shape[0] == 1 ? 0 : stride_of(keys, 0); }
-
 /// Emits the dispatches of one kernel, or refuses before the first.
 Status lower_with(AttentionKernel kernel, const AttentionFeatures& features, const Node& node, Lowering& lowering) {
-  const auto attributes = attributes_of<AttentionAttributes>(node);
   const Tensor& query = lowering.tensor(node.inputs[kQuery]);
   const Tensor& key = lowering.tensor(node.inputs[kKey]);
   const Tensor& value = lowering.tensor(node.inputs[kValue]);
   const Tensor& output = lowering.tensor(node.outputs[0]);
-  shaders::AttentionParams push{};
-  push.queries = u32(query.shape[2]);
-  push.heads = u32(query.shape[1]);
-  push.group = u32(query.shape[1] / key.shape[1]);
-  push.head_dim = u32(query.shape[3]);
+  shaders::AttentionParams push = attention_params(node, lowering);
   push.value_dim = u32(value.shape[3]);
-  push.keys = u32(key.shape[2]);
-  push.query_sequence = stride_of(query, 0), push.query_head = stride_of(query, 1), push.query_row = stride_of(query, 2);
-  push.key_offset = u32(key.offset_elements);
-  push.key_sequence = sequence_stride(key), push.key_head = stride_of(key, 1), push.key_row = stride_of(key, 2);
   push.value_offset = u32(value.offset_elements);
   push.value_sequence = sequence_stride(value), push.value_head = stride_of(value, 1), push.value_row = stride_of(value, 2);
-  push.scale = static_cast<float>(attributes.scale != 0 ? attributes.scale : 1 / std::sqrt(static_cast<double>(query.shape[3])));
-  push.causal = attributes.causal;
-  const auto count = [&](AttentionInput input) { return node.inputs[input] == kNone ? 0 : u32(lowering.tensor(node.inputs[input]).shape[0]); };
-  push.n_offsets = count(kOffset);
-  push.n_lengths = count(kLengths);
-
-  push.window_back = static_cast<std::int32_t>(attributes.window_back);
-  push.window_ahead = static_cast<std::int32_t>(attributes.window_ahead);
-  push.prefix = u32(attributes.prefix);
-  push.chunk = u32(attributes.chunk);
-  push.chunks_back = u32(attributes.chunks_back);
-  push.softcap = static_cast<float>(attributes.softcap);
-
   const bool tables = (features.bits & RONDO_ATTENTION_TABLES) != 0;
   const bool split = kernel == AttentionKernel::kSplit || kernel == AttentionKernel::kWideSplit;
   const bool wide = kernel == AttentionKernel::kWide || kernel == AttentionKernel::kWideSplit;
@@ -220,7 +122,7 @@ Status lower_with(AttentionKernel kernel, const AttentionFeatures& features, con
   const std::uint32_t tile = wide ? std::min(rows, std::clamp(16 / units, 1u, 8u)) : choose_tile(rows, std::max((push.head_dim + 7) & ~7u, (push.value_dim + 1) & ~1u));
   // On a CPU driver a barrier switches between all subgroups of the workgroup: one or two are enough.
   const std::uint32_t threads = caps.type == runtime::DeviceType::kCpu ? std::max(tile, 8u) : 64;
-  RONDO_TRY(check_loops(caps, push.keys, wide ? wide_iterations(push, subgroup, parts) : shared_iterations(push, features.bits, tile, threads)));
+  RONDO_TRY(check_key_loops(caps, push.keys, wide ? wide_iterations(push, subgroup, parts) : shared_iterations(push, features.bits, tile, threads)));
   const StorageId target = split ? lowering.scratch(partial_floats * 4, "attention partials") : output.storage;
   // Eight buffers at most, the step's state among them: with tables, these take the place of the offsets, and the mask that of the
   // lengths.
@@ -278,22 +180,6 @@ Status lower(const Node& node, Lowering& lowering) {
   return first;
 }
 
-Attributes read_attributes(AttributeReader& reader) {
-  AttentionAttributes attention;
-  reader.read("scale", attention.scale);
-  reader.read("causal", attention.causal);
-  reader.read("window_back", attention.window_back);
-  reader.read("window_ahead", attention.window_ahead);
-  reader.read("prefix", attention.prefix);
-  reader.read("chunk", attention.chunk);
-  reader.read("chunks_back", attention.chunks_back);
-  reader.read("softcap", attention.softcap);
-  reader.read("bidirectional_buckets", attention.bidirectional_buckets);
-  reader.read("max_distance", attention.max_distance);
-  reader.read("ring", attention.ring);
-  return attention;
-}
-
 constexpr NamedInput kNamedInputs[] = {
     {"query"},
     {"key", InputRole::kKeys},
@@ -313,7 +199,7 @@ constexpr NamedInput kNamedInputs[] = {
 extern const Operator attention_operator = {
     .name = "attention",
     .inputs = kNamedInputs,
-    .read_attributes = read_attributes,
+    .read_attributes = read_attention_attributes,
     .rows = StepRows::kHeads,
     .accuracy = {ErrorClass::kFunctions, 30, 30},
     .infer = infer,

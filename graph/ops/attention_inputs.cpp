@@ -4,7 +4,9 @@
 #include <cmath>
 
 #include "attention_tables.params.h"
+#include "graph/attribute_reader.h"
 #include "graph/operator.h"
+#include "graph/ops/cache_checks.h"
 #include "graph/ops/checks.h"
 #include "shaders/lib/attention_features.h"
 
@@ -12,6 +14,7 @@ namespace rondo::graph {
 
 namespace {
 
+constexpr std::int64_t kMaxHeadDim = 256;
 constexpr std::int64_t kMostAttribute = 1 << 30;
 constexpr std::int64_t kMostTable = (1 << 16) - 1;
 
@@ -62,12 +65,37 @@ std::int64_t mask_extent(const Tensor& mask, int axis) {
   return own < 0 ? 1 : mask.shape[own];
 }
 
-}  // namespace
+Status check_keys(const Graph& graph, TensorId id, const char* role) {
+  const Tensor& tensor = graph.tensor(id);
+  RONDO_TRY(check_cache_type(tensor, role));
+  if (tensor.shape.rank != 4) return refuse(fmt::format("{} is {} but must be (B, G, S, D)", role, to_string(tensor.shape)));
+  if (tensor.shape[3] > kMaxHeadDim) return refuse(fmt::format("{} has heads {} wide; at most {} is there yet", role, tensor.shape[3], kMaxHeadDim));
+  return tensor.type == Type::kQ8_0 ? check_cache(graph, id, role) : Status();
+}
 
-Status check_attention_inputs(const Graph& graph, const Node& node) {
+/// Keys or values (B, G, S, D) as the kernels read them, dense in their last dimension and of f16 in whole words, or a copy
+/// that is.
+void make_rows_whole(Graph& graph, TensorId& id) {
+  const Tensor tensor = graph.tensor(id);
+  if (tensor.shape.rank != 4 || (tensor.type != Type::kF32 && tensor.type != Type::kF16)) return;
+  std::int64_t all = tensor.offset_elements;
+  for (std::size_t axis = 0; axis < 3; ++axis) all |= tensor.shape[static_cast<int>(axis)] == 1 ? 0 : tensor.strides[axis];
+  if (tensor.strides[3] == 1 && (tensor.type == Type::kF32 || all % 2 == 0)) return;
+  const std::int64_t width = tensor.shape[3];
+  if (tensor.type == Type::kF32 || width % 2 == 0) {
+    id = graph.add(Op::copy, {id});
+    return;
+  }
+  PadAttributes one_more;
+  one_more.after[3] = 1;
+  id = graph.slice(graph.add(Op::pad, {id}, one_more), 3, 0, width);
+}
+
+/// Checks the optional inputs and attributes against query (B, H, Q, D), key (B, G, S, D) and value (B, G, S, E).
+Status check_options(const Graph& graph, const Node& node) {
   const auto attributes = attributes_of<AttentionAttributes>(node);
   RONDO_TRY(check_attributes(attributes));
-  const Shape &q = graph.tensor(node.inputs[kQuery]).shape, &k = graph.tensor(node.inputs[kKey]).shape, &v = graph.tensor(node.inputs[kValue]).shape;
+  const Shape &q = graph.tensor(node.inputs[kQuery]).shape, &k = graph.tensor(node.inputs[kKey]).shape;
   for (AttentionInput input : {kOffset, kLengths}) {
     if (node.inputs[input] == kNone) continue;
     const bool for_all = graph.tensor(node.inputs[input]).shape == Shape{1};
@@ -90,8 +118,67 @@ Status check_attention_inputs(const Graph& graph, const Node& node) {
     }
   }
   if (node.inputs[kRelativeKey] != kNone) RONDO_TRY(check_relative(graph, node.inputs[kRelativeKey], "relative_key", q[3]));
-  if (node.inputs[kRelativeValue] != kNone) RONDO_TRY(check_relative(graph, node.inputs[kRelativeValue], "relative_value", v[3]));
+  if (node.inputs[kRelativeValue] != kNone) RONDO_TRY(check_relative(graph, node.inputs[kRelativeValue], "relative_value", graph.tensor(node.inputs[kValue]).shape[3]));
   return {};
+}
+
+}  // namespace
+
+Status take_attention_inputs(Graph& graph, Node& node) {
+  RONDO_TRY(check_activation(graph, node.inputs[kQuery], "query", 4, 4));
+  if (node.inputs[kKey] == kNone) return refuse("key is missing");
+  make_columns_dense(graph, node.inputs[kQuery]);
+  const bool values = node.inputs[kValue] != kNone;
+  const auto is_computed = [&](AttentionInput input) { return graph.storage_of(node.inputs[input]).kind != StorageKind::kCache; };
+  const auto type_of = [&](AttentionInput input) { return graph.tensor(node.inputs[input]).type; };
+  for (const auto& [input, other] : {std::pair{kKey, kValue}, std::pair{kValue, kKey}}) {
+    if (values && is_computed(input) && type_of(other) == Type::kF32) widen(graph, node.inputs[input]);
+  }
+  make_rows_whole(graph, node.inputs[kKey]);
+  if (values) make_rows_whole(graph, node.inputs[kValue]);
+  RONDO_TRY(Status(graph.status()));
+  for (const AttentionInput input : {kMask, kSlopes, kBias, kRelativeKey, kRelativeValue, kSinks}) widen(graph, node.inputs[input]);
+  RONDO_TRY(check_keys(graph, node.inputs[kKey], "key"));
+  if (values) RONDO_TRY(check_keys(graph, node.inputs[kValue], "value"));
+  const Shape q = graph.tensor(node.inputs[kQuery]).shape, k = graph.tensor(node.inputs[kKey]).shape;
+  if (values && type_of(kKey) != type_of(kValue)) return refuse("key and value differ in type");
+  for (const auto& [input, role] : {std::pair{kKey, "key"}, std::pair{kValue, "value"}}) {
+    if (node.inputs[input] == kNone) continue;
+    const Tensor& tensor = graph.tensor(node.inputs[input]);
+    const bool for_all = tensor.shape[0] == 1 && q[0] != 1;
+    if (for_all && tensor.type == Type::kQ8_0) return refuse(fmt::format("{} is {} in q8_0, which can't be one for {} sequences; f32 and f16 can", role, to_string(tensor.shape), q[0]));
+    RONDO_TRY(check_shape(graph, node.inputs[input], role, {for_all ? 1 : q[0], k[1], k[2], input == kKey ? q[3] : tensor.shape[3]}));
+  }
+  if (q[1] % k[1] != 0) return refuse(fmt::format("query has {} heads, which {} KV heads do not divide", q[1], k[1]));
+  RONDO_TRY(check_options(graph, node));
+  const auto attributes = attributes_of<AttentionAttributes>(node);
+  if (attributes.ring && (node.inputs[kOffset] == kNone || node.inputs[kLengths] == kNone)) return refuse("keys in a ring need query_offset and lengths");
+  if (attributes.ring && node.inputs[kMask] != kNone) return refuse("keys in a ring can't have a mask");
+  node.inputs.push_back(kNone);
+  if (node.inputs[kBias] == kNone) return {};
+  const std::int64_t n = buckets_one_way(attributes, graph.tensor(node.inputs[kBias]).shape[0]);
+  std::vector<float> buckets;
+  for (std::int64_t distance = 0; distance <= attributes.max_distance; ++distance) {
+    buckets.push_back(static_cast<float>(relative_bucket(distance, n, attributes.max_distance)));
+  }
+  node.inputs[kBuckets] = graph.add_constant(fmt::format("buckets {} to {}", n, attributes.max_distance), {attributes.max_distance + 1}, buckets);
+  return {};
+}
+
+Attributes read_attention_attributes(AttributeReader& reader) {
+  AttentionAttributes attention;
+  reader.read("scale", attention.scale);
+  reader.read("causal", attention.causal);
+  reader.read("window_back", attention.window_back);
+  reader.read("window_ahead", attention.window_ahead);
+  reader.read("prefix", attention.prefix);
+  reader.read("chunk", attention.chunk);
+  reader.read("chunks_back", attention.chunks_back);
+  reader.read("softcap", attention.softcap);
+  reader.read("bidirectional_buckets", attention.bidirectional_buckets);
+  reader.read("max_distance", attention.max_distance);
+  reader.read("ring", attention.ring);
+  return attention;
 }
 
 std::int64_t buckets_one_way(const AttentionAttributes& attributes, std::int64_t n_rows) { return attributes.bidirectional_buckets ? n_rows / 2 : n_rows; }
@@ -131,6 +218,63 @@ AttentionFeatures attention_features(const Graph& graph, const Node& node) {
   if (has(kRelativeValue)) features.radii |= u32(graph.tensor(node.inputs[kRelativeValue]).shape[0] / 2) << 16;
   if (has(kBias)) features.buckets = u32(graph.tensor(node.inputs[kBias]).shape[0]) | u32(attributes.max_distance) << 16;
   return features;
+}
+
+std::uint32_t sequence_stride(const Tensor& keys) { return keys.shape[0] == 1 ? 0 : stride_of(keys, 0); }
+
+shaders::AttentionParams attention_params(const Node& node, const Lowering& lowering) {
+  const auto attributes = attributes_of<AttentionAttributes>(node);
+  const Tensor& query = lowering.tensor(node.inputs[kQuery]);
+  const Tensor& key = lowering.tensor(node.inputs[kKey]);
+  shaders::AttentionParams push{};
+  push.queries = u32(query.shape[2]);
+  push.heads = u32(query.shape[1]);
+  push.group = u32(query.shape[1] / key.shape[1]);
+  push.head_dim = u32(query.shape[3]);
+  push.keys = u32(key.shape[2]);
+  push.query_sequence = stride_of(query, 0), push.query_head = stride_of(query, 1), push.query_row = stride_of(query, 2);
+  push.key_offset = u32(key.offset_elements);
+  push.key_sequence = sequence_stride(key), push.key_head = stride_of(key, 1), push.key_row = stride_of(key, 2);
+  push.scale = static_cast<float>(attributes.scale != 0 ? attributes.scale : 1 / std::sqrt(static_cast<double>(query.shape[3])));
+  push.causal = attributes.causal;
+  const auto count = [&](AttentionInput input) { return node.inputs[input] == kNone ? 0 : u32(lowering.tensor(node.inputs[input]).shape[0]); };
+  push.n_offsets = count(kOffset);
+  push.n_lengths = count(kLengths);
+  push.n_splits = 1;
+  push.window_back = static_cast<std::int32_t>(attributes.window_back);
+  push.window_ahead = static_cast<std::int32_t>(attributes.window_ahead);
+  push.prefix = u32(attributes.prefix);
+  push.chunk = u32(attributes.chunk);
+  push.chunks_back = u32(attributes.chunks_back);
+  push.softcap = static_cast<float>(attributes.softcap);
+  return push;
+}
+
+Status check_key_loops(const runtime::DeviceCaps& caps, std::uint32_t keys, std::uint64_t iterations) {
+  if (caps.max_loop_iterations == 0 || iterations <= caps.max_loop_iterations) return {};
+  return Status(StatusCode::kUnsupported, fmt::format("{} keys need {} loop iterations but driver {} ends a kernel's loops after {}; ask for a smaller context", keys, iterations,
+                                                      caps.driver, caps.max_loop_iterations));
+}
+
+namespace {
+
+constexpr AttentionInput kInputsOfWeights[] = {kQuery, kKey, kOffset, kLengths, kMask, kSlopes, kBias, kRelativeKey, kSinks, kBuckets};
+
+}  // namespace
+
+Node without_values(const Node& weights) {
+  Node node = weights;
+  node.inputs.assign(kAttentionInputs, kNone);
+  for (std::size_t i = 0; i < std::min(weights.inputs.size(), std::size(kInputsOfWeights)); ++i) node.inputs[kInputsOfWeights[i]] = weights.inputs[i];
+  return node;
+}
+
+std::vector<TensorId> inputs_of_weights(const Node& attention) {
+  std::vector<TensorId> inputs;
+  for (const AttentionInput input : kInputsOfWeights) {
+    if (input < attention.inputs.size()) inputs.push_back(attention.inputs[input]);
+  }
+  return inputs;
 }
 
 StorageId gather_attention_tables(const Node& node, Lowering& lowering) {

@@ -16,44 +16,58 @@ std::int64_t floor_div(std::int64_t a, std::int64_t b) { return a / b - (a % b !
 /// Attention, one output row at a time.
 class Attention {
  public:
-  Attention(const Node& node, HostTensors& tensors) : node_(node), tensors_(tensors), attributes_(attributes_of<AttentionAttributes>(node)), query_(view(kQuery)), key_(view(kKey)), value_(view(kValue)) {
+  Attention(const Node& node, HostTensors& tensors) : node_(node), tensors_(tensors), attributes_(attributes_of<AttentionAttributes>(node)), query_(view(kQuery)), key_(view(kKey)) {
     scale_ = attributes_.scale != 0 ? attributes_.scale : 1 / std::sqrt(static_cast<double>(query_.dim(3)));
   }
 
   /// Output row of query i of head h in sequence b.
   void attend(HostView& output, std::int64_t b, std::int64_t h, std::int64_t i) {
-    const std::int64_t g = h / (query_.dim(1) / key_.dim(1));
-    const std::int64_t position = (has(kOffset) ? view(kOffset).int_at(own(view(kOffset), b)) : key_.dim(2) - query_.dim(2)) + i;
+    const HostView value = view(kValue);
+    const std::vector<double> weights = weigh(b, h, i);
+    for (std::int64_t e = 0; e < value.dim(3); ++e) {
+      double sum = 0;
+      for (std::size_t j = 0; j < weights.size(); ++j) {
+        if (weights[j] == 0) continue;  // a value that is not allowed never leaks
+        const auto key = static_cast<std::int64_t>(j);
+        double element = value.at(own(value, b), kv_head(h), key % value.dim(2), e);
+        if (has(kRelativeValue)) element += view(kRelativeValue).at(relative_row(kRelativeValue, key - position_of(b, i)), e);
+        sum += weights[j] * element;
+      }
+      output.set(static_cast<float>(sum), b, h, i, e);
+    }
+  }
+
+  /// The weights themselves, each where its key is stored.
+  void show(HostView& output, std::int64_t b, std::int64_t h, std::int64_t i) {
+    const std::vector<double> weights = weigh(b, h, i);
+    const auto n = static_cast<std::int64_t>(weights.size());
+    for (std::int64_t c = 0; c < key_.dim(2); ++c) output.set(0, b, h, i, c);
+    for (std::int64_t j = std::max<std::int64_t>(0, n - key_.dim(2)); j < n; ++j) output.set(static_cast<float>(weights[static_cast<std::size_t>(j)]), b, h, i, j % key_.dim(2));
+  }
+
+ private:
+  /// What each key up to the last that counts weighs; 0 of those that are not allowed.
+  std::vector<double> weigh(std::int64_t b, std::int64_t h, std::int64_t i) {
+    const std::int64_t position = position_of(b, i);
     const std::int64_t counted = has(kLengths) ? view(kLengths).int_at(own(view(kLengths), b)) : key_.dim(2);
     const std::int64_t length = attributes_.ring ? counted : std::min(counted, key_.dim(2));
-    std::vector<double> scores;
+    std::vector<double> weights;
     std::vector<bool> seen;
     double highest = has(kSinks) ? view(kSinks).at(h) : -std::numeric_limits<double>::infinity();
     for (std::int64_t j = 0; j < length; ++j) {
       seen.push_back(allowed(j, position) && j >= length - key_.dim(2) && !hidden(b, h, i, j));
-      scores.push_back(seen.back() ? score(b, h, g, i, j, position) : 0);
-      if (seen.back()) highest = std::max(highest, scores.back());
+      weights.push_back(seen.back() ? score(b, h, kv_head(h), i, j, position) : 0);
+      if (seen.back()) highest = std::max(highest, weights.back());
     }
     double total = has(kSinks) ? std::exp(static_cast<double>(view(kSinks).at(h)) - highest) : 0;
-    bool any = has(kSinks);
-    for (std::size_t j = 0; j < scores.size(); ++j) {
-      total += scores[j] = seen[j] ? std::exp(scores[j] - highest) : 0;
-      any = any || seen[j];
-    }
-    for (std::int64_t e = 0; e < value_.dim(3); ++e) {
-      double sum = 0;
-      for (std::size_t j = 0; j < scores.size(); ++j) {
-        if (scores[j] == 0) continue;  // a value that is not allowed never leaks
-        const auto key = static_cast<std::int64_t>(j);
-        double element = value_.at(own(value_, b), g, key % value_.dim(2), e);
-        if (has(kRelativeValue)) element += view(kRelativeValue).at(relative_row(kRelativeValue, key - position), e);
-        sum += scores[j] * element;
-      }
-      output.set(any ? static_cast<float>(sum / total) : 0.0f, b, h, i, e);
-    }
+    for (std::size_t j = 0; j < weights.size(); ++j) total += weights[j] = seen[j] ? std::exp(weights[j] - highest) : 0;
+    for (std::size_t j = 0; j < weights.size(); ++j) weights[j] = seen[j] ? weights[j] / total : 0;
+    return weights;
   }
 
- private:
+  std::int64_t kv_head(std::int64_t h) const { return h / (query_.dim(1) / key_.dim(1)); }
+  std::int64_t position_of(std::int64_t b, std::int64_t i) { return (has(kOffset) ? view(kOffset).int_at(own(view(kOffset), b)) : key_.dim(2) - query_.dim(2)) + i; }
+
   bool has(AttentionInput input) const { return node_.inputs[input] != kNone; }
   HostView view(AttentionInput input) { return tensors_.view(node_.inputs[input]); }
 
@@ -114,21 +128,25 @@ class Attention {
   const Node& node_;
   HostTensors& tensors_;
   AttentionAttributes attributes_;
-  HostView query_, key_, value_;
+  HostView query_, key_;
   double scale_;
 };
 
-}  // namespace
-
-Status attention_reference(const Node& node, HostTensors& tensors) {
+/// Every row of every head of the output, by one of the two.
+Status compute(const Node& node, HostTensors& tensors, void (Attention::*row)(HostView&, std::int64_t, std::int64_t, std::int64_t)) {
   Attention attention(node, tensors);
   HostView output = tensors.view(node.outputs[0]);
   for (std::int64_t b = 0; b < output.dim(0); ++b) {
     for (std::int64_t h = 0; h < output.dim(1); ++h) {
-      for (std::int64_t i = 0; i < output.dim(2); ++i) attention.attend(output, b, h, i);
+      for (std::int64_t i = 0; i < output.dim(2); ++i) (attention.*row)(output, b, h, i);
     }
   }
   return {};
 }
+
+}  // namespace
+
+Status attention_reference(const Node& node, HostTensors& tensors) { return compute(node, tensors, &Attention::attend); }
+Status attention_weights_reference(const Node& node, HostTensors& tensors) { return compute(without_values(node), tensors, &Attention::show); }
 
 }  // namespace rondo::graph

@@ -39,6 +39,7 @@ enum class EncoderOutput : std::uint8_t {
   kVector,  ///< one vector
   kHidden,  ///< the hidden state of each token (of an image: of each patch and of what goes before them)
   kHead,    ///< what the model's head makes: logits over the vocabulary or over labels of each token, or labels of the whole
+  kAttention,  ///< the softmax weights of each head of one layer: what each token attends to
 };
 
 /// How rows of hidden states become one vector.
@@ -55,15 +56,16 @@ struct EncoderOptions {
   EncoderOutput output = EncoderOutput::kVector;
   Pooling pooling = Pooling::kModel;  ///< of kVector
   bool normalize = false;             ///< vectors have length 1; of kVector
+  std::uint32_t attention_layer = 0;  ///< that kAttention is of, from 0 (of an encoder-decoder, in its encoder); later ones are not computed
   std::uint32_t max_batch = 8;        ///< inputs that are computed at once, from 1 to 64; fewer where the device's buffers hold fewer
   std::uint32_t max_tokens = 0;       ///< of one text; 0: the smaller of the model's and 512
   bool profile = false;               ///< record timestamps around every dispatch: see take_profile
   double max_segment_us = 100'000;    ///< predicted time above which a step is cut into several command buffers
 };
 
-/// What came of one input.
+/// What came of one input. Of kAttention it is (heads, tokens, tokens): how much of each token, the column, each one, the row, takes.
 struct Encoding {
-  std::uint32_t n_rows = 0;   ///< its tokens (rows of an image), or 1
+  std::uint32_t n_rows = 0;   ///< its tokens (rows of an image), or 1; of kAttention heads times tokens
   std::uint32_t width = 0;
   std::vector<float> values;  ///< (n_rows, width)
 };
@@ -76,7 +78,7 @@ struct EncoderStatistics {
   std::uint64_t activation_bytes = 0;
 };
 
-/// Texts on a model that has an encoder of texts.
+/// Texts on a model that has an encoder of texts. On a decoder for kAttention alone: each text by itself, whose tokens see those before them.
 class RONDO_API Encoder {
  public:
   /// Plans, allocates and records. The model must be loaded. Errors: kUnsupported (the model does not encode texts, or has no

@@ -56,7 +56,9 @@ class Builder : LayerBuilder {
     TensorId hidden = g_.add(Op::embedding, {tokens_.ids, step_.matrix(weights_.embedding)}, embedding);
     if (weights_.positions.is_there()) hidden = g_.add(Op::add, {hidden, g_.add(Op::embedding, {tokens_.positions, step_.matrix(weights_.positions)})});
     hidden = norm(hidden, weights_.embedding_norm);
-    for (std::size_t i = 0; i < weights_.layers.size(); ++i) hidden = layer(i, hidden);
+    const std::size_t end = step_.shown_layer().value_or(weights_.layers.size());
+    for (std::size_t i = 0; i < end; ++i) hidden = layer(i, hidden);
+    if (step_.shown_layer()) return step_.finish(attention(end, attention_input(end, hidden)));
     return step_.finish(role_ == Role::kPrefill ? kNone : head(step_.rows_for_head(tokens_, hidden)));
   }
 
@@ -74,13 +76,23 @@ class Builder : LayerBuilder {
     return step_.split_heads(g_.add(Op::mul, {normed, step_.vector(weights.weight)}), n);
   }
 
+  /// What a layer's attention takes of the hidden state.
+  TensorId attention_input(std::size_t index, TensorId hidden) {
+    const DecoderWeights::Layer& weights = weights_.layers[index];
+    if (config_.family.residuals == Residuals::kBehind) return hidden;
+    return norm(hidden, weights.second_norm.is_there() ? weights.second_norm : weights.attention_norm);
+  }
+
+  /// What attention adds to the hidden state, or what it weighs, where the step is for that of this layer. Steps that encode have no
+  /// caches: each takes a whole text.
   TensorId attention(std::size_t index, TensorId input) {
     const DecoderWeights::Layer& weights = weights_.layers[index];
     const LayerConfig& layer = config_.layers[index];
-    const TensorId keys = step_.keys(index), values = step_.values(index);
-    const TensorId projected_query = linear(input, weights.query), projected_key = linear(input, weights.key), projected_value = linear(input, weights.value);
+    const bool cached = !encodes(role_), shown = step_.shown_layer() == index;
+    const TensorId keys = cached ? step_.keys(index) : kNone, values = cached ? step_.values(index) : kNone;
+    const TensorId projected_query = linear(input, weights.query), projected_key = linear(input, weights.key), projected_value = shown ? kNone : linear(input, weights.value);
     TensorId query = heads(projected_query, facts_.n_heads, weights.query_norm), key = heads(projected_key, facts_.n_kv_heads, weights.key_norm);
-    const TensorId value = step_.split_heads(projected_value, facts_.n_kv_heads);
+    const TensorId value = shown ? kNone : step_.split_heads(projected_value, facts_.n_kv_heads);
     if (layer.rope) {
       graph::RopeAttributes rope = config_.rope;
       rope.theta = layer.theta;
@@ -90,16 +102,18 @@ class Builder : LayerBuilder {
       query = g_.add(Op::rope, {query, tokens_.positions, factors}, rope);
       key = g_.add(Op::rope, {key, tokens_.positions, factors}, rope);
     }
-    const bool ring = g_.status().ok() && g_.tensor(keys).shape[2] < n_ctx_;
-    g_.add(Op::kv_write, {keys, key, tokens_.start, tokens_.count}, graph::KvWriteAttributes{ring});
-    g_.add(Op::kv_write, {values, value, tokens_.start, tokens_.count}, graph::KvWriteAttributes{ring});
+    const bool ring = cached && g_.status().ok() && g_.tensor(keys).shape[2] < n_ctx_;
+    if (cached) g_.add(Op::kv_write, {keys, key, tokens_.start, tokens_.count}, graph::KvWriteAttributes{ring});
+    if (cached) g_.add(Op::kv_write, {values, value, tokens_.start, tokens_.count}, graph::KvWriteAttributes{ring});
     graph::AttentionAttributes attributes;
     attributes.ring = ring;
     attributes.causal = true;
     attributes.scale = config_.attention_scale;
     attributes.softcap = config_.attention_softcap;
     if (layer.window > 0 && layer.window < session_ctx_) attributes.window_back = layer.window - 1;
-    const TensorId attended = g_.add(Op::attention, {query, keys, values, tokens_.start, tokens_.lengths, kNone, slopes_, kNone, distances(weights.key_distances), distances(weights.value_distances), step_.vector(weights.sinks)}, attributes);
+    const TensorId key_distances = distances(weights.key_distances);
+    if (shown) return g_.add(Op::attention_weights, {query, key, tokens_.start, tokens_.lengths, kNone, slopes_, kNone, key_distances, step_.vector(weights.sinks)}, attributes);
+    const TensorId attended = g_.add(Op::attention, {query, cached ? keys : key, cached ? values : value, tokens_.start, tokens_.lengths, kNone, slopes_, kNone, key_distances, distances(weights.value_distances), step_.vector(weights.sinks)}, attributes);
     return scaled(norm(linear(step_.merge_heads(attended), weights.output), weights.attention_post_norm), config_.residual_scale);
   }
 
@@ -182,7 +196,7 @@ Network make_decoder(DecoderConfig config, DecoderWeights weights, std::vector<W
     const std::int64_t window = config.layers[i].window;
     network.caches.push_back({fmt::format("layer {}", i), facts.n_kv_heads, facts.head_dim, facts.head_dim, window > 0 ? CacheExtent::kWindow : CacheExtent::kContext, window});
   }
-  network.roles = {{Role::kPrefill}, {Role::kPrefillAndSample}, {Role::kDecode}, {Role::kLogits, network.facts.n_vocab}};
+  network.roles = {{Role::kPrefill}, {Role::kPrefillAndSample}, {Role::kDecode}, {Role::kLogits, network.facts.n_vocab}, attention_role(Role::kAttention, facts.n_heads, facts.n_layers)};
   const std::int64_t heads = std::int64_t{facts.n_heads} + 2 * std::int64_t{facts.n_kv_heads};
   network.widest_row = std::max({std::int64_t{facts.width}, heads * facts.head_dim, 2 * std::int64_t{facts.ffn}, 2 * std::int64_t{config.experts.used} * config.experts.ffn});
   auto decoder = std::make_shared<const Decoder>(Decoder{std::move(config), std::move(weights), std::move(blocks), network.caches});

@@ -135,7 +135,7 @@ struct DecoderWeights {
   std::vector<Layer> layers;
 };
 
-/// The network of a decoder whose weights are known, wherever they are from. Roles: prefill, prefill and sample, decode, logits.
+/// The network of a decoder whose weights are known, wherever they are from. Roles: prefill, prefill and sample, decode, logits, attention.
 Network make_decoder(DecoderConfig config, DecoderWeights weights, std::vector<WeightBlock> blocks);
 
 }  // namespace rondo::models

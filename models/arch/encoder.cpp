@@ -72,7 +72,7 @@ class Builder : StackBuilder {
   Graph build() {
     const TensorId hidden = takes_images(role_) ? encode_images() : encode_texts();
     switch (role_) {
-      case Role::kEncode: case Role::kEncodeImage: return step_.finish(hidden);
+      case Role::kEncode: case Role::kEncodeImage: case Role::kAttention: case Role::kAttentionImage: return step_.finish(hidden);
       case Role::kPool: case Role::kPoolImage: return step_.finish(step_.normalized(pool(hidden)));
       default: return step_.finish(head(hidden));
     }
@@ -85,7 +85,7 @@ class Builder : StackBuilder {
     TensorId hidden = g_.add(Op::embedding, {tokens_.ids, step_.matrix(text.embedding)});
     if (text.types.is_there()) hidden = add(hidden, g_.add(Op::embedding, {step_.types(), step_.matrix(text.types)}));
     if (text.positions.is_there()) hidden = add(hidden, g_.add(Op::embedding, {tokens_.positions, step_.matrix(text.positions)}));
-    return norm(stack(text.stack, text.weights, tokens_, norm(hidden, text.embedding_norm)), text.weights.final_norm);
+    return encoded(text.stack, text.weights, tokens_, norm(hidden, text.embedding_norm));
   }
 
   TensorId encode_images() {
@@ -102,7 +102,7 @@ class Builder : StackBuilder {
     if (!g_.status().ok()) return kNone;
     const TensorId joined = g_.add(Op::concat, rows, graph::ConcatAttributes{1});
     const TensorId hidden = add(joined, g_.reshape(positions, {1, image.n_rows, width}));
-    return norm(stack(image.stack, image.weights, {}, norm(hidden, image.embedding_norm)), image.weights.final_norm);
+    return encoded(image.stack, image.weights, {}, norm(hidden, image.embedding_norm));
   }
 
   TensorId pool(TensorId hidden) {
@@ -357,6 +357,7 @@ Network make_encoder(Encoder encoder, NetworkFacts facts) {
     network.roles.push_back({first, stack.width});
     network.roles.push_back({first == Role::kEncode ? Role::kPool : Role::kPoolImage, vector_width, true, stack.width});
     if (encoder.head.kind != ModelHead::kNone) network.roles.push_back({first == Role::kEncode ? Role::kHead : Role::kHeadImage, n_labels(encoder), encoder.head.kind == ModelHead::kLabels});
+    network.roles.push_back(attention_role(first == Role::kEncode ? Role::kAttention : Role::kAttentionImage, stack.n_heads, stack.n_layers));
     network.widest_row = std::max(network.widest_row, widest_row(stack, rows));
   };
   if (encoder.image) {

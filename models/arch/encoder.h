@@ -1,7 +1,7 @@
 // Encoders: texts and images to hidden states, vectors, and what a head makes of them.
 //
 // Devlin et al. 2019 (BERT) and its kin; Dosovitskiy et al. 2021 (ViT), Touvron et al. 2021 (DeiT), Radford et al. 2021 (CLIP: one
-// of each). Roles: encode, pool, head; of images the same.
+// of each). Roles: encode, pool, head, attention; of images the same.
 #pragma once
 
 #include <rondo/status.h>

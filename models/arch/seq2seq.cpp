@@ -78,9 +78,9 @@ class Builder : StackBuilder {
     const StepBuilder::Tokens tokens = step_.begin();
     if (!encodes(role_)) return decode(tokens);
     const Side& encoder = model_.encoder;
-    const TensorId hidden = norm(stack(encoder.stack, encoder.weights, tokens, embed(encoder, tokens)), encoder.weights.final_norm);
+    const TensorId hidden = encoded(encoder.stack, encoder.weights, tokens, embed(encoder, tokens));
     if (role_ == Role::kPool) return step_.finish(step_.normalized(step_.pooled(tokens, hidden, places_.pooling == Pooling::kModel ? Pooling::kMean : places_.pooling)));
-    if (places_.caches.empty()) return step_.finish(hidden);
+    if (role_ == Role::kAttention || places_.caches.empty()) return step_.finish(hidden);
     write_source(model_.decoder.stack, model_.decoder.weights, tokens, hidden);
     return step_.finish(kNone);
   }
@@ -206,7 +206,7 @@ Network make_seq2seq(Seq2Seq model, Network network) {
   model.caches = stack_caches(decoder);
   network.caches = model.caches;
   network.blocks = model.blocks;
-  network.roles = {{Role::kPrefill}, {Role::kPrefillAndSample}, {Role::kDecode}, {Role::kLogits, facts.n_vocab}, {Role::kEncode, encoder.width}, {Role::kPool, encoder.width, true}};
+  network.roles = {{Role::kPrefill}, {Role::kPrefillAndSample}, {Role::kDecode}, {Role::kLogits, facts.n_vocab}, {Role::kEncode, encoder.width}, {Role::kPool, encoder.width, true}, attention_role(Role::kAttention, encoder.n_heads, encoder.n_layers)};
   network.widest_row = std::max(widest_row(encoder, 1), widest_row(decoder, 1));
   auto shared = std::make_shared<const Seq2Seq>(std::move(model));
   network.build = [shared](Role role, std::int64_t rows, const StepPlaces& places) { return Builder(*shared, role, rows, places).build(); };

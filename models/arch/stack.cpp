@@ -148,8 +148,10 @@ TensorId StackBuilder::key_biases(const StackConfig& config, const StackWeights:
 
 TensorId StackBuilder::self_attention(const StackConfig& config, const StackWeights& weights, std::size_t index, const StepBuilder::Tokens& tokens, TensorId input) {
   const StackWeights::Layer& layer = weights.layers[index];
-  const TensorId projected_query = linear(input, layer.query), projected_key = linear(input, layer.key), projected_value = linear(input, layer.value);
-  TensorId query = step_.split_heads(projected_query, config.n_heads), key = step_.split_heads(projected_key, config.n_heads), value = step_.split_heads(projected_value, config.n_heads);
+  const bool shown = step_.shown_layer() == index;
+  const TensorId projected_query = linear(input, layer.query), projected_key = linear(input, layer.key), projected_value = shown ? kNone : linear(input, layer.value);
+  TensorId query = step_.split_heads(projected_query, config.n_heads), key = step_.split_heads(projected_key, config.n_heads);
+  TensorId value = shown ? kNone : step_.split_heads(projected_value, config.n_heads);
   if (config.rope) {
     query = g_.add(Op::rope, {query, tokens.positions, kNone}, *config.rope);
     key = g_.add(Op::rope, {key, tokens.positions, kNone}, *config.rope);
@@ -163,6 +165,7 @@ TensorId StackBuilder::self_attention(const StackConfig& config, const StackWeig
   if (config.relative == Relative::kBuckets) buckets = table(weights.buckets, config.n_heads);
   if (config.relative == Relative::kKeys || config.relative == Relative::kKeysQueries) distances = table(layer.distances, config.head_dim);
   if (config.relative == Relative::kKeysQueries) mask = key_biases(config, layer, key);
+  if (shown) return g_.add(Op::attention_weights, {query, key, kNone, tokens.lengths, mask, kNone, buckets, distances}, attributes);
   if (config.decodes) {
     const TensorId keys = step_.keys(2 * index), values = step_.values(2 * index);
     g_.add(Op::kv_write, {keys, key, tokens.start, tokens.count}, graph::KvWriteAttributes{});
@@ -205,6 +208,13 @@ TensorId StackBuilder::layer(const StackConfig& config, const StackWeights& weig
 TensorId StackBuilder::stack(const StackConfig& config, const StackWeights& weights, const StepBuilder::Tokens& tokens, TensorId hidden) {
   for (std::size_t i = 0; i < weights.layers.size(); ++i) hidden = layer(config, weights, i, tokens, hidden);
   return hidden;
+}
+
+TensorId StackBuilder::encoded(const StackConfig& config, const StackWeights& weights, const StepBuilder::Tokens& tokens, TensorId hidden) {
+  const std::optional<std::size_t> shown = step_.shown_layer();
+  if (!shown) return norm(stack(config, weights, tokens, hidden), weights.final_norm);
+  for (std::size_t i = 0; i < *shown; ++i) hidden = layer(config, weights, i, tokens, hidden);
+  return self_attention(config, weights, *shown, tokens, config.norms_behind ? hidden : norm(hidden, weights.layers[*shown].attention_norm));
 }
 
 void StackBuilder::write_source(const StackConfig& config, const StackWeights& weights, const StepBuilder::Tokens& tokens, TensorId encoded) {

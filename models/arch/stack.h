@@ -105,11 +105,15 @@ class StackBuilder : public LayerBuilder {
   /// What the layers make of `hidden` (B, T, width), before the final norm. `tokens`: those of the step; where it takes images they are
   /// none, and all rows count. A stack that decodes has its caches from the first on, a layer's own and its source's in turn.
   graph::TensorId stack(const StackConfig& config, const StackWeights& weights, const StepBuilder::Tokens& tokens, graph::TensorId hidden);
+  /// What a stack that encodes makes of `hidden`, after its final norm; or, where the step is for one layer's attention, what that weighs
+  /// (B, heads, T, T), and nothing that comes after it.
+  graph::TensorId encoded(const StackConfig& config, const StackWeights& weights, const StepBuilder::Tokens& tokens, graph::TensorId hidden);
   /// Puts the keys and values that each layer of a decoding stack makes of an encoder's output into its caches of the source.
   void write_source(const StackConfig& config, const StackWeights& weights, const StepBuilder::Tokens& tokens, graph::TensorId encoded);
 
  private:
   graph::TensorId layer(const StackConfig& config, const StackWeights& weights, std::size_t index, const StepBuilder::Tokens& tokens, graph::TensorId hidden);
+  /// What attention adds to the hidden state, or what it weighs, where the step is for that of this layer.
   graph::TensorId self_attention(const StackConfig& config, const StackWeights& weights, std::size_t index, const StepBuilder::Tokens& tokens, graph::TensorId input);
   graph::TensorId cross_attention(const StackConfig& config, const StackWeights::Layer& weights, std::size_t index, graph::TensorId input);
   graph::TensorId network(const StackConfig& config, const StackWeights::Layer& weights, graph::TensorId input);

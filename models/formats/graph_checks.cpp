@@ -66,9 +66,10 @@ std::vector<IntegerCheck> integer_checks(const graph::Graph& graph, const NodeNa
     };
     if (node.op == Op::embedding) add(0, "ids", 0, tensor(1)->shape[0] - 1);
     if (node.op == Op::rope) add(1, "positions", 0, graph::attributes_of<graph::RopeAttributes>(node).max_position - 1);
-    if (node.op == Op::attention) {
-      add(3, "query_offset", -kMaxPosition, kMaxPosition);
-      add(4, "lengths", 0, tensor(1)->shape[2]);
+    if (node.op == Op::attention || node.op == Op::attention_weights) {
+      const std::size_t offset = node.op == Op::attention ? 3 : 2;
+      add(offset, "query_offset", -kMaxPosition, kMaxPosition);
+      add(offset + 1, "lengths", 0, tensor(1)->shape[2]);
     }
     if (node.op == Op::kv_write) {
       const graph::Shape &cache = tensor(0)->shape, &update = tensor(1)->shape;
@@ -108,7 +109,7 @@ Status check_integers(const std::vector<IntegerCheck>& checks, const StorageByte
 Result<std::vector<std::byte>> add_step_state(graph::Graph& graph, const NodeNames& name) {
   for (std::size_t i = 0; i < graph.nodes().size(); ++i) {
     const graph::Node& node = graph.nodes()[i];
-    if (node.op != Op::attention && node.op != Op::rope && node.op != Op::kv_write) continue;
+    if (node.op != Op::attention && node.op != Op::attention_weights && node.op != Op::rope && node.op != Op::kv_write) continue;
     graph.n_sequences = std::max(graph.n_sequences, graph.tensor(node.inputs[0]).shape[0]);
     if (graph.n_sequences > kMaxSequences) return invalid(fmt::format("{}: has {} sequences, at most {} are there", name(i), graph.n_sequences, kMaxSequences));
   }

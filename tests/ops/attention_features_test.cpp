@@ -37,7 +37,8 @@ struct Inputs {
 
   std::vector<float> random(std::int64_t n, std::uint32_t seed, float magnitude = 1.0f) const { return random_values(static_cast<std::size_t>(n), seed, magnitude); }
 
-  OpCase build(Type type) const {
+  /// Of attention, or of attention_weights, which takes no values.
+  OpCase build(Type type, Op op = Op::attention) const {
     OpCase c(sequences);
     std::vector<TensorId> in(graph::kAttentionFileInputs, graph::kNone);
     in[graph::kQuery] = c.f32("query", {sequences, heads, queries, width}, random(sequences * heads * queries * width, 1));
@@ -53,7 +54,7 @@ struct Inputs {
     if (key_radius >= 0) in[graph::kRelativeKey] = c.f32("relative keys", {2 * key_radius + 1, width}, random((2 * key_radius + 1) * width, 6));
     if (value_radius >= 0) in[graph::kRelativeValue] = c.f32("relative values", {2 * value_radius + 1, value_width}, random((2 * value_radius + 1) * value_width, 7));
     if (sinks) in[graph::kSinks] = c.f32("sinks", {heads}, random(heads, 8, 2.0f));
-    const TensorId output = c.graph.add(Op::attention, in, attributes);
+    const TensorId output = c.graph.add(op, op == Op::attention ? in : graph::inputs_of_weights({op, in, {}, {}}), attributes);
     if (c.graph.status().ok()) c.output(output, 2);
     return c;
   }
@@ -122,6 +123,11 @@ Inputs made_up(std::uint32_t seed) {
   return inputs;
 }
 
+std::string described(const Inputs& inputs, std::uint32_t seed) {
+  return "seed " + std::to_string(seed) + ":" + inputs.features + ", B " + std::to_string(inputs.sequences) + " H " + std::to_string(inputs.heads) + " G " + std::to_string(inputs.kv_heads) + " Q " +
+         std::to_string(inputs.queries) + " S " + std::to_string(inputs.keys) + " D " + std::to_string(inputs.width) + " E " + std::to_string(inputs.value_width);
+}
+
 class AttentionFeaturesTest : public ::testing::TestWithParam<const char*> {};
 
 TEST_P(AttentionFeaturesTest, TogetherAgreeWithTheReference) {
@@ -129,9 +135,7 @@ TEST_P(AttentionFeaturesTest, TogetherAgreeWithTheReference) {
   for (std::uint32_t seed = 0; seed < n_seeds; ++seed) {
     const Inputs inputs = made_up(seed);
     constexpr Type kTypes[] = {Type::kF32, Type::kF16, Type::kQ8_0};
-    EXPECT_TRUE(agrees(inputs.build(kTypes[seed % 3]), kBound, with_kernel(GetParam())))
-        << "seed " << seed << ":" << inputs.features << ", B " << inputs.sequences << " H " << inputs.heads << " G " << inputs.kv_heads << " Q " << inputs.queries << " S "
-        << inputs.keys << " D " << inputs.width << " E " << inputs.value_width;
+    EXPECT_TRUE(agrees(inputs.build(kTypes[seed % 3]), kBound, with_kernel(GetParam()))) << described(inputs, seed);
   }
 }
 
@@ -212,6 +216,53 @@ TEST(AttentionFeaturesChoiceTest, TheWideKernelsTakeWindowsBackAndSoftCapsAlone)
   }
 }
 
+TEST(AttentionWeightsTest, FeaturesTogetherAgreeWithTheReference) {
+  const std::uint32_t n_seeds = std::getenv("RONDO_TEST_THOROUGH") ? 90 : 12;
+  for (std::uint32_t seed = 0; seed < n_seeds; ++seed) {
+    Inputs inputs = made_up(seed);
+    inputs.value_radius = -1;
+    constexpr Type kTypes[] = {Type::kF32, Type::kF16, Type::kQ8_0};
+    EXPECT_TRUE(agrees(inputs.build(kTypes[seed % 3], Op::attention_weights), kBound)) << described(inputs, seed);
+  }
+}
+
+/// Another variant of the operator is rejected.
+TEST(AttentionWeightsTest, AWrongResultIsRejected) {
+  Inputs inputs;
+  inputs.attributes.causal = true, inputs.sinks = true;
+  const OpCase right = inputs.build(Type::kF32, Op::attention_weights);
+  EXPECT_TRUE(agrees_with(right, right, kBound));
+  inputs.attributes.window_back = 20;
+  EXPECT_FALSE(agrees_with(right, inputs.build(Type::kF32, Op::attention_weights), kBound));
+  inputs.attributes.window_back = -1, inputs.attributes.scale = 0.26;
+  EXPECT_FALSE(agrees_with(right, inputs.build(Type::kF32, Op::attention_weights), kBound));
+}
+
+/// A row of the identity as each key's value makes attention give its weights: the two operators mean the same.
+TEST(AttentionWeightsTest, AreWhatAttentionMultipliesBy) {
+  for (std::uint32_t seed = 0; seed < 12; ++seed) {
+    Inputs inputs = made_up(seed);
+    inputs.value_radius = -1, inputs.value_width = inputs.keys;
+    if (inputs.keys > 256) continue;  // the widest value
+    for (std::int64_t i = 0; i < inputs.sequences * inputs.kv_heads * inputs.keys * inputs.keys; ++i) inputs.value.push_back(i / inputs.keys % inputs.keys == i % inputs.keys ? 1.0f : 0.0f);
+    const OpCase attention = inputs.build(Type::kF32), weights = inputs.build(Type::kF32, Op::attention_weights);
+    const auto values_of = [](const OpCase& c, bool turned) {
+      const graph::Tensor& output = c.graph.tensor(c.graph.nodes().back().outputs[0]);
+      const std::vector<std::byte> bytes = c.run_reference().value()[static_cast<std::size_t>(output.storage)];
+      std::vector<float> stored(bytes.size() / 4), values;
+      std::memcpy(stored.data(), bytes.data(), bytes.size());
+      const std::int64_t heads = output.shape[1], queries = output.shape[2], keys = output.shape[3];
+      for (std::int64_t row = 0; row < output.shape[0] * heads * queries; ++row) {
+        const std::int64_t b = row / (heads * queries), h = row / queries % heads, q = row % queries;
+        const std::int64_t at = turned ? (b * queries + q) * heads + h : row;
+        values.insert(values.end(), stored.begin() + static_cast<std::ptrdiff_t>(at * keys), stored.begin() + static_cast<std::ptrdiff_t>((at + 1) * keys));
+      }
+      return values;
+    };
+    EXPECT_EQ(values_of(attention, true), values_of(weights, false)) << described(inputs, seed);
+  }
+}
+
 /// Boundaries of T5's encoder (32 buckets, both ways) and decoder, worked out by hand from the formula.
 TEST(RelativeBucketTest, IsExactAndThenLogarithmic) {
   for (const auto& [distance, bucket] : {std::pair{0, 0}, std::pair{7, 7}, std::pair{8, 8}, std::pair{11, 8}, std::pair{12, 9}, std::pair{15, 9}, std::pair{16, 10}, std::pair{22, 10}, std::pair{23, 11},
@@ -237,7 +288,7 @@ TEST(AttentionFeaturesRefusalTest, NamesTheInput) {
   EXPECT_NE(refusal([](Inputs& i) { i.buckets = 3; }).find("relative_bias is (3, 4)"), std::string::npos);
   EXPECT_NE(refusal([](Inputs& i) { i.buckets = 32, i.attributes.max_distance = 8; }).find("max_distance is 8"), std::string::npos);
   EXPECT_NE(refusal([](Inputs& i) { i.attributes.chunk = 1 << 20, i.attributes.chunks_back = 1 << 20; }).find("too far back"), std::string::npos);
-  
+
 }
 
 }  // namespace

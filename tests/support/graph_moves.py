@@ -410,6 +410,8 @@ def attention(b: GraphBuilder) -> None:
         inputs["mask"] = attention_mask(b, (batch, n_heads, n_queries, n_keys))
     attention_tables(b, inputs, attributes, n_heads, width, value_width, n_keys + n_queries)
     b.node("attention", inputs, attributes)
+    if b.chance(0.3):
+        b.node("attention_weights", {name: value for name, value in inputs.items() if name not in ("value", "relative_value")}, attributes)
 
 
 # Patterns

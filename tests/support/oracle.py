@@ -321,6 +321,12 @@ def attention(query: Array, key: Array, value: Array, query_offset: Optional[Arr
     return y
 
 
+def attention_weights(query: Array, key: Array, **inputs) -> Array:
+    """What attention multiplies values by: its output where the value of each stored key is a row of the identity."""
+    values = np.broadcast_to(np.eye(key.shape[2]), (*key.shape[:3], key.shape[2]))
+    return attention(query, key, values, **inputs)
+
+
 # Views, reductions, selection
 
 def concat(*, axis: int, **parts: Array) -> Array:
@@ -379,7 +385,7 @@ def reduction(function: Callable[..., Array]) -> Callable[..., Array]:
 
 
 OPERATORS: dict[str, Callable[..., Any]] = {
-    "embedding": embedding, "linear": linear, "matmul": matmul, "attention": attention, "softmax": softmax,
+    "embedding": embedding, "linear": linear, "matmul": matmul, "attention": attention, "attention_weights": attention_weights, "softmax": softmax,
     "log_softmax": log_softmax, "layer_norm": layer_norm, "rms_norm": rms_norm, "rope": rope,
     "add": lambda a, b: a + b, "sub": lambda a, b: a - b, "mul": lambda a, b: a * b, "div": lambda a, b: a / b,
     "glu": glu, "route": route, "expert_linear": expert_linear, "weighted_sum": weighted_sum,

@@ -347,6 +347,11 @@ INSTANTIATE_TEST_SUITE_P(
         Refused{"[attention] key is (2, 2, 9, 8) but must be (3, 2, 9, 8)", [](Builder& b) { b.add(Op::attention, {b.f32({3, 2, 3, 8}), b.f32({2, 2, 9, 8}), b.f32({1, 2, 9, 8})}); }},
         Refused{"[attention] lengths is (2) but must be (3)", [](Builder& b) { b.add(Op::attention, {b.f32({3, 2, 3, 8}), b.f32({1, 2, 9, 8}), b.f32({1, 2, 9, 8}), kNone, b.i32({2})}); }},
         Refused{"[attention] lengths is (2) but must be (1)", [](Builder& b) { b.add(Op::attention, {b.f32({1, 2, 3, 8}), b.f32({1, 2, 9, 8}), b.f32({1, 2, 9, 8}), kNone, b.i32({2})}); }},
+        Refused{"[attention_weights] key is missing", [](Builder& b) { b.add(Op::attention_weights, {b.f32({1, 2, 3, 8}), kNone}); }},
+        Refused{"[attention_weights] key is (1, 2, 9, 8) but must be (1, 2, 9, 16)", [](Builder& b) { b.add(Op::attention_weights, {b.f32({1, 2, 3, 16}), b.f32({1, 2, 9, 8})}); }},
+        Refused{"[attention_weights] query_offset is (3) but must be (2)", [](Builder& b) { b.add(Op::attention_weights, {b.f32({2, 2, 3, 8}), b.f32({2, 2, 9, 8}), b.i32({3})}); }},
+        Refused{"[attention_weights] mask is (3, 8) but must broadcast to (1, 2, 3, 9)", [](Builder& b) { b.add(Op::attention_weights, {b.f32({1, 2, 3, 8}), b.f32({1, 2, 9, 8}), kNone, kNone, b.f32({3, 8})}); }},
+        Refused{"[attention_weights] keys in a ring need query_offset and lengths", [](Builder& b) { b.add(Op::attention_weights, {b.f32({1, 2, 3, 8}), b.f32({1, 2, 9, 8})}, AttentionAttributes{.ring = true}); }},
         Refused{"[attention] query_offset is f32 but must be i32", [](Builder& b) { b.add(Op::attention, {b.f32({1, 2, 3, 8}), b.f32({1, 2, 9, 8}), b.f32({1, 2, 9, 8}), b.f32({1})}); }}));
 
 INSTANTIATE_TEST_SUITE_P(

@@ -140,5 +140,17 @@ TEST_F(PlanTest, SeveralSequencesTakeAsMuchEach) {
   EXPECT_EQ(plan_output_step(checkpoint->network, caps, {}, *one, {Role::kPool, 8}, output_bytes[0]).status().code(), StatusCode::kUnsupported);
 }
 
+// What they leave is the square of their rows.
+TEST(EncoderKindsTest, LongTextsWhoseAttentionIsShownGoAlone) {
+  Network network;
+  network.widest_row = 64;
+  network.roles = {attention_role(Role::kAttention, 64, 2)};
+  runtime::DeviceCaps caps;
+  caps.max_storage_range_bytes = 1u << 30;
+  std::vector<std::pair<std::int64_t, std::int64_t>> found;
+  for (const StepKind& kind : encoder_kinds(network, caps, Role::kAttention, 8, 512)) found.emplace_back(kind.rows, kind.n_texts);
+  EXPECT_EQ(found, (std::vector<std::pair<std::int64_t, std::int64_t>>{{32, 1}, {32, 8}, {128, 1}, {128, 8}, {512, 1}}));
+}
+
 }  // namespace
 }  // namespace rondo::models::memory_plan_test

@@ -134,7 +134,7 @@ class Builder {
       return found == text.inputs.end() ? nullptr : &*found;
     };
     const CaseInput *query = find("query"), *key = find("key"), *lengths = find("lengths"), *mask = find("mask");
-    if (text.op != "attention" || !query || query->shape.rank != 4 || !key || key->shape.rank != 4) return {};
+    if (!text.op.starts_with("attention") || !query || query->shape.rank != 4 || !key || key->shape.rank != 4) return {};
     std::vector<std::vector<bool>> hidden(static_cast<std::size_t>(query->shape[0]), std::vector<bool>(static_cast<std::size_t>(key->shape[2])));
     for (std::size_t b = 0; b < hidden.size(); ++b) {
       for (std::size_t j = 0; j < hidden[b].size(); ++j) {
@@ -261,7 +261,7 @@ class Builder {
   /// An added mask: -infinity for one element in four.
   std::vector<float> mask_numbers(const CaseInput& input, std::size_t index) const {
     std::vector<float> made = random_values(static_cast<std::size_t>(input.shape.n_elements()), seed_of(index), input.scale);
-    if (text_.op != "attention") return made;
+    if (!text_.op.starts_with("attention")) return made;
     std::mt19937 bits(seed_of(index) + 1);
     for (float& value : made) value = bits() % 4 == 0 ? -std::numeric_limits<float>::infinity() : value;
     return made;

@@ -219,6 +219,24 @@ constexpr std::string_view kCases[] = {
     "attention query (2, 4, 7, 16), key f16 (2, 2, 41, 16), value f16 (2, 2, 41, 24), mask bool (2, 4, 7, 41), lengths [41, 5], query_offset [0, 34], causal, window_back 20, softcap 3, sinks (4), "
     "alibi_slopes (4), relative_bias (16, 4), relative_key (3, 16), relative_value (5, 24)",
     "attention query (2, 4, 6, 16), key f16 (2, 2, 41, 16), value f16 (2, 2, 41, 16), valid [5, 0]",
+    "attention_weights query (1, 4, 9, 64), key {cache} (1, 2, 89, 64), causal",
+    "attention_weights query (1, 3, 2, 8), key f32 (1, 1, {size}, 8)",
+    "attention_weights query (2, 6, 7, 40), key f16 (2, 3, 41, 40), query_offset [34, 3], lengths [41, 10], causal",
+    "attention_weights query (3, 4, 7, 16), key f16 (1, 2, 41, 16), lengths [37], query_offset [34], causal",
+    "attention_weights query (2, 4, 7, 16), key f32 (1, 2, 41, 16), lengths [37, 0], query_offset [30], sinks (4) sliced",
+    "attention_weights query (1, 2, 3, 80) transposed, key f32 (1, 2, 41, 80) sliced",
+    "attention_weights query (1, 1, 2, 256), key f16 (1, 1, 41, 256), scale 1",
+    "attention_weights query (2, 4, 7, 16), key f16 (2, 2, 41, 16), mask bool (2, 1, 1, 41), causal",
+    "attention_weights query (2, 4, 7, 16), key f16 (2, 2, 41, 16), mask (2, 4, 1, 41)",
+    "attention_weights query (2, 4, 7, 16), key {cache} (2, 2, 41, 16), query_offset [94, 3], lengths [101, 10], causal, window_back 30, ring",
+    "attention_weights query (1, 4, 37, 16), key f16 (1, 2, 150, 16), window_back 4, window_ahead 7, prefix 3",
+    "attention_weights query (1, 4, 37, 16), key f16 (1, 2, 150, 16), chunk 32, chunks_back 1, causal, softcap 2, sinks (4)",
+    "attention_weights query (2, 4, 7, 16), key f16 (2, 2, 41, 16), alibi_slopes (4) sliced * 0.3, query_offset [34, 3], lengths [41, 10]",
+    "attention_weights query (1, 4, 7, 16), key f16 (1, 2, 150, 16), relative_bias (32, 4)",
+    "attention_weights query (1, 4, 7, 16), key f16 (1, 2, 150, 16), relative_bias (32, 4), bidirectional_buckets false, causal, max_distance 64",
+    "attention_weights query (2, 4, 7, 16), key f16 (2, 2, 41, 16), mask bool (2, 4, 7, 41), lengths [41, 5], query_offset [0, 34], causal, window_back 20, softcap 3, sinks (4), alibi_slopes (4), "
+    "relative_bias (16, 4), relative_key (3, 16)",
+    "attention_weights query (2, 4, 6, 16), key f16 (2, 2, 41, 16), valid [5, 0]",
 
     // Activations in f16: rows that begin within a word, parameters and operands that are widened, keys that are copied.
     "{unary} input f16 (7, 37) transposed",
@@ -278,6 +296,8 @@ constexpr std::string_view kCases[] = {
     "attention query f16 (2, 4, 7, 16), key f16 (2, 2, 41, 16), value f16 (2, 2, 41, 24), mask f16 (7, 41), lengths [41, 5], query_offset [0, 34], causal, softcap 3, sinks f16 (4), alibi_slopes f16 (4), "
     "relative_bias f16 (16, 4), relative_value f16 (5, 24)",
     "attention query f16 (1, 4, 7, 16), key f16 (1, 2, 41, 16), value f16 (1, 2, 41, 24), relative_key f16 (9, 16), relative_value (33, 24)",
+    "attention_weights query f16 (2, 4, 7, 16), key f16 (1, 2, 41, 16), lengths [37]",
+    "attention_weights query f16 (1, 2, 3, 37) transposed, key f16 (1, 2, 41, 37) transposed, mask f16 (3, 41), relative_key f16 (9, 37)",
     "sample logits f16 (2, 2049), tokens (2, 41), state.position 5, valid [1, 1], state.temperature 0.8, state.top_p 0.95, state.seed 7",
 
     // Steps.
@@ -313,6 +333,8 @@ constexpr std::string_view kThoroughCases[] = {
     "attention query (1, 4, {size}, 64), key {cache} (1, 2, 1000, 64), value {cache} (1, 2, 1000, 64), causal",
     "attention query (1, 4, 2, {width}), key {cache} (1, 1, 89, {width}), value {cache} (1, 1, 89, {width})",
     "attention query (1, 8, {size}, 16), key {cache} (1, 2, 113, 16), value {cache} (1, 2, 113, 24), mask bool ({size}, 113), sinks (8), alibi_slopes (8), relative_key (9, 16)",
+    "attention_weights query (1, 4, 2, {width}), key {cache} (1, 1, 89, {width})",
+    "attention_weights query (1, 8, {size}, 16), key {cache} (1, 2, 113, 16), mask bool ({size}, 113), sinks (8), alibi_slopes (8), relative_key (9, 16)",
     "sample logits (2, {size}), tokens (2, 41), state.position 5, valid [1, 1], state.temperature 1, state.top_p 0.9",
     "sample logits (1, 262144), tokens (1, 41), state.position 5, valid [1], state.temperature 1",
 };

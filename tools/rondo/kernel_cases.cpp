@@ -304,6 +304,17 @@ std::string attention(Builder& b) {
   return fmt::format("{} at depth {}, {}/{} heads of {}", rows_of(b), b.depth, m.heads, m.kv_heads, m.head_dim);
 }
 
+std::string attention_weights(Builder& b) {
+  const LlamaExtents& m = b.model;
+  const std::int64_t keys = b.depth + b.rows;
+  graph::AttentionAttributes attributes;
+  attributes.causal = true;
+  b.graph.add(Op::attention_weights, {b.f32("query", {1, m.heads, b.rows, m.head_dim}), b.cache("keys", keys), b.start(), b.count_up("lengths", {1}, keys)}, attributes);
+  b.moves(b.rows * m.heads * (m.head_dim + keys), real(keys * m.kv_heads * m.head_dim) * b.cache_element_bytes());
+  b.computes(2 * real(m.heads * m.head_dim) * real(b.rows) * real(keys));
+  return fmt::format("{} at depth {}, {}/{} heads of {}", rows_of(b), b.depth, m.heads, m.kv_heads, m.head_dim);
+}
+
 std::string glu(Builder& b) {
   const Shape shape = {1, b.rows, b.model.ffn};
   b.graph.add(Op::glu, {b.f32("gate", shape), b.f32("up", shape)});
@@ -383,6 +394,7 @@ constexpr StandardShape kShapes[] = {
     {Op::norm_rope_kv_write, Types::kCache, kAllRows, kNear, rope_kv_write},
     {Op::kv_write, Types::kCache, kAllRows, kNear, kv_write},
     {Op::attention, Types::kCache, kAllRows, kDepths, attention},
+    {Op::attention_weights, Types::kCache, kNear, kNear, attention_weights},
     {Op::glu, Types::kNone, kAllRows, kNear, glu},
     {Op::softmax, Types::kNone, kAllRows, kNear, softmax},
     {Op::log_softmax, Types::kNone, kAllRows, kNear, softmax},

@@ -1,0 +1,99 @@
+// What keys score, and how they are read. Include after the buffers key, tables, of_heads and mask, the push constants `p` of
+// attention.params.h, and the constants kCacheType, kFeatures, kRadii and kBuckets. Grid y is B * G of the dispatch.
+#ifndef RONDO_ATTENTION_SCORES_GLSL
+#define RONDO_ATTENTION_SCORES_GLSL
+
+const float kLowest = -3.3e38;         // of a key that is not allowed
+const float kMinusInfinity = -3.1e38;  // of a key that is, where query or key hold an infinity
+const float kLowestAllowed = -3e38;    // whatever a mask adds
+
+bool has(uint feature) { return (kFeatures & feature) != 0u; }
+int chunk_of(int position) { return position >= 0 ? position / int(p.chunk) : -((int(p.chunk) - 1 - position) / int(p.chunk)); }
+
+// Where each of the tables begins.
+uint sinks_at() { return 2u * (gl_NumWorkGroups.y / p.kv_heads); }
+uint slopes_at() { return sinks_at() + (has(RONDO_ATTENTION_SINKS) ? p.heads : 0u); }
+uint bias_at() { return slopes_at() + (has(RONDO_ATTENTION_SLOPES) ? p.heads : 0u); }
+uint bucket_at() { return bias_at() + (kBuckets & 0xffffu) * p.heads; }
+uint relative_keys_at() { return bucket_at() + (has(RONDO_ATTENTION_BIAS) ? (kBuckets >> 16) + 1u : 0u); }
+
+float sink_of(uint head) { return has(RONDO_ATTENTION_TABLES) ? tables[sinks_at() + head] : of_heads[p.of_heads_offset + head]; }
+float slope_of(uint head) { return has(RONDO_ATTENTION_TABLES) ? tables[slopes_at() + head] : of_heads[p.of_heads_offset + head]; }
+
+// The row of a relative table for a key at this distance from the query.
+uint relative_row(int distance, uint radius) { return uint(clamp(distance, -int(radius), int(radius)) + int(radius)); }
+// Where the relative key for this distance begins.
+uint relative_key_at(int distance) { return relative_keys_at() + relative_row(distance, kRadii & 0xffffu) * p.head_dim; }
+
+int first_stored = 0;  // of a ring
+
+bool in_range(int j, int position) {
+  bool allowed = p.causal == 0u || j <= position;
+  if (has(RONDO_ATTENTION_RING)) allowed = allowed && j >= first_stored;
+  if (!has(RONDO_ATTENTION_RANGES)) return allowed;
+  if (p.window_back >= 0) allowed = allowed && j >= position - p.window_back;
+  if (p.window_ahead >= 0) allowed = allowed && j <= position + p.window_ahead;
+  if (p.chunk != 0u) {
+    const int behind = chunk_of(position) - j / int(p.chunk);
+    allowed = allowed && behind >= 0 && behind <= int(p.chunks_back);
+  }
+  return allowed || j < int(p.prefix);
+}
+
+// The score of key j for a query at `position`, which is number `query` of its head, from the product of query and key, and relative
+// key, if there is one; kLowest where it is not allowed.
+float finished_score(float product, uint sequence, uint head, uint query, int position, int j) {
+  const int distance = j - position;
+  bool allowed = in_range(j, position);
+  float score = product;
+  if (has(RONDO_ATTENTION_SOFTCAP)) score = isnan(score) ? score : p.softcap * tanh(clamp(score / p.softcap, -15.0, 15.0));
+  if (has(RONDO_ATTENTION_BIAS)) {
+    const bool both_ways = has(RONDO_ATTENTION_BIAS_BOTH_WAYS);
+    const uint steps = uint(both_ways ? abs(distance) : max(-distance, 0));
+    uint bucket = uint(tables[bucket_at() + min(steps, kBuckets >> 16)]);
+    if (both_ways && distance > 0) bucket += (kBuckets & 0xffffu) / 2u;
+    score += tables[bias_at() + bucket * p.heads + head];
+  }
+  if (has(RONDO_ATTENTION_SLOPES)) score += slope_of(head) * float(distance);
+  if (has(RONDO_ATTENTION_MASK)) {
+    uint at = has(RONDO_ATTENTION_MASK_SEQUENCES) ? sequence : 0u;
+    at = has(RONDO_ATTENTION_MASK_HEADS) ? at * p.heads + head : at;
+    at = has(RONDO_ATTENTION_MASK_QUERIES) ? at * p.queries + query : at;
+    at = has(RONDO_ATTENTION_MASK_KEYS) ? at * p.keys + uint(j) : at;
+    const uint word = mask[at];
+    if (has(RONDO_ATTENTION_MASK_IS_BOOL)) {
+      allowed = allowed && word != 0u;
+    } else {
+      allowed = allowed && word != 0xff800000u;  // minus infinity
+      score += uintBitsToFloat(word);
+    }
+  }
+  if (score < kLowestAllowed) score = isinf(product) ? kMinusInfinity : kLowestAllowed;  // NaN stays one
+  return allowed ? score : kLowest;
+}
+
+// What a key weighs before the division, its score being `below` the highest: a masked key nothing; a NaN, also of two infinities, stays
+// one, which exp may lose.
+float unscaled_weight(float score, float below) { return isnan(below) ? below : score >= kLowestAllowed ? exp(below) : 0.0; }
+
+// The row that has key j.
+uint stored_row(uint j) { return has(RONDO_ATTENTION_RING) ? j % p.keys : j; }
+
+// Of q8_0 caches: the scale of element `d` of key or value `j`, behind the quants of all rows, which are `stride` elements long.
+uint scale_at(uint j, uint stride, uint d) { return gl_NumWorkGroups.y * p.keys * (stride >> 2) + (gl_WorkGroupID.y * p.keys + j) * ((stride + 63u) >> 6) + (d >> 6); }
+float group_scale(uint word, uint d) { return unpackHalf2x16(word >> ((d >> 1) & 16u)).x; }
+float key_scale(uint j, uint d) { return kCacheType == 2u ? group_scale(key[scale_at(j, p.key_row, d)], d) : 1.0; }
+
+// The two signed bytes of a word at `element`, which is even.
+vec2 byte_pair(uint word, uint element) {
+  const int bits = int(word >> ((element & 2u) << 3));
+  return vec2(float((bits << 24) >> 24), float((bits << 16) >> 24));
+}
+
+// Two elements, of q8_0 without their scale.
+vec2 load_key(uint element, bool both) {
+  if (kCacheType == 2u) return byte_pair(key[element >> 2], element);
+  if (kCacheType == 1u) return mix(unpackHalf2x16(key[element >> 1]), vec2(0.0), bvec2(false, !both));  // what lies behind may be NaN
+  return vec2(uintBitsToFloat(key[element]), both ? uintBitsToFloat(key[element + 1u]) : 0.0);
+}
+#endif
