@@ -144,6 +144,12 @@ def write_folder(out, state):
         "image_mean": [MEAN] * CHANNELS, "image_std": [DEVIATION] * CHANNELS})
 
 
+def accuracy_of_folder(folder):
+    model = Vit().eval()
+    model.load_state_dict(folders.read_safetensors(folder / "model.safetensors"))
+    return accuracy(model)
+
+
 @torch.no_grad()
 def accuracy(model):
     bytes_, labels, held_out = read_digits()
@@ -186,9 +192,7 @@ def main():
     elif not arguments.out:
         parser.error("OUT_DIR is missing")
     elif arguments.score:
-        model = Vit().eval()
-        model.load_state_dict(folders.read_safetensors(arguments.out / "model.safetensors"))
-        print(f"accuracy: {accuracy(model):.4f}")
+        print(f"accuracy: {accuracy_of_folder(arguments.out):.4f}")
     else:
         train(arguments.out, arguments.minutes)
 
