@@ -1,10 +1,11 @@
-// rondo classify: labels of texts, with their probabilities.
+// rondo classify: labels of texts or pictures, with their probabilities.
 #include <nlohmann/json.hpp>
 
 #include <rondo/heads.h>
 
 #include "runtime/fmt.h"
 #include "tools/rondo/encode_texts.h"
+#include "tools/rondo/image_file.h"
 #include "tools/rondo/subcommands.h"
 
 namespace rondo::tools {
@@ -46,9 +47,25 @@ Status classify_texts(const ClassifyFlags& own, const Model& model) {
   });
 }
 
+/// Pictures are read and dropped one at a time; what the encoder keeps is of the model's own size.
+Status classify_images(const ClassifyFlags& own, const Model& model) {
+  EncoderOptions options;
+  options.output = EncoderOutput::kHead;
+  options.max_batch = static_cast<std::uint32_t>(std::min<std::size_t>(own.images.size(), 8));
+  RONDO_ASSIGN(ImageEncoder encoder, ImageEncoder::create(model, options));
+  for (const std::string& path : own.images) {
+    RONDO_ASSIGN(const models::Image image, read_image(path));
+    RONDO_TRY(encoder.append_image(image.rgb, image.width, image.height).with_prefix(path));
+  }
+  return take_encodings(encoder, own.images.size(), [&](std::size_t i, const Encoding& encoding) {
+    print_labels(own, model.info(), own.images[i], own.images.size() > 1, encoding);
+    return Status();
+  });
+}
+
 Status classify(const GlobalFlags& flags, const ClassifyFlags& own, int& closed) {
-  RONDO_ASSIGN(std::unique_ptr<Workbench> bench, open_encoder(flags, own.model, own.open, ModelHead::kLabels));
-  RONDO_TRY(classify_texts(own, bench->model()));
+  RONDO_ASSIGN(std::unique_ptr<Workbench> bench, open_encoder(flags, own.model, own.open, ModelHead::kLabels, !own.images.empty()));
+  RONDO_TRY(own.images.empty() ? classify_texts(own, bench->model()) : classify_images(own, bench->model()));
   closed = bench->close();
   return {};
 }
@@ -56,7 +73,7 @@ Status classify(const GlobalFlags& flags, const ClassifyFlags& own, int& closed)
 }  // namespace
 
 int run_classify(const GlobalFlags& flags, const ClassifyFlags& own) {
-  if (!own.text.given()) return report("classify needs one of -p TEXT and -f FILE", kUsage);
+  if (own.text.given() != own.images.empty()) return report("classify needs one of -p TEXT, -f FILE and --image FILE", kUsage);
   int closed = kDone;
   const Status done = classify(flags, own, closed);
   return done.ok() ? closed : interrupted() ? static_cast<int>(kInterrupted) : report(done);

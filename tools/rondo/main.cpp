@@ -227,10 +227,11 @@ void add_embed(CLI::App& app, GlobalFlags& flags, int& status) {
 }
 
 void add_classify(CLI::App& app, GlobalFlags& flags, int& status) {
-  CLI::App* command = app.add_subcommand("classify", "What kind of text it is: labels with their probabilities");
+  CLI::App* command = app.add_subcommand("classify", "What kind of text or picture it is: labels with their probabilities");
   auto own = std::make_shared<ClassifyFlags>();
   add_model(*command, own->model, own->open)->required();
   add_lines(*command, own->text, "text");
+  command->add_option("--image", own->images, "PNG or JPEG file; may be repeated")->check(some_text("--image takes a file"))->type_name("FILE")->allow_extra_args(false);
   command->add_option("-n", own->n, "most labels to print of each")->check(CLI::Range(1u, 1u << 20))->capture_default_str();
   add_truncate(*command, own->truncate);
   command->add_flag("--json", own->json, "print a JSON document a line");
@@ -259,6 +260,19 @@ void add_fill(CLI::App& app, GlobalFlags& flags, int& status) {
   command->add_flag("--json", own->json, "print a JSON document a line");
   add_global_flags(*command, flags);
   command->callback([&flags, &status, own] { status = run_fill(flags, *own); });
+}
+
+void add_attention(CLI::App& app, GlobalFlags& flags, int& status) {
+  CLI::App* command = app.add_subcommand("attention", "A picture of what each token of a text, or patch of an image, attends to");
+  auto own = std::make_shared<AttentionFlags>();
+  add_model(*command, own->model, own->open)->required();
+  add_text(*command, own->text, "text");
+  command->add_option("--image", own->image, "PNG or JPEG file")->check(some_text("--image takes a file"))->type_name("FILE");
+  command->add_option("--layer", own->layer, "of which layer, from 0; of an encoder-decoder, in its encoder")->check(CLI::Range(0u, 1u << 16))->capture_default_str();
+  command->add_option("--head", own->head, "of which head, from 0 (default: all of them)")->check(CLI::Range(0u, 1u << 16));
+  command->add_option("-o,--output", own->output, "file to write: .svg, .png, or .json with the numbers")->check(some_text("-o takes a file"))->type_name("FILE")->required();
+  add_global_flags(*command, flags);
+  command->callback([&flags, &status, own] { status = run_attention(flags, *own); });
 }
 
 void add_translate(CLI::App& app, GlobalFlags& flags, int& status) {
@@ -395,6 +409,7 @@ int run(int argc, char** argv) {
   add_answer(app, flags, status);
   add_fill(app, flags, status);
   add_translate(app, flags, status);
+  add_attention(app, flags, status);
   add_eval(app, flags, status);
   add_bench(app, flags, status);
   add_info(app, flags, status);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -57,6 +58,7 @@ struct EmbedFlags {
 struct ClassifyFlags {
   OpenOptions open;
   std::string model;
+  std::vector<std::string> images;
   TextFlags text;
   std::uint32_t n = 5;
   bool truncate = false, json = false;
@@ -84,6 +86,14 @@ struct TranslateFlags {
   std::uint32_t beams = 1, n = 0;  ///< n: 0 is the model's most
   double length_penalty = 1;
   bool truncate = false, json = false;
+};
+
+struct AttentionFlags {
+  OpenOptions open;
+  std::string model, image, output;
+  TextFlags text;
+  std::uint32_t layer = 0;
+  std::optional<std::uint32_t> head;  ///< nothing: all
 };
 
 struct BenchFlags {
@@ -137,6 +147,7 @@ int run_classify(const GlobalFlags& flags, const ClassifyFlags& own);
 int run_answer(const GlobalFlags& flags, const AnswerFlags& own);
 int run_fill(const GlobalFlags& flags, const FillFlags& own);
 int run_translate(const GlobalFlags& flags, const TranslateFlags& own);
+int run_attention(const GlobalFlags& flags, const AttentionFlags& own);
 int run_isa(const GlobalFlags& flags, const IsaFlags& own);
 int run_bench(const GlobalFlags& flags, const BenchFlags& own);
 int run_info(const GlobalFlags& flags, const InfoFlags& own);
