@@ -23,6 +23,7 @@ void add_best(std::span<const float> logits, double sum, std::uint32_t beam, std
   double total = 0;
   for (const float logit : logits) total += std::isnan(logit) ? 0 : std::exp(static_cast<double>(logit) - static_cast<double>(largest));
   const double normal = static_cast<double>(largest) + std::log(total);
+  if (!std::isfinite(normal)) return;
   const std::size_t begin = all.size();
   const auto first = [&] { return all.begin() + static_cast<std::ptrdiff_t>(begin); };
   float worst = -std::numeric_limits<float>::infinity();  // of those that are kept

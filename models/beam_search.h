@@ -4,7 +4,8 @@
 // Each step is told logits of the next token for every hypothesis that goes on. Of all continuations the 2 B with the highest sum
 // of log-probabilities are looked at, best first, of equals the lower beam, then the lower token: an end among the first B makes a result,
 // others are the next B hypotheses. A result's score is its sum divided by the number of its tokens, the end included, to the power of
-// the length penalty. It is over when there are B results and none that could still come beats the worst. Pure; not thread-safe.
+// the length penalty. It is over when there are B results and the best hypothesis, scored at its present length, is no better than
+// the worst of them; or when none goes on, and then there may be no result (logits that are no numbers). Pure; not thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -39,7 +40,7 @@ class BeamSearch {
   /// `logits`: (n_beams(), n_vocab). What goes on, in order; empty where it is over.
   std::vector<Beam> step(std::span<const float> logits, std::size_t n_vocab);
   bool over() const { return over_; }
-  /// Best first. Once it is over.
+  /// Best first, once it is over.
   const std::vector<Result>& results() const { return results_; }
 
  private:

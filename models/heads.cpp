@@ -27,7 +27,7 @@ std::vector<double> softmax(std::span<const float> logits, std::size_t stride) {
 }  // namespace
 
 std::vector<Choice> most_probable(std::span<const float> logits, std::size_t n) {
-  if (logits.size() == 1) return n == 0 ? std::vector<Choice>() : std::vector<Choice>{{0, 1 / (1 + std::exp(-static_cast<double>(logits[0])))}};
+  if (logits.size() == 1) return n == 0 ? std::vector<Choice>() : std::vector<Choice>{{0, std::isnan(logits[0]) ? 0 : 1 / (1 + std::exp(-static_cast<double>(logits[0])))}};
   const std::vector<double> probabilities = softmax(logits, 1);
   std::vector<std::uint32_t> order(logits.size());
   std::iota(order.begin(), order.end(), 0u);

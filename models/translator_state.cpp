@@ -242,8 +242,9 @@ Status BeamDecoder::advance() {
     if (over_) return {};
   }
   if (source_pending_) return submit_source();
+  RONDO_TRY(submit_step());
   stepping_ = true;
-  return submit_step();
+  return {};
 }
 
 Status BeamDecoder::wait(std::uint64_t timeout_ns) {
@@ -253,6 +254,10 @@ Status BeamDecoder::wait(std::uint64_t timeout_ns) {
 
 Result<std::optional<BeamSearch::Result>> BeamDecoder::take() {
   if (!over_ || !search_) return std::optional<BeamSearch::Result>();
+  if (search_->results().empty()) {
+    search_.reset();
+    return Status(StatusCode::kInternal, fmt::format("translator: the logits of {} are no numbers; its weights may be damaged", model_->info.architecture));
+  }
   std::optional<BeamSearch::Result> best = search_->results().front();
   search_.reset();
   return best;
@@ -263,7 +268,8 @@ Result<std::unique_ptr<TranslatorState>> TranslatorState::create(std::shared_ptr
   RONDO_TRY(check_options(network, options));
   const auto n_start = static_cast<std::uint32_t>(network.start_tokens.size());
   const std::uint32_t most = network.positions_end > 0 ? network.positions_end : network.facts.context;
-  if (most <= n_start || options.max_tokens > most - n_start) return Status(StatusCode::kInvalidArgument, fmt::format("translator: max_tokens is {} but {} makes at most {}", options.max_tokens, network.facts.architecture, most - std::min(n_start, most)));
+  if (most <= n_start) return Status(StatusCode::kUnsupported, fmt::format("translator: {} has {} positions and begins with {} tokens, which leaves none", network.facts.architecture, most, n_start));
+  if (options.max_tokens > most - n_start) return Status(StatusCode::kInvalidArgument, fmt::format("translator: max_tokens is {} but {} makes at most {}", options.max_tokens, network.facts.architecture, most - n_start));
   const std::uint32_t max_tokens = options.max_tokens > 0 ? options.max_tokens : std::min(most - n_start, kUsualTokens);
   const std::uint32_t n_source = options.max_source > 0 ? options.max_source : default_source(network);
   std::unique_ptr<Decoder> decoder;

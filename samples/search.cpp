@@ -16,8 +16,8 @@ namespace {
 
 using Vector = std::vector<float>;
 
-/// Vectors of length 1, without blocking for longer than a frame at a time; 64 texts are computed at once. Texts that are too long
-/// have none.
+/// Vectors of length 1, without blocking for longer than a frame at a time; 64 texts are computed at once. Texts but the first that
+/// are too long have none.
 rondo::Result<std::vector<Vector>> embed(const rondo::Model& model, std::span<const std::string> texts) {
   rondo::EncoderOptions options;
   options.normalize = true;
@@ -25,7 +25,9 @@ rondo::Result<std::vector<Vector>> embed(const rondo::Model& model, std::span<co
   RONDO_ASSIGN(rondo::Encoder encoder, rondo::Encoder::create(model, options));
   std::vector<std::size_t> appended;
   for (std::size_t i = 0; i < texts.size(); ++i) {
-    if (encoder.append(texts[i]).ok()) appended.push_back(i);
+    const rondo::Status status = encoder.append(texts[i]);
+    if (status.ok()) appended.push_back(i);
+    else if (status.code() != rondo::StatusCode::kInvalidArgument || i == 0) return status;
   }
   std::vector<Vector> vectors(texts.size());
   std::size_t done = 0;
@@ -73,10 +75,12 @@ int main(int argc, char** argv) {
   const Vector& query = vectors->front();
   const auto cosine = [&](std::size_t i) {
     const Vector& other = (*vectors)[i];
-    return other.size() == query.size() ? std::inner_product(other.begin(), other.end(), query.begin(), 0.0) : -2.0;
+    return std::inner_product(other.begin(), other.end(), query.begin(), 0.0);
   };
   std::vector<std::pair<double, std::size_t>> nearest;
-  for (std::size_t i = 1; i < texts.size(); ++i) nearest.emplace_back(-cosine(i), i);
+  for (std::size_t i = 1; i < texts.size(); ++i) {
+    if (!(*vectors)[i].empty()) nearest.emplace_back(-cosine(i), i);
+  }
   std::sort(nearest.begin(), nearest.end());
   for (std::size_t i = 0; i < std::min(n, nearest.size()); ++i) std::printf("%.4f  %s\n", -nearest[i].first, texts[nearest[i].second].c_str());
 }

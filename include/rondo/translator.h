@@ -4,7 +4,8 @@
 // every call with kFailedPrecondition, and is idle. A loop looks like this:
 //   for (const auto& text : texts) translator.append(text);
 //   while (!translator.idle()) { translator.advance(); translator.wait(16ms); while (translator.take(translation)) { ... } }
-// A text is encoded once; its beams share what is known of it, and each has a cache of its own (in f16 where the model's are in q8_0).
+// A text is encoded once; its beams share what is known of it, and each of several has a cache of its own (in f16
+// where the model's are in q8_0). After an error of advance, wait or take, make another.
 #pragma once
 
 #include <chrono>
@@ -57,7 +58,8 @@ class RONDO_API Translator {
   Status append(std::span<const std::int32_t> tokens);
   Status append(std::string_view text);
 
-  /// Submits what can be. Errors: kDeviceLost, kOutOfMemory, kInternal (the device does nothing).
+  /// Submits what can be. Errors: kDeviceLost, kOutOfMemory, kInternal (the model's logits are no numbers; the device does nothing,
+  /// which with several beams only wait tells).
   Status advance();
   /// Sleeps until there may be something to take or to submit, at most `timeout`; then kTimeout. Errors: those of advance.
   Status wait(std::chrono::nanoseconds timeout);

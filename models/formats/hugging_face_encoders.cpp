@@ -578,6 +578,9 @@ class Translator {
       if (name == names->end() || !name->is_string()) return config_.wrong("id2label", fmt::format("must have a text for each number from 0 to {}", labels.size() - 1));
       labels[i] = name->get_ref<const std::string&>();
     }
+    const auto classifier = std::find_if(tensors_.all().begin(), tensors_.all().end(), [](const auto& entry) { return entry.first.ends_with("classifier.weight") || entry.first.ends_with("classifier.out_proj.weight"); });
+    const std::vector<std::uint64_t>& shape = classifier->second.entry.shape;  // it has one: need_tensor has seen it
+    if (shape.empty() || shape[0] != labels.size()) return config_.wrong("id2label", fmt::format("has {} labels but the classifier {}", labels.size(), shape.empty() ? 0 : shape[0]));
     file_.keys.strings("rondo.labels", labels);
     return {};
   }
@@ -591,6 +594,7 @@ class Translator {
     switch (head_) {
       case ModelHead::kMaskedWords: return labels || answers;
       case ModelHead::kAnswers: return labels || words;
+      case ModelHead::kTokenLabels: return words || answers || theirs.starts_with("pre_classifier.");
       default: return words || answers;
     }
   }

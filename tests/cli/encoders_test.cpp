@@ -210,7 +210,7 @@ TEST(TranslateTest, GreedilyAndByBeams) {
 TEST(TranslateTest, RefusesWhatItCantDo) {
   expect_error(testing::run_device_command({"translate", "-m", kBert, "-p", "x"}), 1, {"bert", "encoder-decoder"});
   expect_error(testing::run_device_command({"translate", "-m", kTranslator, "-p", "x", "--beams", "17"}), 2, {"--beams"});
-  expect_error(testing::run_device_command({"translate", "-m", kTranslator, "-p", "x", "-n", "9999"}), 1, {"max_tokens", "255"});
+  expect_error(testing::run_device_command({"translate", "-m", kTranslator, "-p", "x", "-n", "9999"}), 1, {"translator: -n", "max_tokens", "255"});
   std::string text;
   for (int i = 0; i < 400; ++i) text += "the king ";
   expect_error(testing::run_device_command({"translate", "-m", kTranslator, "-p", text}), 1, {"the text has", "256", "--truncate"});
@@ -244,9 +244,9 @@ TEST(AttentionTest, RefusesWhatIsNotThere) {
     arguments.insert(arguments.end(), more.begin(), more.end());
     expect_error(testing::run_device_command(arguments), status, words);
   };
-  refused({"--layer", "4", "-o", folder.path("a.svg")}, 1, {"attention_layer is 4", "0 to 3"});
+  refused({"--layer", "4", "-o", folder.path("a.svg")}, 1, {"--layer", "is 4", "0 to 3"});
   refused({"--head", "4", "-o", folder.path("a.svg")}, 1, {"--head is 4", "0 to 3"});
-  refused({"-o", folder.path("a.gif")}, 1, {"a.gif", ".svg"});
+  refused({"-o", folder.path("a.gif")}, 2, {"a.gif", ".svg"});
   refused({"-o", folder.path("none/a.svg")}, 1, {"none/a.svg"});
   refused({}, 2, {"--output"});
   expect_error(testing::run_device_command({"attention", "-m", kBert, "-o", folder.path("a.svg")}), 2, {"-p TEXT", "--image"});

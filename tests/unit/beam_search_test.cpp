@@ -1,7 +1,7 @@
 // Beam search on made-up languages, beside the same written plainly.
 #include <algorithm>
 #include <cmath>
-#include <functional>
+#include <limits>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -130,6 +130,14 @@ TEST(BeamSearchTest, MoreBeamsThanTokensAndNan) {
   BeamSearch none({2, 1, 3, {kEnd}});
   EXPECT_TRUE(none.step(std::vector<float>(kVocabulary, std::nanf("")), kVocabulary).empty());
   EXPECT_TRUE(none.over());
+  EXPECT_TRUE(none.results().empty());
+  // Of two hypotheses one comes to what is beyond numbers: the other goes on.
+  BeamSearch half({2, 1, 3, {kEnd}});
+  EXPECT_EQ(half.step(logits_after({}, 1), kVocabulary).size(), 2u);
+  logits = logits_after({}, 2);
+  logits.insert(logits.end(), kVocabulary, 1.0f);
+  logits[kVocabulary + 1] = std::numeric_limits<float>::infinity();
+  for (const BeamSearch::Beam& beam : half.step(logits, kVocabulary)) EXPECT_EQ(beam.parent, 0u);
 }
 
 }  // namespace

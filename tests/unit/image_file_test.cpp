@@ -143,6 +143,29 @@ TEST(ImageFileTest, TablesOfTooManySymbolsAreRefused) {
   (void)read(without);
 }
 
+TEST(ImageFileTest, ColoursThatAPaletteLacksAreBlack) {
+  const Bytes header = big_endian(2, 4) + big_endian(1, 4) + Bytes("\x08\x03\0\0\0", 5);
+  const Bytes data("\x78\x01\x01\x03\x00\xfc\xff\x00\x00\xff\x02\x01\x01\x00", 14);  // one stored row: filter 0, colours 0 and 255
+  const auto image = read(Bytes("\x89PNG\r\n\x1a\n", 8) + chunk("IHDR", header) + chunk("PLTE", "abc") + chunk("IDAT", data) + chunk("IEND", ""));
+  ASSERT_TRUE(image.ok()) << image.status().message();
+  EXPECT_EQ(values_of(image), (std::vector<int>{'a', 'b', 'c', 0, 0, 0}));
+}
+
+TEST(ImageFileTest, ManyScansAndMorePixelsThanThereAreAreRefused) {
+  const Bytes whole = jpeg(random_picture(9, 9));
+  const std::size_t scan = whole.find("\xff\xda");
+  ASSERT_NE(scan, Bytes::npos);
+  Bytes many = whole.substr(0, whole.size() - 2);
+  for (int i = 0; i < 70; ++i) many += whole.substr(scan, whole.size() - 2 - scan);
+  expect_refused(read(many + "\xff\xd9").status(), StatusCode::kUnsupported, {"a.png", "71 scans"});
+  const Bytes large = png(4000, 4000, 1, std::vector<std::uint8_t>(16'000'000, 7));
+  Bytes small = large;
+  small.replace(16, 8, big_endian(8, 4) + big_endian(8, 4));
+  const std::size_t data = small.find("IDAT");
+  ASSERT_NE(data, Bytes::npos);
+  expect_refused(read(small).status(), StatusCode::kCorruptData, {"a.png", "more than a picture of its size"});
+}
+
 // Shorter by any number of bytes: one line, and nothing is read that is not there.
 TEST(ImageFileTest, TruncatedPicturesAreRefused) {
   const Bytes of_png = png(4, 3, 3, std::vector<std::uint8_t>(36, 77)), of_jpeg = jpeg(random_picture(9, 9));

@@ -33,7 +33,17 @@ struct Found {
 };
 
 bool is_space(char c) { return c == ' ' || c == '\n' || c == '\t' || c == '\r'; }
-bool is_sign(char c) { return (c >= '!' && c <= '/') || (c >= ':' && c <= '@') || (c >= '[' && c <= '`') || (c >= '{' && c <= '~'); }
+/// Bytes of the sign or ideograph that `text` begins with, which is a word of its own; 0 where it begins with neither. Tokenizers have
+/// tables of these; where they see words otherwise, the tokens of words are others than the text's.
+std::size_t sign_bytes(std::string_view text) {
+  const char c = text.front();
+  if ((c >= '!' && c <= '/') || (c >= ':' && c <= '@') || (c >= '[' && c <= '`') || (c >= '{' && c <= '~')) return 1;
+  const std::size_t n = models::utf8_character_bytes(text);
+  if (n != 3) return 0;
+  const std::string_view character = text.substr(0, 3);
+  const bool punctuation = character >= "\u2010" && character <= "\u2027", east_asian = character >= "\u3001" && character <= "\u303d", ideograph = character >= "\u3400" && character <= "\u9fff";
+  return punctuation || east_asian || ideograph ? n : 0;
+}
 
 /// The tokens of `text`, word by word, each with the bytes of its word; where the tokenizer makes others of the whole, without bytes.
 std::vector<Piece> pieces_of(const Tokenizer& tokenizer, const std::string& text) {
@@ -45,8 +55,11 @@ std::vector<Piece> pieces_of(const Tokenizer& tokenizer, const std::string& text
     std::size_t word = begin;
     while (word < text.size() && is_space(text[word])) ++word;
     std::size_t end = word;
-    if (end < text.size() && is_sign(text[end])) ++end;
-    else while (end < text.size() && !is_space(text[end]) && !is_sign(text[end])) ++end;
+    const std::string_view rest = std::string_view(text).substr(word);
+    if (!rest.empty()) end += sign_bytes(rest);
+    if (end == word) {
+      while (end < text.size() && !is_space(text[end]) && (end == word || sign_bytes(std::string_view(text).substr(end)) == 0)) ++end;
+    }
     if (end > word) {
       for (const std::int32_t token : tokenizer.encode(std::string_view(text).substr(begin, end - begin), bare)) {
         pieces.push_back({token, word, end});
@@ -63,6 +76,11 @@ std::vector<Piece> pieces_of(const Tokenizer& tokenizer, const std::string& text
   return pieces;
 }
 
+std::string on_one_line(std::string text) {
+  std::replace_if(text.begin(), text.end(), is_space, ' ');
+  return text;
+}
+
 class Asker {
  public:
   Asker(const AnswerFlags& own, const Model& model, std::string context) : own_(own), model_(model), context_(std::move(context)) {}
@@ -70,13 +88,13 @@ class Asker {
   /// Cuts the context into windows that overlap by half.
   Status read() {
     const Tokenizer& tokenizer = model_.tokenizer();
-    if (tokenizer.n_vocab() == 0) return Status(StatusCode::kFailedPrecondition, fmt::format("{}: the model has no tokenizer", own_.model));
+    RONDO_TRY(need_tokenizer(model_, own_.model));
     pieces_ = pieces_of(tokenizer, context_);
     if (pieces_.empty()) return Status(StatusCode::kInvalidArgument, fmt::format("{}: the context is empty", own_.file));
     constexpr std::uint32_t kUsual = 384;  // as the models were made for (Devlin et al. 2019)
     const std::uint32_t most = std::min(model_.info().context, kUsual);
     const EncodedPair bare = tokenizer.encode_pair(own_.question, "");
-    if (bare.tokens.size() + 8 > most) return Status(StatusCode::kInvalidArgument, fmt::format("-p: the question has {} tokens, which leaves the context none of the model's {}", bare.tokens.size(), most));
+    if (bare.tokens.size() + 8 > most) return Status(StatusCode::kInvalidArgument, fmt::format("-p: the question has {} tokens, which leaves the context too few of the {} that are asked at once", bare.tokens.size(), most));
     const std::size_t room = most - bare.tokens.size(), stride = std::max<std::size_t>(room / 2, 1);
     for (std::size_t first = 0;; first += stride) {
       const std::size_t n = std::min(room, pieces_.size() - first);
@@ -102,19 +120,24 @@ class Asker {
     RONDO_ASSIGN(Encoder encoder, Encoder::create(model_, options));
     for (const Window& window : windows_) RONDO_TRY(encoder.append(window.tokens, window.types));
     std::vector<Found> found;
-    RONDO_TRY(take_encodings(encoder, windows_.size(), [&](std::size_t i, const Encoding& encoding) {
+    const Status taken = take_encodings(encoder, windows_.size(), [&](std::size_t i, const Encoding& encoding) -> Status {
       constexpr std::uint32_t kLongest = 30;
-      for (const Answer& answer : best_answers(encoding.values, windows_[i].begin, windows_[i].end, kLongest, own_.n)) {
+      RONDO_TRY(check_numbers(encoding, own_.model));
+      for (const Answer& answer : best_answers(encoding.values, windows_[i].begin, windows_[i].end, kLongest, 8 * std::size_t{own_.n})) {
         const std::size_t shift = windows_[i].first_piece;
         found.push_back({answer.probability, shift + answer.first - windows_[i].begin, shift + answer.last - windows_[i].begin});
       }
-      return Status();
-    }));
-    // Windows overlap, so the same answer may have been found twice.
+      return {};
+    });
+    if (!taken.ok()) return taken;
+    // Windows overlap, and a word may have several tokens, so the same answer may have been found twice.
     std::stable_sort(found.begin(), found.end(), [](const Found& a, const Found& b) { return a.probability > b.probability; });
     std::vector<Found> best;
     for (const Found& each : found) {
-      const bool known = std::any_of(best.begin(), best.end(), [&](const Found& other) { return other.first == each.first && other.last == each.last; });
+      const bool known = std::any_of(best.begin(), best.end(), [&](const Found& other) {
+        if (pieces_[each.last].end == 0) return other.first == each.first && other.last == each.last;
+        return pieces_[other.first].begin == pieces_[each.first].begin && pieces_[other.last].end == pieces_[each.last].end;
+      });
       if (!known && best.size() < own_.n) best.push_back(each);
     }
     print(best);
@@ -134,7 +157,7 @@ class Asker {
     nlohmann::json answers = nlohmann::json::array();
     for (const Found& found : best) {
       const std::string text = text_of(found);
-      if (!own_.json) fmt::print("{:.4f}  {}\n", found.probability, text);
+      if (!own_.json) fmt::print("{:.4f}  {}\n", found.probability, on_one_line(text));
       nlohmann::json answer = {{"text", text}, {"probability", found.probability}};
       if (pieces_[found.last].end > 0) answer["begin"] = pieces_[found.first].begin, answer["end"] = pieces_[found.last].end;
       answers.push_back(std::move(answer));

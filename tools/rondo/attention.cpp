@@ -29,14 +29,20 @@ std::vector<std::string> labels_of_tokens(const Tokenizer& tokenizer, std::span<
   return labels;
 }
 
-/// What comes before the patches (a class token, and one more of DeiT), and rows and columns of patches.
+/// What comes before the patches (a class token, and one more of DeiT), and rows and columns of patches, which are square.
 std::vector<std::string> labels_of_patches(const ImageShape& shape, std::uint32_t n_rows) {
-  std::uint32_t side = 1;  // pixels of a patch's
-  while (std::uint64_t{shape.height / side} * (shape.width / side) > n_rows) ++side;
-  const std::uint32_t columns = shape.width / side, patches = shape.height / side * columns;
+  std::uint32_t columns = n_rows, before = 0;
+  for (const std::uint32_t more : {1u, 2u, 0u}) {
+    for (std::uint32_t side = 1; side <= std::min(shape.width, shape.height); ++side) {
+      if (std::uint64_t{shape.height / side} * (shape.width / side) + more != n_rows || shape.height % side != 0 || shape.width % side != 0) continue;
+      columns = shape.width / side, before = more;
+      break;
+    }
+    if (columns != n_rows) break;
+  }
   std::vector<std::string> labels;
-  for (std::uint32_t i = 0; i + patches < n_rows; ++i) labels.push_back(i == 0 ? "[class]" : "[distilled]");
-  for (std::uint32_t i = 0; i < patches; ++i) labels.push_back(fmt::format("{},{}", i / columns, i % columns));
+  for (std::uint32_t i = 0; i < before; ++i) labels.push_back(i == 0 ? "[class]" : "[distilled]");
+  for (std::uint32_t i = 0; i + before < n_rows; ++i) labels.push_back(fmt::format("{},{}", i / columns, i % columns));
   return labels;
 }
 
@@ -45,10 +51,11 @@ class Picture {
   Picture(const AttentionFlags& own, const Model& model) : own_(own), model_(model) { options_.output = EncoderOutput::kAttention, options_.max_batch = 1, options_.attention_layer = own.layer; }
 
   Status of_text() {
+    RONDO_TRY(need_tokenizer(model_, own_.model));
     RONDO_ASSIGN(const std::string text, own_.text.read());
-    RONDO_ASSIGN(const std::vector<std::int32_t> tokens, text_tokens(model_.tokenizer(), text, {}, most_tokens(model_.info()), false, "the text"));
+    RONDO_ASSIGN(const std::vector<std::int32_t> tokens, text_tokens(model_.tokenizer(), text, {}, most_tokens(model_.info()), TooLong::kRefused, "the text"));
     options_.max_tokens = static_cast<std::uint32_t>(tokens.size());
-    RONDO_ASSIGN(Encoder encoder, Encoder::create(model_, options_));
+    RONDO_ASSIGN(Encoder encoder, named(Encoder::create(model_, options_)));
     RONDO_TRY(encoder.append(tokens));
     RONDO_TRY(take(encoder));
     labels_ = labels_of_tokens(model_.tokenizer(), tokens);
@@ -57,7 +64,7 @@ class Picture {
 
   Status of_image() {
     RONDO_ASSIGN(const models::Image image, read_image(own_.image));
-    RONDO_ASSIGN(ImageEncoder encoder, ImageEncoder::create(model_, options_));
+    RONDO_ASSIGN(ImageEncoder encoder, named(ImageEncoder::create(model_, options_)));
     RONDO_TRY(encoder.append_image(image.rgb, image.width, image.height));
     RONDO_TRY(take(encoder));
     labels_ = labels_of_patches(encoder.shape(), encoding_.width);
@@ -79,9 +86,16 @@ class Picture {
   }
 
  private:
+  /// With the flag or the model that is the matter.
+  template <typename AnyEncoder>
+  Result<AnyEncoder> named(Result<AnyEncoder> created) const {
+    if (created.ok()) return created;
+    return created.status().with_prefix(created.status().code() == StatusCode::kInvalidArgument ? "--layer" : own_.model);
+  }
   template <typename AnyEncoder>
   Status take(AnyEncoder& encoder) {
-    return take_encodings(encoder, 1, [this](std::size_t, Encoding encoding) {
+    return take_encodings(encoder, 1, [this](std::size_t, Encoding encoding) -> Status {
+      RONDO_TRY(check_numbers(encoding, own_.model));
       encoding_ = std::move(encoding);
       return Status();
     });
@@ -108,6 +122,8 @@ Status draw(const GlobalFlags& flags, const AttentionFlags& own, int& closed) {
 
 int run_attention(const GlobalFlags& flags, const AttentionFlags& own) {
   if (own.text.given() != own.image.empty()) return report("attention needs one of -p TEXT, -f FILE and --image FILE", kUsage);
+  const std::string extension = std::filesystem::path(own.output).extension().string();
+  if (extension != ".svg" && extension != ".png" && extension != ".json") return report(fmt::format("-o {}: pictures are written as .svg, .png or .json", own.output), kUsage);
   int closed = kDone;
   const Status done = draw(flags, own, closed);
   return done.ok() ? closed : interrupted() ? static_cast<int>(kInterrupted) : report(done);

@@ -3,6 +3,7 @@
 
 #include <rondo/heads.h>
 
+#include "models/printable.h"
 #include "runtime/fmt.h"
 #include "tools/rondo/encode_texts.h"
 #include "tools/rondo/image_file.h"
@@ -24,24 +25,26 @@ void print_labels(const ClassifyFlags& own, const ModelInfo& info, const std::st
     return;
   }
   if (named) fmt::print("{}\n", name);
-  for (const Choice& choice : choices) fmt::print("{}{:.4f}  {}\n", named ? "  " : "", choice.probability, info.labels[choice.id]);
+  for (const Choice& choice : choices) fmt::print("{}{:.4f}  {}\n", named ? "  " : "", choice.probability, models::printable(info.labels[choice.id]));
 }
 
 Status classify_texts(const ClassifyFlags& own, const Model& model) {
   RONDO_ASSIGN(const std::vector<std::string> lines, read_lines(own.text));
+  RONDO_TRY(need_tokenizer(model, own.model));
   const std::uint32_t most = most_tokens(model.info());
   EncoderOptions options;
   options.output = EncoderOutput::kHead;
   options.max_batch = static_cast<std::uint32_t>(std::min<std::size_t>(lines.size(), 64));
   std::vector<std::vector<std::int32_t>> texts;
   for (std::size_t i = 0; i < lines.size(); ++i) {
-    RONDO_ASSIGN(std::vector<std::int32_t> tokens, text_tokens(model.tokenizer(), lines[i], {}, most, own.truncate, name_of_line(own.text, i)));
+    RONDO_ASSIGN(std::vector<std::int32_t> tokens, text_tokens(model.tokenizer(), lines[i], {}, most, cut_if(own.truncate), name_of_line(own.text, i)));
     options.max_tokens = std::max(options.max_tokens, static_cast<std::uint32_t>(tokens.size()));
     texts.push_back(std::move(tokens));
   }
   RONDO_ASSIGN(Encoder encoder, Encoder::create(model, options));
   for (const std::vector<std::int32_t>& text : texts) RONDO_TRY(encoder.append(text));
-  return take_encodings(encoder, texts.size(), [&](std::size_t i, const Encoding& encoding) {
+  return take_encodings(encoder, texts.size(), [&](std::size_t i, const Encoding& encoding) -> Status {
+    RONDO_TRY(check_numbers(encoding, own.model));
     print_labels(own, model.info(), lines[i], own.text.has_file, encoding);
     return Status();
   });
@@ -57,7 +60,8 @@ Status classify_images(const ClassifyFlags& own, const Model& model) {
     RONDO_ASSIGN(const models::Image image, read_image(path));
     RONDO_TRY(encoder.append_image(image.rgb, image.width, image.height).with_prefix(path));
   }
-  return take_encodings(encoder, own.images.size(), [&](std::size_t i, const Encoding& encoding) {
+  return take_encodings(encoder, own.images.size(), [&](std::size_t i, const Encoding& encoding) -> Status {
+    RONDO_TRY(check_numbers(encoding, own.model));
     print_labels(own, model.info(), own.images[i], own.images.size() > 1, encoding);
     return Status();
   });

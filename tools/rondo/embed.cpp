@@ -46,11 +46,12 @@ Status embed(const GlobalFlags& flags, const EmbedFlags& own, int& closed) {
   RONDO_ASSIGN(const std::vector<std::string> lines, read_lines(own.text));
   RONDO_ASSIGN(std::unique_ptr<Workbench> bench, open_encoder(flags, own.model, own.open, ModelHead::kNone));
   const Model& model = bench->model();
+  RONDO_TRY(need_tokenizer(model, own.model));
   const std::uint32_t most = most_tokens(model.info());
   std::vector<std::vector<std::int32_t>> texts;
   EncoderOptions options;
   for (std::size_t i = 0; i < lines.size(); ++i) {
-    RONDO_ASSIGN(std::vector<std::int32_t> tokens, text_tokens(model.tokenizer(), lines[i], {}, most, own.truncate, name_of_line(own.text, i)));
+    RONDO_ASSIGN(std::vector<std::int32_t> tokens, text_tokens(model.tokenizer(), lines[i], {}, most, cut_if(own.truncate), name_of_line(own.text, i)));
     options.max_tokens = std::max(options.max_tokens, static_cast<std::uint32_t>(tokens.size()));
     texts.push_back(std::move(tokens));
   }
@@ -62,11 +63,13 @@ Status embed(const GlobalFlags& flags, const EmbedFlags& own, int& closed) {
   {
     RONDO_ASSIGN(Encoder encoder, Encoder::create(model, options));
     for (const std::vector<std::int32_t>& text : texts) RONDO_TRY(encoder.append(text));
-    RONDO_TRY(take_encodings(encoder, texts.size(), [&](std::size_t, Encoding encoding) {
+    const Status taken = take_encodings(encoder, texts.size(), [&](std::size_t, Encoding encoding) -> Status {
+      RONDO_TRY(check_numbers(encoding, own.model));
       width = encoding.width;
       values.insert(values.end(), encoding.values.begin(), encoding.values.end());
-      return Status();
-    }));
+      return {};
+    });
+    if (!taken.ok()) return taken;
   }
   print_vectors(own.output, texts.size(), width, values);
   closed = bench->close();

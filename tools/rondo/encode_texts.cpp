@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <cstdio>
 
 #include <unistd.h>
@@ -75,15 +76,28 @@ std::uint32_t most_tokens(const ModelInfo& info) { return std::max(info.context,
 
 std::string name_of_line(const TextFlags& text, std::size_t line) { return text.has_file ? fmt::format("line {} of {}", line + 1, text.file) : "the text"; }
 
-Result<std::vector<std::int32_t>> text_tokens(const Tokenizer& tokenizer, std::string_view text, const EncodeOptions& options, std::uint32_t max_tokens, bool truncate, const std::string& what) {
-  if (tokenizer.n_vocab() == 0) return Status(StatusCode::kFailedPrecondition, "the model has no tokenizer");
+Result<std::vector<std::int32_t>> text_tokens(const Tokenizer& tokenizer, std::string_view text, const EncodeOptions& options, std::uint32_t max_tokens, TooLong too_long, const std::string& what) {
   std::vector<std::int32_t> tokens = tokenizer.encode(text, options);
   if (tokens.empty()) return Status(StatusCode::kInvalidArgument, fmt::format("{} is empty, and the model puts nothing around it", what));
   if (tokens.size() <= max_tokens) return tokens;
-  if (!truncate) return Status(StatusCode::kInvalidArgument, fmt::format("{} has {} tokens but the model takes {}; shorten it, or --truncate", what, tokens.size(), max_tokens));
+  if (too_long != TooLong::kCut) {
+    return Status(StatusCode::kInvalidArgument, fmt::format("{} has {} tokens but the model takes {}; shorten it{}", what, tokens.size(), max_tokens, too_long == TooLong::kRefused ? "" : ", or --truncate"));
+  }
   tokens[max_tokens - 1] = tokens.back();
   tokens.resize(max_tokens);
   return tokens;
+}
+
+Status need_tokenizer(const Model& model, const std::string& path) {
+  if (model.tokenizer().n_vocab() > 0) return {};
+  RONDO_ASSIGN(const ByteSource source, open_model(path));
+  RONDO_TRY(Tokenizer::create(source).status());  // says why
+  return Status(StatusCode::kNotFound, fmt::format("{}: has no tokenizer", path));
+}
+
+Status check_numbers(const Encoding& encoding, const std::string& path) {
+  if (std::all_of(encoding.values.begin(), encoding.values.end(), [](float value) { return std::isfinite(value); })) return {};
+  return Status(StatusCode::kInternal, fmt::format("{}: what the model computes is beyond f32; its weights or preprocessor_config.json may be damaged", path));
 }
 
 template <typename AnyEncoder>

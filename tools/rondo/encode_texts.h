@@ -20,9 +20,16 @@ Result<std::vector<std::string>> read_lines(const TextFlags& text);
 /// does not, with what would).
 Result<std::unique_ptr<Workbench>> open_encoder(const GlobalFlags& flags, const std::string& path, OpenOptions open, ModelHead head, bool images = false);
 
-/// Tokens of `text` as the model wants it; with `truncate` the first that fit, and the last. Errors: kInvalidArgument, named by `what`
-/// (more than `max_tokens`), kFailedPrecondition (no tokenizer).
-Result<std::vector<std::int32_t>> text_tokens(const Tokenizer& tokenizer, std::string_view text, const EncodeOptions& options, std::uint32_t max_tokens, bool truncate, const std::string& what);
+/// What is done with a text that is too long.
+enum class TooLong : std::uint8_t { kRefused, kRefusedUnlessAsked, kCut };
+inline TooLong cut_if(bool truncate) { return truncate ? TooLong::kCut : TooLong::kRefusedUnlessAsked; }
+/// Tokens of `text` as the model wants it; cut, the first that fit and the last. Errors: kInvalidArgument, named by `what` (more than
+/// `max_tokens`).
+Result<std::vector<std::int32_t>> text_tokens(const Tokenizer& tokenizer, std::string_view text, const EncodeOptions& options, std::uint32_t max_tokens, TooLong too_long, const std::string& what);
+/// Why a model has no tokenizer, if it has none.
+Status need_tokenizer(const Model& model, const std::string& path);
+/// kInternal where what a model made of `path`'s weights are no numbers.
+Status check_numbers(const Encoding& encoding, const std::string& path);
 /// The most tokens that a text may have.
 std::uint32_t most_tokens(const ModelInfo& info);
 /// "line 12 of FILE", or "the text".

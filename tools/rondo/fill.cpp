@@ -37,6 +37,7 @@ class Filler {
   Filler(const FillFlags& own, const Model& model) : own_(own), model_(model), tokenizer_(model.tokenizer()) {}
 
   Status read(const std::vector<std::string>& lines) {
+    RONDO_TRY(need_tokenizer(model_, own_.model));
     const std::int32_t mask = tokenizer_.mask();
     if (mask < 0) return Status(StatusCode::kUnsupported, fmt::format("{}: its tokenizer has no mask", own_.model));
     mask_text_ = tokenizer_.spelling(mask);
@@ -44,7 +45,7 @@ class Filler {
     options.parse_special = true;
     for (std::size_t i = 0; i < lines.size(); ++i) {
       Question& question = questions_.emplace_back();
-      RONDO_ASSIGN(question.tokens, text_tokens(tokenizer_, lines[i], options, most_tokens(model_.info()), false, name_of_line(own_.text, i)));
+      RONDO_ASSIGN(question.tokens, text_tokens(tokenizer_, lines[i], options, most_tokens(model_.info()), TooLong::kRefused, name_of_line(own_.text, i)));
       for (std::size_t at = 0; at < question.tokens.size(); ++at) {
         if (question.tokens[at] == mask) question.masks.push_back(at);
       }
@@ -57,11 +58,15 @@ class Filler {
   Status run(const std::vector<std::string>& lines) {
     EncoderOptions options;
     options.output = EncoderOutput::kHead;
-    options.max_batch = std::min(8u, static_cast<std::uint32_t>(lines.size()));
     options.max_tokens = max_tokens_;
+    // Logits of all tokens come back: a batch of them shall stay small beside the model.
+    constexpr std::uint64_t kMostBytes = 64 << 20;
+    const std::uint64_t text_bytes = std::uint64_t{4} * max_tokens_ * model_.info().n_vocab;
+    options.max_batch = static_cast<std::uint32_t>(std::clamp<std::uint64_t>(kMostBytes / text_bytes, 1, std::min<std::uint64_t>(8, lines.size())));
     RONDO_ASSIGN(Encoder encoder, Encoder::create(model_, options));
     for (const Question& question : questions_) RONDO_TRY(encoder.append(question.tokens));
-    return take_encodings(encoder, lines.size(), [&](std::size_t i, const Encoding& encoding) {
+    return take_encodings(encoder, lines.size(), [&](std::size_t i, const Encoding& encoding) -> Status {
+      RONDO_TRY(check_numbers(encoding, own_.model));
       print(lines[i], questions_[i], encoding);
       return Status();
     });
@@ -74,7 +79,8 @@ class Filler {
     for (const Choice& choice : most_probable(logits, own_.n)) {
       Guess& guess = all.emplace_back(Guess{static_cast<std::int32_t>(choice.id), choice.probability, trimmed(tokenizer_.piece(static_cast<std::int32_t>(choice.id))), ""});
       if (guess.piece.empty()) guess.piece = tokenizer_.spelling(guess.token);
-      if (question.masks.size() == 1) guess.text = std::string(line).replace(line.find(mask_text_), mask_text_.size(), guess.piece);
+      const std::size_t at = line.find(mask_text_);
+      if (question.masks.size() == 1 && at != std::string::npos) guess.text = std::string(line).replace(at, mask_text_.size(), guess.piece);
     }
     return all;
   }

@@ -12,12 +12,12 @@
 
 namespace {
 
-// What a picture within the limits needs: 16 bits of four channels, and a byte a row. Compressed data that says more is damaged.
-constexpr std::size_t kMostAllocatedBytes = (std::size_t{8} << 26) + (std::size_t{64} << 20);
+// What one allocation for the picture that is being read may have: compressed data that says more is damaged.
+thread_local std::size_t most_allocated_bytes = 0;
 
 // Zeros: stb_image 2.27 reads the tables of JPEGs that do not define them.
-void* allocate_bounded(std::size_t size) { return size <= kMostAllocatedBytes ? std::calloc(1, size) : nullptr; }
-void* reallocate_bounded(void* memory, std::size_t size) { return size <= kMostAllocatedBytes ? std::realloc(memory, size) : nullptr; }
+void* allocate_bounded(std::size_t size) { return size <= most_allocated_bytes ? std::calloc(1, size) : nullptr; }
+void* reallocate_bounded(void* memory, std::size_t size) { return size <= most_allocated_bytes ? std::realloc(memory, size) : nullptr; }
 
 }  // namespace
 
@@ -107,13 +107,29 @@ Status check_pixels(const std::string& name, std::uint64_t width, std::uint64_t 
 
 Status damaged(const std::string& name) {
   const char* reason = stbi_failure_reason();
+  if (reason && std::string_view(reason) == "Out of memory") reason = "it holds more than a picture of its size";
   return Status(StatusCode::kCorruptData, fmt::format("{}: the picture ends too early, is damaged, or of a kind that is not there yet ({})", name, reason ? reason : "no reason is known"));
+}
+
+/// A PNG's palette with all 256 colours, the others black: pixels may name any, and stb_image reads them.
+void complete_palette(std::vector<std::byte>& png) {
+  constexpr std::size_t kSignatureBytes = 8, kAroundBytes = 12, kPaletteBytes = 768;
+  for (std::size_t at = kSignatureBytes; png.size() - at >= kAroundBytes;) {
+    const std::size_t n_bytes = number_at(png, at, 4, false);
+    if (n_bytes > png.size() - at - kAroundBytes) return;
+    if (begins_with(Bytes(png).subspan(at + 4), "PLTE") && n_bytes < kPaletteBytes) {
+      png.insert(png.begin() + static_cast<std::ptrdiff_t>(at + 8 + n_bytes), kPaletteBytes - n_bytes, std::byte{0});
+      png[at + 2] = std::byte{kPaletteBytes >> 8}, png[at + 3] = std::byte{kPaletteBytes & 0xff};  // nobody looks at its checksum
+      return;
+    }
+    at += kAroundBytes + n_bytes;
+  }
 }
 
 }  // namespace
 
 JpegOutline outline_of_jpeg(Bytes jpeg) {
-  constexpr std::uint32_t kEnd = 0xd9, kTables = 0xc4, kApplication1 = 0xe1;
+  constexpr std::uint32_t kEnd = 0xd9, kTables = 0xc4, kApplication1 = 0xe1, kScan = 0xda;
   JpegOutline outline;
   bool has_exif = false;
   for (std::size_t at = next_marker(jpeg, 2); at < jpeg.size(); at = next_marker(jpeg, at)) {
@@ -125,6 +141,7 @@ JpegOutline outline_of_jpeg(Bytes jpeg) {
     if (n_bytes < 2 || n_bytes > jpeg.size() - at) return outline;
     const Bytes segment = jpeg.subspan(at + 2, n_bytes - 2);
     if (code == kTables && !has_sound_tables(segment)) outline.sound = false;
+    if (code == kScan) ++outline.n_scans;
     if (code == kApplication1 && !has_exif && begins_with(segment, kExifBegin)) {
       has_exif = true;
       outline.orientation = orientation_of(segment.subspan(kExifBegin.size()));
@@ -169,13 +186,18 @@ Result<Image> read_image(const ByteSource& source) {
   if (png && bytes.size() >= 24) RONDO_TRY(check_pixels(name, number_at(bytes, 16, 4, false), number_at(bytes, 20, 4, false)));
   const JpegOutline outline = png ? JpegOutline{.whole = true} : outline_of_jpeg(bytes);
   if (!outline.whole) return Status(StatusCode::kCorruptData, fmt::format("{}: the picture ends too early", name));
+  constexpr int kMostScans = 64;  // each is decoded over the whole picture; who makes them has some ten
+  if (outline.n_scans > kMostScans) return Status(StatusCode::kUnsupported, fmt::format("{}: has {} scans, more than pictures may have ({})", name, outline.n_scans, kMostScans));
+  if (png) complete_palette(bytes);
   if (!outline.sound) return Status(StatusCode::kCorruptData, fmt::format("{}: the picture is damaged: its Huffman tables are none", name));
 
   const auto* data = reinterpret_cast<const stbi_uc*>(bytes.data());
   const auto n_bytes = static_cast<int>(bytes.size());
   int width = 0, height = 0, channels = 0;
+  most_allocated_bytes = (std::size_t{1} << 22) + bytes.size();
   if (!stbi_info_from_memory(data, n_bytes, &width, &height, &channels)) return damaged(name);
   RONDO_TRY(check_pixels(name, static_cast<std::uint64_t>(width), static_cast<std::uint64_t>(height)));
+  most_allocated_bytes += std::size_t{16} * static_cast<std::size_t>(width) * static_cast<std::size_t>(height);
   const std::unique_ptr<stbi_uc, decltype(&stbi_image_free)> pixels(stbi_load_from_memory(data, n_bytes, &width, &height, &channels, 3), &stbi_image_free);
   if (!pixels) return damaged(name);
   Image image{static_cast<std::uint32_t>(width), static_cast<std::uint32_t>(height), std::vector<std::byte>(std::size_t{3} * static_cast<std::size_t>(width) * static_cast<std::size_t>(height))};

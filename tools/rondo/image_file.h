@@ -30,6 +30,7 @@ struct JpegOutline {
   bool whole = false;   ///< it has its end marker
   bool sound = true;    ///< its Huffman tables are whole and have no more symbols than there are
   int orientation = 1;  ///< 1 to 8, as EXIF numbers them
+  int n_scans = 0;
 };
 /// Any bytes will do. The segments are those of ITU-T T.81, Annex B; the orientation is tag 0x0112 of TIFF's first directory in
 /// the first "Exif" segment.

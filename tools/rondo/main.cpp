@@ -2,6 +2,7 @@
 // All flags are declared here, in the only file that compiles CLI11.
 #include <algorithm>
 #include <array>
+#include <csignal>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -66,7 +67,7 @@ std::array<CLI::Option*, 2> add_text(CLI::App& command, TextFlags& text, const c
 
 /// -m, and --quantize, which goes with it.
 CLI::Option* add_model(CLI::App& command, std::string& path, OpenOptions& open, const char* purpose = "GGUF file, also any of its parts, or a Hugging Face folder") {
-  CLI::Option* model = command.add_option("-m,--model", path, purpose);
+  CLI::Option* model = command.add_option("-m,--model", path, purpose)->check(some_text("-m takes a file or a folder"));
   const auto is_type = [](const std::string& text) { return graph::find_quantized_type(text) ? "" : fmt::format("'{}' is not one of {}", text, graph::quantized_type_names()); };
   command.add_option("--quantize", open.quantize, fmt::format("round matrices to this type as they are read: {}", graph::quantized_type_names()))->check(is_type)->needs(model)->type_name("TYPE");
   return model;
@@ -395,6 +396,7 @@ int run(int argc, char** argv) {
   // Not through CLI11: each subcommand would set it again, and the environment would win over the flag.
   if (const char* device = std::getenv("RONDO_DEVICE")) flags.device = device;
   install_interrupt_handler();
+  std::signal(SIGXFSZ, SIG_IGN);  // a write that fails says so, and what was begun is removed
   CLI::App app("Runs transformer models on any Vulkan GPU.", "rondo");
   app.set_version_flag("--version", std::string("rondo ") + library_version());
   app.require_subcommand(1);

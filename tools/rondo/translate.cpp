@@ -31,10 +31,11 @@ Status translate(const GlobalFlags& flags, const TranslateFlags& own, int& close
   const Model& model = bench->model();
   const ModelInfo& info = model.info();
   if (info.source_context == 0) return Status(StatusCode::kUnsupported, fmt::format("{}: is a {}; this needs an encoder-decoder, such as Marian, BART or T5", own.model, info.architecture));
+  RONDO_TRY(need_tokenizer(model, own.model));
   std::vector<std::vector<std::int32_t>> texts;
   TranslatorOptions options;
   for (std::size_t i = 0; i < lines.size(); ++i) {
-    RONDO_ASSIGN(std::vector<std::int32_t> tokens, text_tokens(model.tokenizer(), lines[i], {}, info.source_context, own.truncate, name_of_line(own.text, i)));
+    RONDO_ASSIGN(std::vector<std::int32_t> tokens, text_tokens(model.tokenizer(), lines[i], {}, info.source_context, cut_if(own.truncate), name_of_line(own.text, i)));
     options.max_source = std::max(options.max_source, static_cast<std::uint32_t>(tokens.size()));
     texts.push_back(std::move(tokens));
   }
@@ -42,7 +43,9 @@ Status translate(const GlobalFlags& flags, const TranslateFlags& own, int& close
   options.length_penalty = own.length_penalty;
   options.max_tokens = own.n;
   {
-    RONDO_ASSIGN(Translator translator, Translator::create(model, options));
+    Result<Translator> created = Translator::create(model, options);
+    if (created.status().code() == StatusCode::kInvalidArgument) return created.status().with_prefix(fmt::format("{}: -n", own.model));
+    RONDO_ASSIGN(Translator translator, std::move(created));
     for (const std::vector<std::int32_t>& text : texts) RONDO_TRY(translator.append(text));
     keep_results();
     for (std::size_t done = 0; !translator.idle();) {
