@@ -444,7 +444,7 @@ class Graph:
             raise ValueError(f"{op} is not an operator of graph files")
         inputs = {role: self.value(name) for role, name in node["inputs"].items()}
         attributes = dict(node.get("attributes", {}))
-        halves = self.reads_halves(node)
+        halves = self.reads_halves(node) and op != "attention_weights"  # which are f32
         if op in ("embedding", "sinusoidal_positions"):
             halves = attributes.pop("type", "f32") == "f16" or node["inputs"].get("weight") in self.halves
         results = OPERATORS[op](**inputs, **attributes)
