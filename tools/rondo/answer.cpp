@@ -120,7 +120,7 @@ class Asker {
     RONDO_ASSIGN(Encoder encoder, Encoder::create(model_, options));
     for (const Window& window : windows_) RONDO_TRY(encoder.append(window.tokens, window.types));
     std::vector<Found> found;
-    const Status taken = take_encodings(encoder, windows_.size(), [&](std::size_t i, const Encoding& encoding) -> Status {
+    const Status taken = take_all<Encoding>(encoder, windows_.size(), [&](std::size_t i, const Encoding& encoding) -> Status {
       constexpr std::uint32_t kLongest = 30;
       RONDO_TRY(check_numbers(encoding, own_.model));
       for (const Answer& answer : best_answers(encoding.values, windows_[i].begin, windows_[i].end, kLongest, 8 * std::size_t{own_.n})) {
@@ -189,7 +189,7 @@ Status answer(const GlobalFlags& flags, const AnswerFlags& own, int& closed) {
 int run_answer(const GlobalFlags& flags, const AnswerFlags& own) {
   int closed = kDone;
   const Status done = answer(flags, own, closed);
-  return done.ok() ? closed : interrupted() ? static_cast<int>(kInterrupted) : report(done);
+  return done.ok() ? closed : report(done);
 }
 
 }  // namespace rondo::tools

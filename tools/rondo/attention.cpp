@@ -94,7 +94,7 @@ class Picture {
   }
   template <typename AnyEncoder>
   Status take(AnyEncoder& encoder) {
-    return take_encodings(encoder, 1, [this](std::size_t, Encoding encoding) -> Status {
+    return take_all<Encoding>(encoder, 1, [this](std::size_t, Encoding encoding) -> Status {
       RONDO_TRY(check_numbers(encoding, own_.model));
       encoding_ = std::move(encoding);
       return Status();
@@ -126,7 +126,7 @@ int run_attention(const GlobalFlags& flags, const AttentionFlags& own) {
   if (extension != ".svg" && extension != ".png" && extension != ".json") return report(fmt::format("-o {}: pictures are written as .svg, .png or .json", own.output), kUsage);
   int closed = kDone;
   const Status done = draw(flags, own, closed);
-  return done.ok() ? closed : interrupted() ? static_cast<int>(kInterrupted) : report(done);
+  return done.ok() ? closed : report(done);
 }
 
 }  // namespace rondo::tools

@@ -43,7 +43,7 @@ Status classify_texts(const ClassifyFlags& own, const Model& model) {
   }
   RONDO_ASSIGN(Encoder encoder, Encoder::create(model, options));
   for (const std::vector<std::int32_t>& text : texts) RONDO_TRY(encoder.append(text));
-  return take_encodings(encoder, texts.size(), [&](std::size_t i, const Encoding& encoding) -> Status {
+  return take_all<Encoding>(encoder, texts.size(), [&](std::size_t i, const Encoding& encoding) -> Status {
     RONDO_TRY(check_numbers(encoding, own.model));
     print_labels(own, model.info(), lines[i], own.text.has_file, encoding);
     return Status();
@@ -60,7 +60,7 @@ Status classify_images(const ClassifyFlags& own, const Model& model) {
     RONDO_ASSIGN(const models::Image image, read_image(path));
     RONDO_TRY(encoder.append_image(image.rgb, image.width, image.height).with_prefix(path));
   }
-  return take_encodings(encoder, own.images.size(), [&](std::size_t i, const Encoding& encoding) -> Status {
+  return take_all<Encoding>(encoder, own.images.size(), [&](std::size_t i, const Encoding& encoding) -> Status {
     RONDO_TRY(check_numbers(encoding, own.model));
     print_labels(own, model.info(), own.images[i], own.images.size() > 1, encoding);
     return Status();
@@ -80,7 +80,7 @@ int run_classify(const GlobalFlags& flags, const ClassifyFlags& own) {
   if (own.text.given() != own.images.empty()) return report("classify needs one of -p TEXT, -f FILE and --image FILE", kUsage);
   int closed = kDone;
   const Status done = classify(flags, own, closed);
-  return done.ok() ? closed : interrupted() ? static_cast<int>(kInterrupted) : report(done);
+  return done.ok() ? closed : report(done);
 }
 
 }  // namespace rondo::tools

@@ -144,6 +144,7 @@ Result<std::unique_ptr<Workbench>> Workbench::open(const GlobalFlags& flags, Byt
   if (!created.ok()) return quarantine.with_advice(created.status());
   if (how.self_test && quarantine.is_named()) quarantine.add({});  // later commands that name it find it
   Model model = std::move(created).value();
+  if (how.accepts) RONDO_TRY(how.accepts(model));
   bench->model_.emplace(std::move(model));
   if (how.random_weights) bench->model_->internal()->use_random_weights();
   const bool terminal = isatty(STDERR_FILENO) != 0;

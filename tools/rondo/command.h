@@ -53,6 +53,8 @@ class Workbench {
     bool random_weights = false;  ///< only the source's header is read, and the device makes the weights
     bool self_test = false;
     std::string tokenizer = {};  ///< the model whose tokenizer is used, or "" for its own
+    /// What a command needs of a model, looked at before weights are read and kernels compiled; may be empty.
+    std::function<Status(const Model&)> accepts = {};
   };
   /// Opens the device, then the model, showing progress on a terminal.
   static Result<std::unique_ptr<Workbench>> open(const GlobalFlags& flags, ByteSource source, const Options& options);

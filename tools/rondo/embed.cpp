@@ -63,7 +63,7 @@ Status embed(const GlobalFlags& flags, const EmbedFlags& own, int& closed) {
   {
     RONDO_ASSIGN(Encoder encoder, Encoder::create(model, options));
     for (const std::vector<std::int32_t>& text : texts) RONDO_TRY(encoder.append(text));
-    const Status taken = take_encodings(encoder, texts.size(), [&](std::size_t, Encoding encoding) -> Status {
+    const Status taken = take_all<Encoding>(encoder, texts.size(), [&](std::size_t, Encoding encoding) -> Status {
       RONDO_TRY(check_numbers(encoding, own.model));
       width = encoding.width;
       values.insert(values.end(), encoding.values.begin(), encoding.values.end());
@@ -83,7 +83,7 @@ int run_embed(const GlobalFlags& flags, const EmbedFlags& own) {
   if (own.output != "json" && isatty(STDOUT_FILENO)) return report(fmt::format("-o {} is nothing for a terminal; write it to a file with >", own.output), kUsage);
   int closed = kDone;
   const Status done = embed(flags, own, closed);
-  return done.ok() ? closed : interrupted() ? static_cast<int>(kInterrupted) : report(done);
+  return done.ok() ? closed : report(done);
 }
 
 }  // namespace rondo::tools

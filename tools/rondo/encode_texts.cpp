@@ -7,6 +7,8 @@
 
 #include <unistd.h>
 
+#include <rondo/translator.h>
+
 #include "models/loaded_model.h"
 #include "models/model_loader.h"
 #include "runtime/fmt.h"
@@ -15,10 +17,10 @@ namespace rondo::tools {
 
 namespace {
 
-/// What has been done of `n`, on a terminal, after a second.
+/// What has been done of `n`, after a second, on a terminal that shows no results.
 class ProgressBar {
  public:
-  explicit ProgressBar(std::size_t n) : n_(n), begun_s_(now_s()), terminal_(isatty(STDERR_FILENO) != 0) {}
+  explicit ProgressBar(std::size_t n) : n_(n), begun_s_(now_s()), terminal_(isatty(STDERR_FILENO) != 0 && isatty(STDOUT_FILENO) == 0) {}
   ~ProgressBar() {
     if (shown_) std::fprintf(stderr, "\r%*s\r", kWidth + 40, "");
   }
@@ -64,12 +66,15 @@ Result<std::vector<std::string>> read_lines(const TextFlags& text) {
 
 Result<std::unique_ptr<Workbench>> open_encoder(const GlobalFlags& flags, const std::string& path, OpenOptions open, ModelHead head, bool images) {
   open.head = head;
-  RONDO_ASSIGN(std::unique_ptr<Workbench> bench, Workbench::open(flags, path, open, {}));
-  const models::Network& network = bench->model().internal()->model().network();
-  const bool takes = network.find(images ? models::Role::kEncodeImage : models::Role::kEncode);
-  if (takes && (head == ModelHead::kNone || network.facts.head == head)) return bench;
-  const char* const input = takes ? "" : images ? ", which takes no images" : network.find(models::Role::kEncodeImage) ? ", which takes images" : ", which makes tokens";
-  return Status(StatusCode::kUnsupported, fmt::format("{}: is a {}{}; this needs {}", path, network.facts.architecture, input, words_of(head, images)));
+  Workbench::Options options;
+  options.accepts = [&](const Model& model) -> Status {
+    const models::Network& network = model.internal()->model().network();
+    const bool takes = network.find(images ? models::Role::kEncodeImage : models::Role::kEncode);
+    if (takes && (head == ModelHead::kNone || network.facts.head == head)) return {};
+    const char* const input = takes ? "" : images ? ", which takes no images" : network.find(models::Role::kEncodeImage) ? ", which takes images" : ", which makes tokens";
+    return Status(StatusCode::kUnsupported, fmt::format("{}: is a {}{}; this needs {}", path, network.facts.architecture, input, words_of(head, images)));
+  };
+  return Workbench::open(flags, path, open, options);
 }
 
 std::uint32_t most_tokens(const ModelInfo& info) { return std::max(info.context, info.source_context); }
@@ -100,28 +105,29 @@ Status check_numbers(const Encoding& encoding, const std::string& path) {
   return Status(StatusCode::kInternal, fmt::format("{}: what the model computes is beyond f32; its weights or preprocessor_config.json may be damaged", path));
 }
 
-template <typename AnyEncoder>
-Status take_encodings(AnyEncoder& encoder, std::size_t n, const std::function<Status(std::size_t, Encoding)>& take) {
+template <typename Item, typename Runner>
+Status take_all(Runner& runner, std::size_t n, const std::function<Status(std::size_t, Item)>& take) {
   keep_results();
   ProgressBar bar(n);
   std::size_t done = 0;
-  while (!encoder.idle()) {
+  while (!runner.idle()) {
     if (interrupted()) return Status(StatusCode::kCancelled, "interrupted");
-    RONDO_TRY(encoder.advance());
-    const Status waited = encoder.wait(std::chrono::milliseconds(100));
+    RONDO_TRY(runner.advance());
+    const Status waited = runner.wait(std::chrono::milliseconds(100));
     if (!waited.ok() && waited.code() != StatusCode::kTimeout) return waited;
     for (;;) {
-      Encoding encoding;
-      RONDO_ASSIGN(const bool taken, encoder.take(encoding));
+      Item item;
+      RONDO_ASSIGN(const bool taken, runner.take(item));
       if (!taken) break;
-      RONDO_TRY(take(done++, std::move(encoding)));
+      RONDO_TRY(take(done++, std::move(item)));
     }
     bar.show(done);
   }
   return {};
 }
 
-template Status take_encodings(Encoder& encoder, std::size_t n, const std::function<Status(std::size_t, Encoding)>& take);
-template Status take_encodings(ImageEncoder& encoder, std::size_t n, const std::function<Status(std::size_t, Encoding)>& take);
+template Status take_all(Encoder& encoder, std::size_t n, const std::function<Status(std::size_t, Encoding)>& take);
+template Status take_all(ImageEncoder& encoder, std::size_t n, const std::function<Status(std::size_t, Encoding)>& take);
+template Status take_all(Translator& translator, std::size_t n, const std::function<Status(std::size_t, Translation)>& take);
 
 }  // namespace rondo::tools

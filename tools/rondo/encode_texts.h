@@ -35,9 +35,9 @@ std::uint32_t most_tokens(const ModelInfo& info);
 /// "line 12 of FILE", or "the text".
 std::string name_of_line(const TextFlags& text, std::size_t line);
 
-/// Drives `encoder` until all that was appended is taken, in order; `take` is told each with its number. A bar on a terminal after a
-/// second. Errors: the encoder's, those of `take`, kCancelled (Ctrl-C).
-template <typename AnyEncoder>
-Status take_encodings(AnyEncoder& encoder, std::size_t n, const std::function<Status(std::size_t, Encoding)>& take);
+/// Drives an encoder or a translator until all `n` that were appended are taken, in order; `take` is told each with its number. A bar
+/// on a terminal after a second, unless results go there too. Errors: the runner's, those of `take`, kCancelled (Ctrl-C).
+template <typename Item, typename Runner>
+Status take_all(Runner& runner, std::size_t n, const std::function<Status(std::size_t, Item)>& take);
 
 }  // namespace rondo::tools

@@ -65,7 +65,7 @@ class Filler {
     options.max_batch = static_cast<std::uint32_t>(std::clamp<std::uint64_t>(kMostBytes / text_bytes, 1, std::min<std::uint64_t>(8, lines.size())));
     RONDO_ASSIGN(Encoder encoder, Encoder::create(model_, options));
     for (const Question& question : questions_) RONDO_TRY(encoder.append(question.tokens));
-    return take_encodings(encoder, lines.size(), [&](std::size_t i, const Encoding& encoding) -> Status {
+    return take_all<Encoding>(encoder, lines.size(), [&](std::size_t i, const Encoding& encoding) -> Status {
       RONDO_TRY(check_numbers(encoding, own_.model));
       print(lines[i], questions_[i], encoding);
       return Status();
@@ -124,7 +124,7 @@ int run_fill(const GlobalFlags& flags, const FillFlags& own) {
   if (!own.text.given()) return report("fill needs one of -p TEXT and -f FILE", kUsage);
   int closed = kDone;
   const Status done = fill(flags, own, closed);
-  return done.ok() ? closed : interrupted() ? static_cast<int>(kInterrupted) : report(done);
+  return done.ok() ? closed : report(done);
 }
 
 }  // namespace rondo::tools

@@ -1,5 +1,4 @@
 // rondo translate: texts to texts, on encoder-decoders.
-#include <chrono>
 #include <cstdio>
 
 #include <nlohmann/json.hpp>
@@ -27,10 +26,14 @@ void print(const TranslateFlags& own, const std::string& source, const Translati
 
 Status translate(const GlobalFlags& flags, const TranslateFlags& own, int& closed) {
   RONDO_ASSIGN(const std::vector<std::string> lines, read_lines(own.text));
-  RONDO_ASSIGN(std::unique_ptr<Workbench> bench, Workbench::open(flags, own.model, own.open, {}));
+  Workbench::Options how;
+  how.accepts = [&](const Model& model) -> Status {
+    if (model.info().source_context > 0) return {};
+    return Status(StatusCode::kUnsupported, fmt::format("{}: is a {}; this needs an encoder-decoder, such as Marian, BART or T5", own.model, model.info().architecture));
+  };
+  RONDO_ASSIGN(std::unique_ptr<Workbench> bench, Workbench::open(flags, own.model, own.open, how));
   const Model& model = bench->model();
   const ModelInfo& info = model.info();
-  if (info.source_context == 0) return Status(StatusCode::kUnsupported, fmt::format("{}: is a {}; this needs an encoder-decoder, such as Marian, BART or T5", own.model, info.architecture));
   RONDO_TRY(need_tokenizer(model, own.model));
   std::vector<std::vector<std::int32_t>> texts;
   TranslatorOptions options;
@@ -47,19 +50,10 @@ Status translate(const GlobalFlags& flags, const TranslateFlags& own, int& close
     if (created.status().code() == StatusCode::kInvalidArgument) return created.status().with_prefix(fmt::format("{}: -n", own.model));
     RONDO_ASSIGN(Translator translator, std::move(created));
     for (const std::vector<std::int32_t>& text : texts) RONDO_TRY(translator.append(text));
-    keep_results();
-    for (std::size_t done = 0; !translator.idle();) {
-      if (interrupted()) return Status(StatusCode::kCancelled, "interrupted");
-      RONDO_TRY(translator.advance());
-      const Status waited = translator.wait(std::chrono::milliseconds(100));
-      if (!waited.ok() && waited.code() != StatusCode::kTimeout) return waited;
-      for (;;) {
-        Translation translation;
-        RONDO_ASSIGN(const bool taken, translator.take(translation));
-        if (!taken) break;
-        print(own, lines[done++], translation);
-      }
-    }
+    RONDO_TRY(take_all<Translation>(translator, texts.size(), [&](std::size_t i, const Translation& translation) -> Status {
+      print(own, lines[i], translation);
+      return {};
+    }));
   }
   closed = bench->close();
   return {};
@@ -71,7 +65,7 @@ int run_translate(const GlobalFlags& flags, const TranslateFlags& own) {
   if (!own.text.given()) return report("translate needs one of -p TEXT and -f FILE", kUsage);
   int closed = kDone;
   const Status done = translate(flags, own, closed);
-  return done.ok() ? closed : interrupted() ? static_cast<int>(kInterrupted) : report(done);
+  return done.ok() ? closed : report(done);
 }
 
 }  // namespace rondo::tools
