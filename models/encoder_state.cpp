@@ -6,6 +6,7 @@
 
 #include "models/image.h"
 #include "models/model_loader.h"
+#include "models/take_all.h"
 #include "runtime/fmt.h"
 #include "shaders/lib/step_state.h"
 
@@ -350,34 +351,10 @@ const EncoderStatistics& statistics_of(const EncoderState* state) {
   return state ? state->statistics() : kNone;
 }
 
-/// Takes all that was appended, waiting for it.
-Result<std::vector<Encoding>> take_all(EncoderState& state) {
-  constexpr std::uint64_t kNapNs = 100'000'000;
-  std::vector<Encoding> encodings;
-  while (!state.idle()) {
-    RONDO_TRY(state.advance());
-    const Status waited = state.wait(kNapNs);
-    if (!waited.ok() && waited.code() != StatusCode::kTimeout) return waited;
-    Encoding encoding;
-    for (;;) {
-      RONDO_ASSIGN(const bool taken, state.take(encoding));
-      if (!taken) break;
-      encodings.push_back(std::move(encoding));
-    }
-  }
-  return encodings;
-}
-
 template <typename Text, typename Append>
 Result<std::vector<Encoding>> encode_all(EncoderState& state, std::span<const Text> texts, const Append& append) {
   if (!state.idle()) return Status(StatusCode::kFailedPrecondition, "encoder: encode while inputs are not taken; take them first");
-  for (const Text& text : texts) {
-    const Status appended = append(text);
-    if (appended.ok()) continue;
-    state.forget_all();
-    return appended;
-  }
-  return take_all(state);
+  return models::append_and_take_all<Encoding>(state, texts, append);
 }
 
 }  // namespace

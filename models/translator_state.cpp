@@ -7,6 +7,7 @@
 
 #include "graph/cache_layout.h"
 #include "models/model_loader.h"
+#include "models/take_all.h"
 #include "runtime/fmt.h"
 #include "shaders/lib/step_state.h"
 
@@ -380,25 +381,7 @@ bool Translator::idle() const { return !impl_ || impl_->idle(); }
 Result<std::vector<Translation>> Translator::translate(std::span<const std::string_view> texts) {
   if (!impl_) return moved_from();
   if (!idle()) return Status(StatusCode::kFailedPrecondition, "translator: translate while texts are not taken; take them first");
-  for (const std::string_view text : texts) {
-    const Status appended = append(text);
-    if (appended.ok()) continue;
-    impl_->forget_all();
-    return appended;
-  }
-  std::vector<Translation> translations;
-  while (!idle()) {
-    RONDO_TRY(advance());
-    const Status waited = wait(std::chrono::milliseconds(100));
-    if (!waited.ok() && waited.code() != StatusCode::kTimeout) return waited;
-    for (;;) {
-      Translation translation;
-      RONDO_ASSIGN(const bool taken, take(translation));
-      if (!taken) break;
-      translations.push_back(std::move(translation));
-    }
-  }
-  return translations;
+  return models::append_and_take_all<Translation>(*impl_, texts, [this](std::string_view text) { return append(text); });
 }
 
 }  // namespace rondo

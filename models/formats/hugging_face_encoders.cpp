@@ -302,9 +302,8 @@ class Translator {
   Status write_vit() {
     RONDO_TRY(write_vision(config_, "", 1e-12, "gelu"));
     if (class_.ends_with("ForImageClassification") || class_.ends_with("ForImageClassificationWithTeacher") || has_any("classifier.")) {
-      RONDO_TRY(need_tensor("classifier.weight"));
       file_.keys.string("rondo.head", "text");
-      RONDO_TRY(write_labels());
+      RONDO_TRY(write_labels("classifier.weight"));
     }
     RONDO_ASSIGN(const std::string pooler, config_.string_or(config_.value(), "pooler_act", "tanh"));
     if (pooler != "tanh") return config_.later("pooler_act", fmt::format("is '{}' instead of 'tanh'", printable(pooler)));
@@ -553,23 +552,24 @@ class Translator {
       RONDO_ASSIGN(tied_, config_.boolean_or("tie_word_embeddings", true));
       if (!tied_) file_.keys.boolean("rondo.head_tied", false);
     } else if (head_ == ModelHead::kTokenLabels) {
-      RONDO_TRY(need_tensor("classifier.weight"));
+      RONDO_TRY(write_labels("classifier.weight"));
       set("tokens", activation);
     } else if (head_ == ModelHead::kAnswers) {
       RONDO_TRY(need_tensor("qa_outputs.weight"));
       set("answers", activation);
     } else if (head_ == ModelHead::kLabels) {
-      RONDO_TRY(need_tensor(roberta ? "classifier.out_proj.weight" : "classifier.weight"));
+      RONDO_TRY(write_labels(roberta ? "classifier.out_proj.weight" : "classifier.weight"));
       if (distil) RONDO_TRY(need_tensor("pre_classifier.weight"));
       pooler_is_dense_ = !distil && !roberta;
       if (pooler_is_dense_) RONDO_TRY(need_tensor(std::string(kind_.prefix) + "pooler.dense.weight"));
       set("text", distil ? "relu" : "tanh");
     }
-    return head_ == ModelHead::kTokenLabels || head_ == ModelHead::kLabels ? write_labels() : Status();
+    return {};
   }
 
-  /// Names of labels, in the order of their numbers.
-  Status write_labels() {
+  /// Names of the labels that the matrix `classifier` gives, in the order of their numbers.
+  Status write_labels(const std::string& classifier) {
+    RONDO_TRY(need_tensor(classifier));
     if (!config_.has("id2label")) return {};
     RONDO_ASSIGN(const json* names, find_object(config_.value(), "id2label", config_.name()));
     std::vector<std::string> labels(names->size());
@@ -578,8 +578,7 @@ class Translator {
       if (name == names->end() || !name->is_string()) return config_.wrong("id2label", fmt::format("must have a text for each number from 0 to {}", labels.size() - 1));
       labels[i] = name->get_ref<const std::string&>();
     }
-    const auto classifier = std::find_if(tensors_.all().begin(), tensors_.all().end(), [](const auto& entry) { return entry.first.ends_with("classifier.weight") || entry.first.ends_with("classifier.out_proj.weight"); });
-    const std::vector<std::uint64_t>& shape = classifier->second.entry.shape;  // it has one: need_tensor has seen it
+    const std::vector<std::uint64_t>& shape = tensors_.all().find(classifier)->second.entry.shape;
     if (shape.empty() || shape[0] != labels.size()) return config_.wrong("id2label", fmt::format("has {} labels but the classifier {}", labels.size(), shape.empty() ? 0 : shape[0]));
     file_.keys.strings("rondo.labels", labels);
     return {};
