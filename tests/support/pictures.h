@@ -2,7 +2,9 @@
 #pragma once
 
 #include <cstdint>
+#include <initializer_list>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -31,5 +33,13 @@ inline models::Image random_picture(const std::string& size) {
 }
 
 inline std::string references_path() { return testing::tests_data_path("images.safetensors"); }
+
+/// `status` is one line with `code` and all `words`.
+inline void expect_refused(const Status& status, StatusCode code, std::initializer_list<std::string_view> words) {
+  ASSERT_FALSE(status.ok());
+  EXPECT_EQ(status.code(), code) << status.message();
+  for (const std::string_view word : words) EXPECT_NE(status.message().find(word), std::string::npos) << "'" << word << "' is not in: " << status.message();
+  EXPECT_EQ(status.message().find('\n'), std::string::npos) << status.message();
+}
 
 }  // namespace rondo::tests

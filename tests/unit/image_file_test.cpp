@@ -5,11 +5,9 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
-#include <initializer_list>
 #include <iterator>
 #include <span>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include <unistd.h>
@@ -31,14 +29,8 @@ namespace rondo::image_file_test {
 namespace {
 
 using models::Image;
+using tests::expect_refused;
 using tests::random_picture;
-
-void expect_refused(const Status& status, StatusCode code, std::initializer_list<std::string_view> words) {
-  ASSERT_FALSE(status.ok());
-  EXPECT_EQ(status.code(), code) << status.message();
-  for (const std::string_view word : words) EXPECT_NE(status.message().find(word), std::string::npos) << "'" << word << "' is not in: " << status.message();
-  EXPECT_EQ(status.message().find('\n'), std::string::npos) << status.message();
-}
 
 using Bytes = std::string;
 

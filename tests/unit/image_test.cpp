@@ -1,8 +1,6 @@
 // Pictures beside what Pillow and NumPy make of them (tests/data/images.safetensors).
 #include <cstdint>
-#include <initializer_list>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -19,14 +17,8 @@ namespace {
 using models::Image;
 using models::ImageView;
 using models::Resampling;
+using tests::expect_refused;
 using tests::random_picture;
-
-void expect_refused(const Status& status, StatusCode code, std::initializer_list<std::string_view> words) {
-  ASSERT_FALSE(status.ok());
-  EXPECT_EQ(status.code(), code) << status.message();
-  for (const std::string_view word : words) EXPECT_NE(status.message().find(word), std::string::npos) << "'" << word << "' is not in: " << status.message();
-  EXPECT_EQ(status.message().find('\n'), std::string::npos) << status.message();
-}
 
 struct Reference {
   std::vector<std::string> name;

@@ -46,20 +46,13 @@ class SelfAttention(nn.Module):
         return (scores.softmax(-1) @ heads(self.value(x))).transpose(1, 2).reshape(x.shape)
 
 
-def block(**parts):
-    module = nn.Module()
-    for name, part in parts.items():
-        setattr(module, name, part)
-    return module
-
-
 class Layer(nn.Module):
     def __init__(self):
         super().__init__()
         self.layernorm_before, self.layernorm_after = nn.LayerNorm(WIDTH, EPSILON), nn.LayerNorm(WIDTH, EPSILON)
-        self.attention = block(attention=SelfAttention(), output=block(dense=nn.Linear(WIDTH, WIDTH)))
-        self.intermediate = block(dense=nn.Linear(WIDTH, FFN_WIDTH))
-        self.output = block(dense=nn.Linear(FFN_WIDTH, WIDTH))
+        self.attention = folders.block(attention=SelfAttention(), output=folders.block(dense=nn.Linear(WIDTH, WIDTH)))
+        self.intermediate = folders.block(dense=nn.Linear(WIDTH, FFN_WIDTH))
+        self.output = folders.block(dense=nn.Linear(FFN_WIDTH, WIDTH))
 
     def forward(self, x):
         def dropped(y):
@@ -71,10 +64,10 @@ class Layer(nn.Module):
 class Vit(nn.Module):
     def __init__(self):
         super().__init__()
-        embeddings = block(patch_embeddings=block(projection=nn.Conv2d(CHANNELS, WIDTH, PATCH, PATCH)))
+        embeddings = folders.block(patch_embeddings=folders.block(projection=nn.Conv2d(CHANNELS, WIDTH, PATCH, PATCH)))
         embeddings.cls_token = nn.Parameter(torch.zeros(1, 1, WIDTH))
         embeddings.position_embeddings = nn.Parameter(0.05 * torch.randn(1, 1 + (SIZE // PATCH) ** 2, WIDTH))
-        self.vit = block(embeddings=embeddings, encoder=block(layer=nn.ModuleList(Layer() for _ in range(LAYERS))),
+        self.vit = folders.block(embeddings=embeddings, encoder=folders.block(layer=nn.ModuleList(Layer() for _ in range(LAYERS))),
                          layernorm=nn.LayerNorm(WIDTH, EPSILON))
         self.classifier = nn.Linear(WIDTH, CLASSES)
         for module in self.modules():

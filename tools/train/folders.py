@@ -6,6 +6,7 @@ import struct
 import time
 
 import torch
+from torch import nn
 
 
 def write_json(path, content):
@@ -40,6 +41,14 @@ def read_safetensors(path):
             begin, end = (8 + length + at for at in entry["data_offsets"])
             state[name] = torch.frombuffer(bytearray(raw[begin:end]), dtype=torch.float16).reshape(entry["shape"]).float()
     return state
+
+
+def block(**parts):
+    """A module of named parts, whose names are those of the folder's tensors."""
+    module = nn.Module()
+    for name, part in parts.items():
+        setattr(module, name, part)
+    return module
 
 
 def cache_folder(name):

@@ -59,18 +59,11 @@ class Output(nn.Module):
         return self.LayerNorm(F.dropout(self.dense(y), DROPOUT, self.training) + x)
 
 
-def block(**parts):
-    module = nn.Module()
-    for name, part in parts.items():
-        setattr(module, name, part)
-    return module
-
-
 class Layer(nn.Module):
     def __init__(self):
         super().__init__()
-        self.attention = block(self=SelfAttention(), output=Output(WIDTH))
-        self.intermediate = block(dense=nn.Linear(WIDTH, FFN_WIDTH))
+        self.attention = folders.block(self=SelfAttention(), output=Output(WIDTH))
+        self.intermediate = folders.block(dense=nn.Linear(WIDTH, FFN_WIDTH))
         self.output = Output(FFN_WIDTH)
 
     def forward(self, x, mask):
@@ -81,12 +74,12 @@ class Layer(nn.Module):
 class Bert(nn.Module):
     def __init__(self, n_tokens):
         super().__init__()
-        self.bert = block(
-            embeddings=block(word_embeddings=nn.Embedding(n_tokens, WIDTH), position_embeddings=nn.Embedding(POSITIONS, WIDTH),
+        self.bert = folders.block(
+            embeddings=folders.block(word_embeddings=nn.Embedding(n_tokens, WIDTH), position_embeddings=nn.Embedding(POSITIONS, WIDTH),
                              token_type_embeddings=nn.Embedding(2, WIDTH), LayerNorm=nn.LayerNorm(WIDTH, EPSILON)),
-            encoder=block(layer=nn.ModuleList(Layer() for _ in range(LAYERS))),
-            pooler=block(dense=nn.Linear(WIDTH, WIDTH)))
-        self.cls = block(predictions=block(transform=block(dense=nn.Linear(WIDTH, WIDTH), LayerNorm=nn.LayerNorm(WIDTH, EPSILON))))
+            encoder=folders.block(layer=nn.ModuleList(Layer() for _ in range(LAYERS))),
+            pooler=folders.block(dense=nn.Linear(WIDTH, WIDTH)))
+        self.cls = folders.block(predictions=folders.block(transform=folders.block(dense=nn.Linear(WIDTH, WIDTH), LayerNorm=nn.LayerNorm(WIDTH, EPSILON))))
         self.cls.predictions.bias = nn.Parameter(torch.zeros(n_tokens))
         self.classifier = nn.Linear(WIDTH, len(LABELS))
         for module in self.modules():
