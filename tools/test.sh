@@ -2,9 +2,11 @@
 # Builds the tests and runs them under the validation layers on lavapipe: everything that a change can break, on one driver.
 # Last line: "N passed, N failed, N skipped".
 # usage: tools/test.sh [--all | --thorough]
-#   --all       also the tests labelled `all`, and those labelled `device` on SwiftShader, on lavapipe at 4 and 16 lanes (the
-#               default is 8), and on a newer lavapipe under newer validation layers (tools/new_drivers.sh)
-#   --thorough  all that, the tests labelled `thorough`, and RONDO_TEST_THOROUGH=1 for those that can do more
+#   --all       also the tests labelled `all`; those labelled `device` on SwiftShader and on a newer lavapipe under newer
+#               validation layers (tools/new_drivers.sh); and `check`, which runs every kernel, on lavapipe at 4 and 16 lanes
+#               (the default is 8)
+#   --thorough  all that, with everything labelled `device` at 4 and 16 lanes, the tests labelled `thorough`, and
+#               RONDO_TEST_THOROUGH=1 for those that can do more
 # RONDO_TEST_DATA=FOLDER gives the tests more models and cases. With CI=true, no SwiftShader or
 # newer lavapipe is a failure of --all.
 set -euo pipefail
@@ -63,8 +65,10 @@ done
 
 run_tests lavapipe "$lavapipe"
 if [[ $all == yes ]]; then
-  LP_NATIVE_VECTOR_WIDTH=128 run_tests lavapipe-4-lanes "$lavapipe" -L '^device$'
-  LP_NATIVE_VECTOR_WIDTH=512 run_tests lavapipe-16-lanes "$lavapipe" -L '^device$'
+  lanes=(-R '^check$')  # what models do with kernels does not depend on lanes
+  [[ $thorough == no ]] || lanes=(-L '^device$')
+  LP_NATIVE_VECTOR_WIDTH=128 run_tests lavapipe-4-lanes "$lavapipe" "${lanes[@]}"
+  LP_NATIVE_VECTOR_WIDTH=512 run_tests lavapipe-16-lanes "$lavapipe" "${lanes[@]}"
   if swiftshader=$(tools/fetch_swiftshader.sh); then
     run_tests swiftshader "$swiftshader" -L '^device$'
   else
