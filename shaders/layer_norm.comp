@@ -32,6 +32,7 @@ void main() {
     const float centred = (input_at(at + i) - pivot) - mean;
     squares += centred * centred;
   }
+  barrier();
   const float scale = 1.0 / sqrt(workgroup_sum(squares) / float(p.columns) + p.epsilon);
   for (uint i = self; i < p.columns; i += kWidth) {
     const float factor = p.has_weight != 0u ? weight[p.weight_offset + i] : 1.0;

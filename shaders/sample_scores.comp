@@ -40,7 +40,8 @@ void main() {
     const uint id = uint(tokens[sequence * p.context + end - 1u - i]);
     if (id >= p.vocabulary || id < first || id >= first + kElements) continue;
     const float value = from_element(logits[at + id]);
-    group_keys[id - first] = sample_key(value > 0.0 ? value / penalty : value * penalty);
+    // Atomic, since two invocations write it, the same, where a token is there twice.
+    atomicExchange(group_keys[id - first], sample_key(value > 0.0 ? value / penalty : value * penalty));
   }
   barrier();
 

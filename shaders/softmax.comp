@@ -41,6 +41,7 @@ void main() {
   if (p.has_mask != 0u) {
     largest = kLowest;
     for (uint i = self; i < p.columns; i += kWidth) largest = max(largest, score(i));
+    barrier();
     top = workgroup_max(largest);
   }
   float sum = 0.0;
@@ -48,6 +49,7 @@ void main() {
     const float value = score(i) - top;
     sum += isnan(value) ? value : exp(value);  // exp may lose NaN, as SwiftShader's does
   }
+  barrier();
   const float total = workgroup_sum(sum);
   const uint to = i0 * p.output_stride0 + i1 * p.output_stride1 + inner * p.output_stride2;
   for (uint i = self; i < p.columns; i += kWidth) {

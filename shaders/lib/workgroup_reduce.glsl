@@ -1,9 +1,9 @@
-// Reductions over a workgroup of kWidth invocations (a power of two, defined before), in fixed order. All of them call.
+// Reductions over a workgroup of kWidth invocations (a power of two, defined before), in fixed order. All of them call. Before
+// another one a kernel has a barrier of its own: the slots may still be read.
 shared float reduce_slots[kWidth];
 
 float workgroup_sum(float value) {
   const uint self = gl_LocalInvocationID.x;
-  barrier();  // the slots may still be read
   reduce_slots[self] = value;
   barrier();
   for (uint step = kWidth / 2u; step > 0u; step /= 2u) {
@@ -18,7 +18,6 @@ float larger(float a, float b) { return b > a || isnan(b) ? b : a; }
 
 float workgroup_max(float value) {
   const uint self = gl_LocalInvocationID.x;
-  barrier();
   reduce_slots[self] = value;
   barrier();
   for (uint step = kWidth / 2u; step > 0u; step /= 2u) {

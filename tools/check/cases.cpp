@@ -290,6 +290,8 @@ constexpr std::string_view kCases[] = {
     "kv_write cache {cache} (2, 3, 41, 37), update f16 (2, 3, 7, 37) sliced, start [5, 34]",
     "rope_kv_write query f16 (1, 4, 7, 40) joined, key f16 (1, 2, 7, 40) joined, value f16 (1, 2, 7, 40) joined, positions (1, 7), start [5], key_cache {cache} (1, 2, 41, 40), value_cache {cache} (1, "
     "2, 41, 40)",
+    "norm_rope_kv_write query f16 (1, 4, 7, 40) joined, key f16 (1, 2, 7, 40) joined, value f16 (1, 2, 7, 40) joined, positions (1, 7) [5, 6, 7, 8, 9, 10, 11], start [5], key_cache {cache} (1, 2, 41, 40), "
+    "value_cache {cache} (1, 2, 41, 40), norm_weights (2, 40), epsilon 1e-5",
     "attention query f16 (1, 4, 1, 64), key {cache} (1, 2, 257, 64), value {cache} (1, 2, 257, 64), causal",
     "attention query f16 (1, 2, 3, 37) transposed, key f16 (1, 2, 41, 37) transposed, value f16 (1, 2, 41, 24) sliced",
     "attention query (1, 2, 3, 40), key f16 (1, 2, 41, 40) transposed, value (1, 2, 41, 24)",
@@ -298,7 +300,7 @@ constexpr std::string_view kCases[] = {
     "attention query f16 (1, 4, 7, 16), key f16 (1, 2, 41, 16), value f16 (1, 2, 41, 24), relative_key f16 (9, 16), relative_value (33, 24)",
     "attention_weights query f16 (2, 4, 7, 16), key f16 (1, 2, 41, 16), lengths [37]",
     "attention_weights query f16 (1, 2, 3, 37) transposed, key f16 (1, 2, 41, 37) transposed, mask f16 (3, 41), relative_key f16 (9, 37)",
-    "sample logits f16 (2, 2049), tokens (2, 41), state.position 5, valid [1, 1], state.temperature 0.8, state.top_p 0.95, state.seed 7",
+    "sample logits f16 (2, 2049), tokens (2, 41), state.position 30, valid [1, 1], state.temperature 0.8, state.top_p 0.95, state.repeat_penalty 1.3, state.repeat_last_n 20, state.seed 7",
 
     // Steps.
     "step_begin tokens (2, 41), rows 7, state.position 5, valid [3, 7]",

@@ -14,6 +14,7 @@
 
 #include "runtime/device.h"
 #include "tools/check/case_text.h"
+#include "tools/check/device_run.h"
 
 namespace rondo::check {
 
@@ -71,6 +72,12 @@ using OnResult = std::function<bool(const CheckResult& result, std::size_t done,
 
 /// Runs what `options` select. Errors: those of list_runs.
 Result<CheckReport> run_check(runtime::Device& device, const CheckOptions& options, const OnResult& on_result);
+
+/// What runs a case, with the kernel that is forced: as run_on_device does.
+using CaseRunner = std::function<Result<DeviceRun>(const OpCase& op, const RunOptions& how)>;
+
+/// The same wherever cases can run.
+Result<CheckReport> run_check(const CaseRunner& run_case, const CheckOptions& options, const OnResult& on_result);
 
 /// The command that repeats a run.
 std::string repeat_command(const CheckRun& run, std::uint32_t seed);
