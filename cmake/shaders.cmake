@@ -32,6 +32,8 @@ float weight_group(uint row, uint group, out vec4 w[8]) {
 set(enumerators "")
 set(f16_cases "")
 set(modules "")
+set(modules_with_lines "")
+file(MAKE_DIRECTORY ${RONDO_GENERATED_DIR}/spirv_with_lines)
 foreach(shader IN LISTS shaders)
   get_filename_component(name ${shader} NAME_WE)
   file(STRINGS ${shader} includes_element REGEX "^#include \"lib/element.glsl\"")
@@ -53,6 +55,15 @@ foreach(shader IN LISTS shaders)
       DEPENDS ${shader} DEPFILE ${module}.d
       COMMENT "glslang ${variant}" VERBATIM)
     list(APPEND modules ${module})
+    # For tools/simulator: the same, and its instructions know their lines.
+    set(module ${RONDO_GENERATED_DIR}/spirv_with_lines/${variant}.spv)
+    add_custom_command(
+      OUTPUT ${module}
+      COMMAND ${RONDO_GLSLANG} --quiet -V --target-env vulkan1.2 -g ${define} -I${PROJECT_SOURCE_DIR}/shaders -I${RONDO_GENERATED_DIR}/shaders
+              --depfile ${module}.d -o ${module} ${shader}
+      DEPENDS ${shader} DEPFILE ${module}.d
+      COMMENT "glslang ${variant}, with lines" VERBATIM)
+    list(APPEND modules_with_lines ${module})
     string(APPEND enumerators "  ${variant},\n")
   endforeach()
 endforeach()
@@ -64,6 +75,14 @@ add_custom_command(
   COMMAND ${rondo_pack_spirv_COMMAND} ${RONDO_SHADER_CODE} ${modules}
   DEPENDS ${rondo_pack_spirv_COMMAND} ${modules}
   COMMENT "shader_code.inc" VERBATIM)
+
+set(RONDO_SHADERS_WITH_LINES ${RONDO_GENERATED_DIR}/shaders_with_lines.inc)
+add_custom_command(
+  OUTPUT ${RONDO_SHADERS_WITH_LINES}
+  COMMAND ${rondo_pack_spirv_COMMAND} ${RONDO_SHADERS_WITH_LINES} ${modules_with_lines}
+  DEPENDS ${rondo_pack_spirv_COMMAND} ${modules_with_lines}
+  COMMENT "shaders_with_lines.inc" VERBATIM)
+add_custom_target(rondo_shaders_with_lines DEPENDS ${RONDO_SHADERS_WITH_LINES})  # only who needs it builds it
 
 file(CONFIGURE OUTPUT ${RONDO_GENERATED_DIR}/shader_list.h CONTENT
 "// Generated from the folder shaders/.

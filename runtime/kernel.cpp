@@ -15,12 +15,15 @@ const char* shader_name(Shader shader) { return kShaders[static_cast<std::size_t
 
 std::vector<std::uint32_t> shader_code(Shader shader) {
   const PackedShader& packed = kShaders[static_cast<std::size_t>(shader)];
-  std::vector<std::uint32_t> words(packed.n_words);
-  const std::uint8_t* byte = kPackedShaders + packed.offset;
+  return unpack_words(kPackedShaders + packed.offset, packed.n_words);
+}
+
+std::vector<std::uint32_t> unpack_words(const std::uint8_t* packed, std::size_t n_words) {
+  std::vector<std::uint32_t> words(n_words);
   for (std::uint32_t& word : words) {
     int shift = 0;
-    for (; *byte >= 0x80; shift += 7) word |= (*byte++ & 0x7fu) << shift;
-    word |= static_cast<std::uint32_t>(*byte++) << shift;
+    for (; *packed >= 0x80; shift += 7) word |= (*packed++ & 0x7fu) << shift;
+    word |= static_cast<std::uint32_t>(*packed++) << shift;
   }
   return words;
 }

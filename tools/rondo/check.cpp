@@ -138,6 +138,14 @@ Status check_device(const GlobalFlags& flags, const CheckFlags& own, int& closed
 int run_check(const GlobalFlags& flags, const CheckFlags& own) {
   if (own.list) return list(own);
   if (const auto runs = check::list_runs(own.options); !runs.ok()) return report(runs.status().message(), kUsage);
+  if (own.simulate) {
+    std::vector<std::string> arguments = {"check", "--subgroup", fmt::format("{}", own.subgroup)};
+    for (const std::string& op : own.options.ops) arguments.insert(arguments.end(), {"--op", op});
+    for (const std::string& kernel : own.options.kernels) arguments.insert(arguments.end(), {"--kernel", kernel});
+    if (!own.options.text.empty()) arguments.insert(arguments.end(), {"--case", own.options.text});
+    if (own.options.brief) arguments.emplace_back("--brief");
+    return run_simulate(arguments);
+  }
   int closed = kDone;
   const Status done = check_device(flags, own, closed);
   return !done.ok() ? report(done) : interrupted() ? static_cast<int>(kInterrupted) : closed;

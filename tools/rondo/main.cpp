@@ -11,6 +11,7 @@
 #include <memory>
 #include <random>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -373,6 +374,8 @@ void add_check(CLI::App& app, GlobalFlags& flags, int& status) {
   command->add_flag("--brief", own->options.brief, "whole and random numbers only, and each run once rather than 25 times");
   CLI::Option* list = command->add_flag("--list", own->list, "only print what would run, with the bounds; needs no Vulkan");
   command->add_flag("--json", own->json, "one JSON document")->excludes(list);
+  CLI::Option* simulate = command->add_flag("--simulate", own->simulate, "in rondo-simulate, which finds races too; needs no Vulkan")->excludes(list);
+  command->add_option("--subgroup", own->subgroup, "lanes of a simulated subgroup")->needs(simulate)->check(CLI::IsMember({4, 8, 16, 32, 64, 128}))->capture_default_str()->type_name("N");
   add_device_flags(*command, flags);
   command->callback([&flags, &status, own] { status = run_check(flags, *own); });
 }
@@ -391,6 +394,8 @@ void add_isa(CLI::App& app, GlobalFlags& flags, int& status) {
 }
 
 int run(int argc, char** argv) {
+  constexpr const char* kSimulate = "simulate";
+  if (argc > 1 && argv[1] == std::string_view(kSimulate)) return run_simulate({argv + 2, argv + argc});  // its flags are its own
   GlobalFlags flags, before_command;
   flags.started_s = now_s();
   // Not through CLI11: each subcommand would set it again, and the environment would win over the flag.
@@ -418,6 +423,7 @@ int run(int argc, char** argv) {
   add_graph(app, flags, status);
   add_check(app, flags, status);
   add_isa(app, flags, status);
+  app.add_subcommand(kSimulate, "Execute a kernel lane by lane: races, undefined values, cache lines, bank conflicts; needs no Vulkan");
   for (CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {
     command->preparse_callback([&app, command](std::size_t) { hand_over_global_flags(app, *command); });
   }

@@ -134,7 +134,8 @@ struct IsaFlags {
 
 struct CheckFlags {
   check::CheckOptions options;
-  bool list = false, json = false;
+  bool list = false, json = false, simulate = false;
+  std::uint32_t subgroup = 32;  ///< of --simulate
 };
 
 /// Each runs its subcommand, says on stderr what went wrong, and returns the exit status.
@@ -149,6 +150,8 @@ int run_fill(const GlobalFlags& flags, const FillFlags& own);
 int run_translate(const GlobalFlags& flags, const TranslateFlags& own);
 int run_attention(const GlobalFlags& flags, const AttentionFlags& own);
 int run_isa(const GlobalFlags& flags, const IsaFlags& own);
+/// Becomes the program rondo-simulate that lies beside the command; returns only where there is none.
+int run_simulate(const std::vector<std::string>& arguments);
 int run_bench(const GlobalFlags& flags, const BenchFlags& own);
 int run_info(const GlobalFlags& flags, const InfoFlags& own);
 int run_graph(const GlobalFlags& flags, const GraphFlags& own);

@@ -1,0 +1,179 @@
+// What the simulator computes, beside C++ and beside the operators' references; and modules that it refuses.
+#include <bit>
+#include <cmath>
+#include <cstring>
+#include <functional>
+#include <string>
+
+#include "graph/float16.h"
+#include "tests/simulator/glsl.h"
+#include "tools/check/check.h"
+#include "tools/simulator/case_run.h"
+
+namespace rondo::modules_test {
+namespace {
+
+using simulator_test::buffer_of_words;
+using simulator_test::compile;
+using simulator_test::launch_of;
+
+const std::string kHead = "#version 450\n#extension GL_KHR_shader_subgroup_arithmetic : require\n#extension GL_KHR_shader_subgroup_ballot : require\n#extension GL_KHR_shader_subgroup_clustered : require\n"
+                          "layout(local_size_x_id = 0) in;\nlayout(constant_id = 1) const uint kFactor = 2u;\nlayout(std430, set = 0, binding = 0) readonly buffer Data { uint data[]; };\n"
+                          "layout(std430, set = 0, binding = 1) writeonly buffer Result { uint result[]; };\nlayout(push_constant) uniform Push { uint n; };\n";
+
+/// What 64 invocations write, of data 0, 3, 6, ...
+std::vector<std::uint32_t> results_of(const std::string& expression, std::uint32_t lanes = 32) {
+  const std::uint32_t constants[] = {64, 5};
+  const auto module = simulator::read_module(compile(kHead + "void main() { uint self = gl_LocalInvocationID.x, x = data[self]; result[self] = " + expression + "; }"), constants, "kernel");
+  EXPECT_TRUE(module.ok()) << module.status().message();
+  std::vector<simulator::Buffer> buffers = {buffer_of_words(64, true, 3), buffer_of_words(64, false)};
+  const std::uint32_t push = 7;
+  const auto report = simulator::simulate(*module, buffers, launch_of(buffers, lanes, {1, 1, 1}, std::as_bytes(std::span(&push, 1))));
+  EXPECT_TRUE(report.ok()) << report.status().message();
+  EXPECT_EQ(simulator_test::all_findings(*report), "");
+  std::vector<std::uint32_t> words(64);
+  std::memcpy(words.data(), buffers[1].bytes.data(), 256);
+  return words;
+}
+
+void expect_each(const std::string& expression, const std::function<std::uint32_t(std::uint32_t)>& expected, std::uint32_t lanes = 32) {
+  const std::vector<std::uint32_t> words = results_of(expression, lanes);
+  for (std::uint32_t i = 0; i < 64; ++i) ASSERT_EQ(words[i], expected(i)) << expression << ", invocation " << i;
+}
+
+std::uint32_t bits(float value) { return std::bit_cast<std::uint32_t>(value); }
+
+TEST(ModulesTest, ArithmeticIsThatOfCpp) {
+  expect_each("x * kFactor + n", [](std::uint32_t i) { return 3 * i * 5 + 7; });
+  expect_each("(x - 50u) >> 3", [](std::uint32_t i) { return (3 * i - 50u) >> 3; });
+  expect_each("uint((int(x) - 50) >> 3)", [](std::uint32_t i) { return static_cast<std::uint32_t>((static_cast<int>(3 * i) - 50) >> 3); });
+  expect_each("uint((int(x) - 50) / 7)", [](std::uint32_t i) { return static_cast<std::uint32_t>((static_cast<int>(3 * i) - 50) / 7); });
+  expect_each("bitfieldInsert(x, 5u, 3, 4)", [](std::uint32_t i) { return (3 * i & ~(15u << 3)) | 5u << 3; });
+  expect_each("uint(findMSB(x + 1u)) + uint(bitCount(x))", [](std::uint32_t i) { return static_cast<std::uint32_t>(31 - std::countl_zero(3 * i + 1) + std::popcount(3 * i)); });
+  expect_each("floatBitsToUint(fma(float(x), 0.1, -3.0))", [](std::uint32_t i) { return bits(std::fma(static_cast<float>(3 * i), 0.1f, -3.0f)); });
+  expect_each("floatBitsToUint(float(x) * 0.1)", [](std::uint32_t i) { return bits(static_cast<float>(3 * i) * 0.1f); });
+  expect_each("packHalf2x16(vec2(float(x), -1.0))", [](std::uint32_t i) { return 0xbc000000u | graph::float_to_half(static_cast<float>(3 * i)); });
+}
+
+TEST(ModulesTest, ControlFlowOfEachInvocationIsItsOwn) {
+  expect_each("0u; uint s = 0u; for (uint i = 0u; i < self; ++i) { if (i % 3u == 1u) continue; if (i > 40u) break; s += i; } result[self] = s", [](std::uint32_t self) {
+    std::uint32_t s = 0;
+    for (std::uint32_t i = 0; i < self; ++i) {
+      if (i % 3 == 1) continue;
+      if (i > 40) break;
+      s += i;
+    }
+    return s;
+  });
+  expect_each("0u; uint s = 0u; switch (self % 4u) { case 0u: s += 1u; case 1u: s += 10u; break; case 2u: s = 5u; break; default: s = self; } result[self] = s", [](std::uint32_t self) {
+    const std::uint32_t of[] = {11, 10, 5, self};
+    return of[self % 4];
+  });
+  expect_each("0u; uint a = self, b = 1u; for (uint i = 0u; i < 5u; ++i) { uint t = a; a = b; b = t + b; } result[self] = a * 1000u + b", [](std::uint32_t self) {
+    std::uint32_t a = self, b = 1;
+    for (int i = 0; i < 5; ++i) {
+      const std::uint32_t t = a;
+      a = b;
+      b = t + b;
+    }
+    return a * 1000 + b;
+  });
+}
+
+TEST(ModulesTest, SubgroupsShareWhatTheyShould) {
+  for (const std::uint32_t lanes : {4u, 8u, 16u, 32u, 64u}) {
+    expect_each("subgroupAdd(x)", [&](std::uint32_t i) {
+      std::uint32_t sum = 0;
+      for (std::uint32_t k = i / lanes * lanes; k < (i / lanes + 1) * lanes; ++k) sum += 3 * k;
+      return sum;
+    }, lanes);
+    expect_each("subgroupClusteredMax(x, 4u)", [](std::uint32_t i) { return 3 * (i / 4 * 4 + 3); }, lanes);
+    expect_each("subgroupBallotBitCount(subgroupBallot(self % 2u == 0u))", [&](std::uint32_t) { return lanes / 2; }, lanes);
+  }
+}
+
+TEST(ModulesTest, OperatorsGiveWhatTheirReferencesGive) {
+  simulator::ModuleCache modules;
+  for (const std::uint32_t lanes : {16u, 64u, 128u}) {
+    std::string found;
+    const check::CaseRunner run_case = [&](const check::OpCase& op, const check::RunOptions& how) {
+      return simulator::simulate_case(modules, op, how, simulator::simulated_caps(lanes), lanes, [&](const simulator::SimulatedDispatch& done) { found += simulator_test::all_findings(done.report); });
+    };
+    for (const char* text : {"linear input (41, 256), weight q8_0 (37, 256)", "linear input (1, 256), weight q4_K (41, 256)", "rms_norm input (3, 257), weight (257)", "softmax input (3, 113)"}) {
+      check::CheckOptions options;
+      options.text = text;
+      options.brief = true;
+      const auto report = check::run_check(run_case, options, [](const check::CheckResult& result, std::size_t, std::size_t) {
+        EXPECT_NE(result.outcome, check::Outcome::kFailed) << result.run.text << ": " << result.complaint;
+        return true;
+      });
+      ASSERT_TRUE(report.ok()) << report.status().message();
+      EXPECT_GT(report->n_passed, 0u) << text;
+      EXPECT_EQ(found, "") << text << ", " << lanes << " lanes";
+    }
+  }
+}
+
+void expect_refused(const Status& status, StatusCode code, const std::string& words) {
+  ASSERT_FALSE(status.ok());
+  EXPECT_EQ(status.code(), code) << status.message();
+  EXPECT_NE(status.message().find(words), std::string::npos) << status.message();
+  EXPECT_EQ(status.message().find('\n'), std::string::npos) << status.message();
+}
+
+TEST(ModulesTest, WhatItCantRunIsRefused) {
+  std::vector<std::uint32_t> words = compile(kHead + "void main() { result[gl_LocalInvocationID.x] = data[0] + n; }");
+  const auto read = [](const std::vector<std::uint32_t>& code) { return simulator::read_module(code, {}, "own.spv").status(); };
+  for (std::size_t n : {std::size_t{0}, std::size_t{4}, std::size_t{5}, words.size() / 2, words.size() - 1}) {
+    expect_refused(read({words.begin(), words.begin() + static_cast<std::ptrdiff_t>(n)}), StatusCode::kCorruptData, "own.spv: ");
+  }
+  for (std::size_t i = 0; i < words.size(); ++i) {  // damaged words: any answer but a crash
+    std::vector<std::uint32_t> damaged = words;
+    damaged[i] ^= 0x00010001u << (i % 16);
+    (void)simulator::read_module(damaged, {}, "own.spv");
+  }
+  expect_refused(read(compile("#version 450\n#extension GL_EXT_shader_explicit_arithmetic_types_int64 : require\nlayout(set = 0, binding = 0) buffer B { uint64_t b[]; };\nvoid main() { b[0] += 1ul; }")), StatusCode::kUnsupported, "OpCapability");
+  expect_refused(read(compile("#version 450\nlayout(set = 0, binding = 0) buffer B { mat4 m[]; };\nlayout(set = 0, binding = 1) buffer C { vec4 c[]; };\nvoid main() { c[0] = m[gl_WorkGroupID.x] * c[1]; }")), StatusCode::kUnsupported, "OpMatrixTimesVector");
+}
+
+TEST(ModulesTest, WhatALaunchLacksIsNamed) {
+  const std::uint32_t constants[] = {64};
+  const auto module = simulator::read_module(compile(kHead + "void main() { result[gl_LocalInvocationID.x] = data[0] + n; }"), constants, "kernel");
+  ASSERT_TRUE(module.ok()) << module.status().message();
+  std::vector<simulator::Buffer> buffers = {buffer_of_words(64, true), buffer_of_words(64, false)};
+  const std::uint32_t push = 0;
+  simulator::Launch launch = launch_of(buffers, 32, {1, 1, 1}, std::as_bytes(std::span(&push, 1)));
+  EXPECT_TRUE(simulator::simulate(*module, buffers, launch).ok());
+  const auto refuse = [&](const simulator::Launch& wrong, const std::string& words) { expect_refused(simulator::simulate(*module, buffers, wrong).status(), StatusCode::kInvalidArgument, words); };
+  simulator::Launch wrong = launch;
+  wrong.bindings.pop_back();
+  refuse(wrong, "binding 1 (Result) has no buffer");
+  wrong = launch, wrong.push = {};
+  refuse(wrong, "0 bytes of push constants, but the module reads 4");
+  wrong = launch, wrong.subgroup_size = 24;
+  refuse(wrong, "24 lanes");
+  wrong = launch, wrong.bindings[0].size_bytes = 1000;
+  refuse(wrong, "binding 0 (Data)");
+  const std::uint32_t large[] = {2048};
+  const auto larger = simulator::read_module(compile(kHead + "void main() { result[gl_LocalInvocationID.x] = data[0] + n; }"), large, "kernel");
+  ASSERT_TRUE(larger.ok());
+  expect_refused(simulator::simulate(*larger, buffers, launch).status(), StatusCode::kInvalidArgument, "2048 x 1 x 1");
+}
+
+TEST(ModulesTest, EndlessLoopsEnd) {
+  const std::uint32_t constants[] = {64};
+  const auto module = simulator::read_module(compile(kHead + "void main() { uint i = n; while (i != 1u) i = i * 2u + data[0]; result[gl_LocalInvocationID.x] = i; }"), constants, "kernel");
+  ASSERT_TRUE(module.ok()) << module.status().message();
+  std::vector<simulator::Buffer> buffers = {buffer_of_words(64, true), buffer_of_words(64, false)};
+  const std::uint32_t push = 2;
+  simulator::Launch launch = launch_of(buffers, 32, {1, 1, 1}, std::as_bytes(std::span(&push, 1)));
+  launch.most_operations = 1'000'000;
+  const auto report = simulator::simulate(*module, buffers, launch);
+  ASSERT_TRUE(report.ok());
+  ASSERT_EQ(report->findings.size(), 1u) << simulator_test::all_findings(*report);
+  EXPECT_EQ(report->findings[0].kind, simulator::FindingKind::kEndless);
+  EXPECT_LT(report->lane_operations, 2'000'000u);
+}
+
+}  // namespace
+}  // namespace rondo::modules_test

@@ -1,0 +1,91 @@
+// Every barrier of the library's kernels, taken out in turn: some case of check finds it missing.
+#include <algorithm>
+#include <map>
+#include <set>
+#include <string>
+
+#include <gtest/gtest.h>
+
+#include "models/graph_run.h"
+#include "runtime/kernel.h"
+#include "tools/check/check.h"
+#include "tools/simulator/case_run.h"
+#include "tools/simulator/shader_sources.h"
+
+namespace rondo::simulator_sabotage_test {
+namespace {
+
+constexpr std::uint32_t kLanes = 64, kControlBarrier = 224u | 4u << 16, kNop = 1u << 16;
+
+std::vector<std::size_t> barriers_of(const std::vector<std::uint32_t>& words) {
+  std::vector<std::size_t> found;
+  for (std::size_t at = 5; at < words.size(); at += words[at] >> 16) {
+    if (words[at] == kControlBarrier) found.push_back(at);
+  }
+  return found;
+}
+
+
+/// The runs of check that dispatch a module with barriers, by module; of each operator and kernel `most` at most.
+std::map<runtime::Shader, std::vector<check::CheckRun>> runs_by_shader(std::size_t most) {
+  std::map<runtime::Shader, std::vector<check::CheckRun>> found;
+  std::map<std::pair<runtime::Shader, std::string>, std::size_t> taken;
+  check::CheckOptions options;
+  options.brief = true;
+  const auto runs = check::list_runs(options);
+  EXPECT_TRUE(runs.ok());
+  std::set<std::string> seen;
+  for (const check::CheckRun& run : *runs) {
+    if (run.values != check::Values::kRandom || !seen.insert(run.op + "/" + run.kernel + run.text).second) continue;
+    const auto text = check::parse_case(run.text);
+    const auto op = check::build_case(*text, run.values, 1);
+    graph::Graph graph = op->graph;
+    models::GraphRunOptions lowering;
+    lowering.lowering.fusion = false;
+    lowering.lowering.forced_kernels[check::table_of(run.op).name] = run.kernel;
+    const auto plan = models::plan_graph(graph, simulator::simulated_caps(kLanes), lowering);
+    if (!plan.ok()) continue;
+    std::set<runtime::Shader> shaders;
+    for (const runtime::Kernel& kernel : plan->lowered.program.kernels) shaders.insert(kernel.shader);
+    for (const runtime::Shader shader : shaders) {
+      if (!barriers_of(simulator::shader_with_lines(shader)).empty() && taken[{shader, run.op + run.kernel}]++ < most) found[shader].push_back(run);
+    }
+  }
+  return found;
+}
+
+/// What is found when `run` goes through modules of which one lacks a barrier; "" if nothing is.
+std::string find_in(const check::CheckRun& run, simulator::ModuleCache& modules) {
+  const auto op = check::build_case(*check::parse_case(run.text), run.values, 1);
+  check::RunOptions how;
+  how.kernels[check::table_of(run.op).name] = run.kernel;
+  std::string found;
+  const auto done = simulator::simulate_case(modules, *op, how, simulator::simulated_caps(kLanes), kLanes, [&](const simulator::SimulatedDispatch& dispatch) {
+    for (const simulator::Finding& finding : dispatch.report.findings) found += std::string(name_of(finding.kind)) + ": " + finding.text + "\n";
+  });
+  return done.ok() ? found : done.status().message();
+}
+
+TEST(SabotageTest, NoBarrierIsSuperfluous) {
+  const auto runs = runs_by_shader(1000);
+  EXPECT_GT(runs.size(), 10u);
+  std::size_t n_barriers = 0;
+  for (const auto& [shader, own] : runs) {
+    const std::vector<std::size_t> barriers = barriers_of(simulator::shader_with_lines(shader));
+    for (std::size_t i = 0; i < barriers.size(); ++i, ++n_barriers) {
+      const runtime::Shader spoilt = shader;
+      simulator::ModuleCache modules([&](runtime::Shader wanted) {
+        std::vector<std::uint32_t> words = simulator::shader_with_lines(wanted);
+        if (wanted == spoilt) std::fill_n(words.begin() + static_cast<std::ptrdiff_t>(barriers[i]), 4, kNop);
+        return words;
+      });
+      const bool is_found = std::any_of(own.begin(), own.end(), [&](const check::CheckRun& run) { return !find_in(run, modules).empty(); });
+      EXPECT_TRUE(is_found) << runtime::shader_name(shader) << ": nothing misses barrier " << i + 1 << " of " << barriers.size();
+    }
+  }
+  EXPECT_GT(n_barriers, 60u);
+  RecordProperty("barriers", static_cast<int>(n_barriers));
+}
+
+}  // namespace
+}  // namespace rondo::simulator_sabotage_test

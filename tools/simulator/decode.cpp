@@ -1,0 +1,638 @@
+// SPIR-V's instructions to operations on scalars.
+#include <algorithm>
+#include <stdexcept>
+#include <tuple>
+
+#include <spirv/unified1/GLSL.std.450.h>
+
+#include "runtime/fmt.h"
+#include "tools/simulator/declarations.h"
+#include "tools/simulator/instruction_tables.h"
+#include "tools/simulator/prepare.h"
+
+namespace rondo::simulator {
+
+namespace {
+
+using spv::Op;
+using Slots = std::vector<Slot>;
+
+constexpr std::uint64_t kMostScalars = 4096;      // that are loaded or stored at once
+constexpr std::uint32_t kMostOwnBytes = 1 << 18;  // of shared memory, and of an invocation's own
+
+class Decoder : Declarations {
+ public:
+  using Declarations::Declarations;
+
+  Result<Module> run() {
+    RONDO_TRY(read());
+    RONDO_TRY(find_body());
+    order_blocks();
+    for (const std::size_t block : order_) make_phis(body_[block]);
+    for (const std::size_t block : order_) RONDO_TRY(decode(body_[block]));
+    for (std::size_t i = 0; i < order_.size(); ++i) RONDO_TRY(connect(body_[order_[i]], module_.blocks[i]));
+    RONDO_TRY(lay_out());
+    return std::move(module_);
+  }
+
+ private:
+  struct Source {  ///< a block as it was
+    std::uint32_t label = 0, merge = 0, next = 0;  ///< next: a loop's continue block
+    std::vector<const Instruction*> instructions;  ///< the last one ends it
+  };
+
+  // --- blocks
+
+  Status find_body() {
+    bool inside = false;
+    for (const Instruction& in : instructions_) {
+      if (in.op == Op::OpFunction) inside = in.result == entry_;
+      if (!inside) continue;
+      if (in.op == Op::OpLabel) {
+        numbers_[in.result] = body_.size();
+        body_.push_back({in.result, 0, 0, {}});
+      } else if (in.op == Op::OpLoopMerge) {
+        body_.back().merge = in.operands[0], body_.back().next = in.operands[1];
+      } else if (in.op == Op::OpSelectionMerge) {
+        body_.back().merge = in.operands[0];
+      } else if (!body_.empty() && in.op != Op::OpFunctionEnd && in.op != Op::OpLine && in.op != Op::OpNoLine && in.op != Op::OpName) {
+        body_.back().instructions.push_back(&in);
+      }
+    }
+    if (body_.empty()) return Status(StatusCode::kUnsupported, fmt::format("{}: has no compute entry point", name_));
+    return {};
+  }
+
+  std::vector<std::uint32_t> successors(const Source& source) const {
+    const Instruction& end = *source.instructions.back();
+    switch (end.op) {
+      case Op::OpBranch: return {end.operands[0]};
+      case Op::OpBranchConditional: return {end.operands[1], end.operands[2]};
+      case Op::OpSwitch: {
+        std::vector<std::uint32_t> all = {end.operands[1]};
+        for (std::size_t i = 3; i < end.operands.size(); i += 2) all.push_back(end.operands[i]);
+        return all;
+      }
+      default: return {};
+    }
+  }
+
+  /// Reverse postorder, with what a header merges to visited before the blocks between.
+  void order_blocks() {
+    std::vector<bool> seen(body_.size());
+    struct Visit {
+      std::size_t block;
+      std::vector<std::uint32_t> next;
+    };
+    std::vector<Visit> stack;
+    const auto visit = [&](std::size_t block) {
+      if (seen[block]) return;
+      seen[block] = true;
+      std::vector<std::uint32_t> next = successors(body_[block]);
+      // From the back: the merge block, the continue block, the others.
+      if (body_[block].next != 0) next.push_back(body_[block].next);
+      if (body_[block].merge != 0) next.push_back(body_[block].merge);
+      stack.push_back({block, std::move(next)});
+    };
+    visit(0);
+    while (!stack.empty()) {
+      if (stack.back().next.empty()) {
+        order_.push_back(stack.back().block);
+        stack.pop_back();
+        continue;
+      }
+      const std::uint32_t label = stack.back().next.back();
+      stack.back().next.pop_back();
+      visit(numbers_.at(label));
+    }
+    std::reverse(order_.begin(), order_.end());
+    position_.assign(body_.size(), 0);
+    for (std::size_t i = 0; i < order_.size(); ++i) position_[order_[i]] = static_cast<std::uint32_t>(i);
+    module_.blocks.resize(order_.size());
+  }
+
+  void make_phis(const Source& source) {
+    for (const Instruction* in : source.instructions) {
+      if (in->op != Op::OpPhi) continue;
+      std::vector<Slot>& slots = values_[in->result];
+      for (std::size_t i = 0; i < scalars_of(in->type, Layout::kWords).size(); ++i) slots.push_back(new_slot());
+    }
+  }
+
+  Status decode(const Source& source) {
+    Block& block = module_.blocks[position_[numbers_.at(source.label)]];
+    block.first = static_cast<std::uint32_t>(module_.operations.size());
+    for (const Instruction* in : source.instructions) {
+      if (in->op == Op::OpPhi) continue;
+      RONDO_TRY(decode(*in, block));
+    }
+    block.last = static_cast<std::uint32_t>(module_.operations.size());
+    block.n_instructions = block.last - block.first + (block.edges.size() > 1 ? 1 : 0);
+    return {};
+  }
+
+  /// The edges' copies, now that every value has its slots.
+  Status connect(const Source& source, Block& block) {
+    const std::vector<std::uint32_t> targets = successors(source);
+    for (std::size_t i = 0; i < targets.size(); ++i) {
+      Edge edge;
+      edge.block = position_[numbers_.at(targets[i])];
+      for (const Instruction* in : body_[numbers_.at(targets[i])].instructions) {
+        if (in->op != Op::OpPhi) continue;
+        for (std::size_t k = 0; k + 1 < in->operands.size(); k += 2) {
+          if (in->operands[k + 1] != source.label) continue;
+          const std::vector<Slot>&to = values_[in->result], &from = values_[in->operands[k]];
+          if (from.size() != to.size()) return lacks(*in, "a pointer");
+          for (std::size_t part = 0; part < to.size(); ++part) edge.copies.emplace_back(to[part], from[part]);
+          break;
+        }
+      }
+      put_in_order(edge.copies);
+      block.edges.push_back(std::move(edge));
+    }
+    return {};
+  }
+
+  /// All at once to one after the other: where a slot is read after it would be written, it is kept in another one first.
+  void put_in_order(std::vector<std::pair<Slot, Slot>>& copies) {
+    std::erase_if(copies, [](const auto& copy) { return copy.first == copy.second; });
+    std::vector<std::pair<Slot, Slot>> kept;
+    for (std::size_t i = 0; i < copies.size(); ++i) {
+      for (std::size_t k = i + 1; k < copies.size(); ++k) {
+        if (copies[k].second != copies[i].first) continue;
+        const Slot spare = new_slot();
+        kept.emplace_back(spare, copies[k].second);
+        copies[k].second = spare;
+      }
+    }
+    copies.insert(copies.begin(), kept.begin(), kept.end());
+  }
+
+  // --- instructions
+
+  std::uint32_t place_of(const Instruction& in) {
+    const auto [found, is_new] = places_.try_emplace({in.file, in.line, in.op}, static_cast<std::uint32_t>(module_.places.size()));
+    if (is_new) module_.places.push_back({in.file, in.line, instruction_name(in.op)});
+    return found->second;
+  }
+
+  Slot emit(const Instruction& in, Code code, std::uint32_t bits, Slot a, Slot b = kNone, Slot c = kNone, std::uint32_t extra = 0) {
+    const Slot to = new_slot();
+    module_.operations.push_back({code, static_cast<std::uint8_t>(bits), to, a, b, c, extra, place_of(in)});
+    return to;
+  }
+  void emit_access(const Instruction& in, Code code, Access access, Slot to = kNone, Slot a = kNone, Slot b = kNone) {
+    Variable& variable = module_.variables[access.variable];
+    if (code != Code::kLoad && code != Code::kAtomicLoad) variable.read_only = false;
+    if (variable.space == Space::kBuffer || variable.space == Space::kShared) module_.smallest_access_bytes = std::min<std::uint32_t>(module_.smallest_access_bytes, access.bits / 8);
+    if (variable.space == Space::kPush) {
+      for (const Access::Scalar& scalar : access.scalars) module_.push_bytes = std::max(module_.push_bytes, access.first_byte + scalar.offset_bytes + access.bits / 8);
+    }
+    module_.operations.push_back({code, access.bits, to, a, b, access.offset, static_cast<std::uint32_t>(module_.accesses.size()), place_of(in)});
+    module_.accesses.push_back(std::move(access));
+  }
+
+  const Slots& value(std::uint32_t id) { return values_[id]; }
+  Slot component(std::uint32_t id, std::size_t i) {
+    const Slots& slots = values_[id];
+    return slots.size() == 1 ? slots[0] : slots[i];
+  }
+
+  /// Accesses of one kind of scalars each: those of a pointer's type, with slots in the same order.
+  std::vector<Access> accesses_of(const Pointer& pointer, const Slots& slots) const {
+    std::vector<Access> accesses;
+    const std::vector<Scalar> scalars = scalars_of(pointer.type, layout_of(module_.variables[pointer.variable].space));
+    for (std::size_t i = 0; i < scalars.size(); ++i) {
+      if (accesses.empty() || accesses.back().bits != scalars[i].bits) accesses.push_back({pointer.variable, pointer.offset, pointer.first_byte, static_cast<std::uint8_t>(scalars[i].bits), {}});
+      accesses.back().scalars.push_back({slots[i], scalars[i].offset_bytes});
+    }
+    return accesses;
+  }
+
+  Status load(const Instruction& in) {
+    const auto found = pointers_.find(in.operands[0]);
+    if (found == pointers_.end()) return lacks(in, "a pointer that is no variable's");
+    const Pointer& pointer = found->second;
+    if (count_scalars(pointer.type) > kMostScalars) return lacks(in, fmt::format("more than {} numbers", kMostScalars));
+    const std::size_t n = scalars_of(pointer.type, Layout::kWords).size();
+    Slots slots;
+    if (pointer.input != kNone) {
+      const Slots& input = module_.inputs[pointer.input].slots;
+      if (pointer.offset == kNone) {
+        slots.assign(input.begin() + pointer.first_byte, input.begin() + pointer.first_byte + static_cast<std::ptrdiff_t>(n));
+      } else {
+        slots = {pick(in, input, pointer.offset)};
+      }
+    } else {
+      for (std::size_t i = 0; i < n; ++i) slots.push_back(new_slot());
+      for (Access& access : accesses_of(pointer, slots)) emit_access(in, Code::kLoad, std::move(access));
+    }
+    values_[in.result] = std::move(slots);
+    return {};
+  }
+
+  Status store(const Instruction& in, std::uint32_t to, std::uint32_t from) {
+    const auto found = pointers_.find(to);
+    if (found == pointers_.end() || found->second.input != kNone) return lacks(in, "a pointer that is no variable's");
+    if (count_scalars(found->second.type) > kMostScalars) return lacks(in, fmt::format("more than {} numbers", kMostScalars));
+    for (Access& access : accesses_of(found->second, value(from))) emit_access(in, Code::kStore, std::move(access));
+    return {};
+  }
+
+  Slot pick(const Instruction& in, const Slots& from, Slot index) {
+    Slot picked = from[0];
+    for (std::uint32_t i = 1; i < from.size(); ++i) picked = emit(in, Code::kSelect, 32, emit(in, Code::kEqual, 32, index, constant(i)), from[i], picked);
+    return picked;
+  }
+
+  Status chain(const Instruction& in) {
+    const auto found = pointers_.find(in.operands[0]);
+    if (found == pointers_.end()) return lacks(in, "a pointer that is no variable's");
+    Pointer pointer = found->second;
+    const Layout layout = pointer.input == kNone ? layout_of(module_.variables[pointer.variable].space) : Layout::kWords;
+    for (const std::uint32_t index : in.operands.subspan(1)) {
+      const std::uint32_t* const known = find_constant(index);
+      const Type& composite = type(pointer.type);
+      if (composite.op == Op::OpTypeMatrix) return lacks(in, "a matrix");
+      if (composite.op == Op::OpTypeStruct) {
+        pointer.first_byte += member_offset(pointer.type, *known, layout);
+        pointer.type = composite.members[*known];
+        continue;
+      }
+      const std::uint32_t stride = composite.op == Op::OpTypeVector ? size_of(composite.element, layout) : stride_of(pointer.type, layout);
+      if (known && composite.count > 0 && *known >= composite.count) return lacks(in, fmt::format("part {} of {}", *known, composite.count));
+      if (pointer.input != kNone) {
+        if (known) pointer.first_byte += *known;
+        else pointer.offset = value(index)[0];
+      } else if (known) {
+        pointer.first_byte += *known * stride;
+      } else {
+        pointer.offset = emit(in, Code::kAddress, 32, value(index)[0], pointer.offset, kNone, stride);
+      }
+      pointer.type = composite.element;
+    }
+    pointers_[in.result] = pointer;
+    return {};
+  }
+
+  /// One operation for each component of the result.
+  void each(const Instruction& in, Code code, std::uint32_t bits, std::span<const std::uint32_t> operands, std::uint32_t extra = 0) {
+    Slots slots;
+    for (std::size_t i = 0; i < scalars_of(in.type, Layout::kWords).size(); ++i) {
+      const auto operand = [&](std::size_t k) { return k < operands.size() ? component(operands[k], i) : kNone; };
+      slots.push_back(emit(in, code, bits, operand(0), operand(1), operand(2), extra));
+    }
+    values_[in.result] = std::move(slots);
+  }
+
+  Slot dot(const Instruction& in, std::uint32_t bits, const Slots& a, const Slots& b) {
+    Slot sum = emit(in, Code::kFloatMul, bits, a[0], b[0]);
+    for (std::size_t i = 1; i < a.size(); ++i) sum = emit(in, Code::kFloatAdd, bits, sum, emit(in, Code::kFloatMul, bits, a[i], b[i]));
+    return sum;
+  }
+
+  Status decode(const Instruction& in, Block& block) {
+    const Words& operands = in.operands;
+    if (const auto simple = simple_instructions().find(in.op); simple != simple_instructions().end()) {
+      // Comparisons have operands of another type than their result.
+      std::uint32_t ids[3] = {};
+      std::copy(operands.begin(), operands.begin() + static_cast<std::ptrdiff_t>(std::min<std::size_t>(operands.size(), 3)), ids);
+      if (simple->second.swapped) std::swap(ids[0], ids[1]);
+      each(in, simple->second.code, bits_of_value(operands[0]), {ids, std::min<std::size_t>(operands.size(), 3)});
+      return {};
+    }
+    switch (in.op) {
+      case Op::OpNop:
+      case Op::OpLoopMerge:
+      case Op::OpSelectionMerge: return {};
+      case Op::OpUndef: values_[in.result].assign(scalars_of(in.type, Layout::kWords).size(), undefined()); return {};
+      case Op::OpVariable: {
+        RONDO_TRY(declare_variable(in));
+        if (in.operands.size() > 1) return store(in, in.result, in.operands[1]);
+        return {};
+      }
+      case Op::OpLoad: return load(in);
+      case Op::OpStore: return store(in, operands[0], operands[1]);
+      case Op::OpAccessChain:
+      case Op::OpInBoundsAccessChain: return chain(in);
+      case Op::OpCopyObject:
+        if (pointers_.contains(operands[0])) pointers_[in.result] = pointers_[operands[0]];
+        else values_[in.result] = value(operands[0]);
+        return {};
+      case Op::OpExtInst: return extended(in);
+      case Op::OpArrayLength: return array_length(in);
+      case Op::OpBranch: block.ending = Ending::kBranch; return {};
+      case Op::OpBranchConditional:
+        block.ending = Ending::kBranchConditional;
+        block.selector = value(operands[0])[0];
+        block.place = place_of(in);
+        return {};
+      case Op::OpSwitch:
+        block.ending = Ending::kSwitch;
+        block.selector = value(operands[0])[0];
+        block.place = place_of(in);
+        for (std::size_t i = 2; i < operands.size(); i += 2) block.values.push_back(operands[i]);
+        return {};
+      case Op::OpReturn: block.ending = Ending::kReturn; return {};
+      case Op::OpUnreachable:
+        block.ending = Ending::kUnreachable;
+        block.place = place_of(in);
+        return {};
+      default: break;
+    }
+    bool done = false;
+    RONDO_TRY(composites(in, done));
+    if (!done) RONDO_TRY(conversions(in, done));
+    if (!done) RONDO_TRY(between_lanes(in, done));
+    return done ? Status() : lacks(in);
+  }
+
+  std::uint32_t bits_of_value(std::uint32_t id) const {
+    const auto found = types_of_.find(id);
+    return found == types_of_.end() ? 32 : bits_of(found->second);
+  }
+
+  Status composites(const Instruction& in, bool& done) {
+    const Words& operands = in.operands;
+    done = true;
+    Slots& slots = values_[in.result];
+    switch (in.op) {
+      case Op::OpCompositeConstruct:
+        for (const std::uint32_t part : operands) slots.insert(slots.end(), values_[part].begin(), values_[part].end());
+        return {};
+      case Op::OpCompositeExtract: {
+        const auto [first, n] = find_part(operands[0], operands.subspan(1));
+        const Slots& from = value(operands[0]);
+        slots.assign(from.begin() + first, from.begin() + first + n);
+        return {};
+      }
+      case Op::OpCompositeInsert: {
+        const auto [first, n] = find_part(operands[1], operands.subspan(2));
+        slots = value(operands[1]);
+        std::copy_n(value(operands[0]).begin(), n, slots.begin() + first);
+        return {};
+      }
+      case Op::OpVectorShuffle: {
+        Slots both = value(operands[0]);
+        both.insert(both.end(), value(operands[1]).begin(), value(operands[1]).end());
+        for (const std::uint32_t index : operands.subspan(2)) slots.push_back(index == kNone ? undefined() : both[index]);
+        return {};
+      }
+      case Op::OpVectorExtractDynamic: slots = {pick(in, value(operands[0]), value(operands[1])[0])}; return {};
+      case Op::OpVectorInsertDynamic:
+        for (std::uint32_t i = 0; i < value(operands[0]).size(); ++i) {
+          slots.push_back(emit(in, Code::kSelect, 32, emit(in, Code::kEqual, 32, value(operands[2])[0], constant(i)), value(operands[1])[0], value(operands[0])[i]));
+        }
+        return {};
+      case Op::OpSelect: each(in, Code::kSelect, 32, operands); return {};
+      case Op::OpDot: slots = {dot(in, bits_of(in.type), value(operands[0]), value(operands[1]))}; return {};
+      case Op::OpVectorTimesScalar: each(in, Code::kFloatMul, bits_of(in.type), operands); return {};
+      case Op::OpAll:
+      case Op::OpAny: {
+        Slot all = value(operands[0])[0];
+        for (std::size_t i = 1; i < value(operands[0]).size(); ++i) all = emit(in, in.op == Op::OpAll ? Code::kAnd : Code::kOr, 32, all, value(operands[0])[i]);
+        slots = {all};
+        return {};
+      }
+      case Op::OpUMulExtended:
+      case Op::OpSMulExtended:
+      case Op::OpIAddCarry:
+      case Op::OpISubBorrow: {
+        if (bits_of_value(operands[0]) != 32) return lacks(in, "less than 32 bits");
+        const bool multiplies = in.op == Op::OpUMulExtended || in.op == Op::OpSMulExtended;
+        const Code low = multiplies ? Code::kMul : in.op == Op::OpIAddCarry ? Code::kAdd : Code::kSub;
+        const Code high = in.op == Op::OpUMulExtended ? Code::kMulHighU : in.op == Op::OpSMulExtended ? Code::kMulHighS : in.op == Op::OpIAddCarry ? Code::kCarry : Code::kBorrow;
+        const std::size_t n = value(operands[0]).size();
+        for (const Code code : {low, high}) {
+          for (std::size_t i = 0; i < n; ++i) slots.push_back(emit(in, code, 32, component(operands[0], i), component(operands[1], i)));
+        }
+        return {};
+      }
+      case Op::OpBitFieldInsert:
+        for (std::size_t i = 0; i < value(operands[0]).size(); ++i) {
+          slots.push_back(emit(in, Code::kInsert, bits_of(in.type), value(operands[0])[i], value(operands[1])[i], value(operands[2])[0], value(operands[3])[0]));
+        }
+        return {};
+      default: done = false; return {};
+    }
+  }
+
+  /// Which scalars of a composite `indices` mean.
+  std::pair<std::ptrdiff_t, std::ptrdiff_t> find_part(std::uint32_t id, Words indices) const {
+    std::uint32_t at = types_of_.at(id), first = 0;
+    std::uint32_t n = static_cast<std::uint32_t>(scalars_of(at, Layout::kWords).size());
+    for (const std::uint32_t index : indices) {
+      const auto [before, own] = part_of(at, index);
+      first += before, n = own;
+      at = part_type(at, index);
+    }
+    return {first, n};
+  }
+
+  Status conversions(const Instruction& in, bool& done) {
+    const Words& operands = in.operands;
+    done = true;
+    const std::uint32_t to = operands.empty() || in.type == 0 ? 32 : bits_of(in.type), from = operands.empty() ? 32 : bits_of_value(operands[0]);
+    switch (in.op) {
+      case Op::OpConvertUToF: each(in, Code::kToFloatU, from, operands, to); return {};
+      case Op::OpConvertSToF: each(in, Code::kToFloatS, from, operands, to); return {};
+      case Op::OpConvertFToU: each(in, Code::kFromFloatU, from, operands, to); return {};
+      case Op::OpConvertFToS: each(in, Code::kFromFloatS, from, operands, to); return {};
+      case Op::OpUConvert: each(in, Code::kNarrow, from, operands, to); return {};
+      case Op::OpSConvert: each(in, Code::kWidenS, from, operands, to); return {};
+      case Op::OpFConvert: each(in, to == from ? Code::kCopy : to == 32 ? Code::kFloatWiden : Code::kFloatNarrow, from, operands); return {};
+      case Op::OpQuantizeToF16: return lacks(in);
+      case Op::OpBitcast: return bitcast(in, from, to);
+      case Op::OpSDot:
+      case Op::OpUDot:
+      case Op::OpSUDot:
+      case Op::OpSDotAccSat:
+      case Op::OpUDotAccSat:
+      case Op::OpSUDotAccSat: {
+        if (from != 32 || to != 32 || value(operands[0]).size() != 1) return lacks(in, "anything but four bytes in 32 bits, with a result of 32");
+        const bool adds = in.op == Op::OpSDotAccSat || in.op == Op::OpUDotAccSat || in.op == Op::OpSUDotAccSat;
+        const std::uint32_t signs = in.op == Op::OpSDot || in.op == Op::OpSDotAccSat ? 3u : in.op == Op::OpSUDot || in.op == Op::OpSUDotAccSat ? 1u : 0u;
+        values_[in.result] = {emit(in, Code::kDot4, 32, value(operands[0])[0], value(operands[1])[0], adds ? value(operands[2])[0] : kNone, signs | (adds ? 12u : 0u))};
+        return {};
+      }
+      default: done = false; return {};
+    }
+  }
+
+  /// Between vectors of other widths too: the first parts are the low bits.
+  Status bitcast(const Instruction& in, std::uint32_t from, std::uint32_t to) {
+    const Slots source = value(in.operands[0]);
+    Slots& slots = values_[in.result];
+    if (from == to) {
+      slots = source;
+    } else if (from > to) {
+      for (const Slot slot : source) {
+        for (std::uint32_t bit = 0; bit < from; bit += to) slots.push_back(emit(in, Code::kExtractU, 32, slot, constant(bit), constant(to)));
+      }
+    } else {
+      for (std::size_t i = 0; i < source.size(); i += to / from) {
+        Slot all = source[i];
+        for (std::uint32_t k = 1; k < to / from; ++k) all = emit(in, Code::kInsert, 32, all, source[i + k], constant(k * from), constant(from));
+        slots.push_back(all);
+      }
+    }
+    return {};
+  }
+
+  Status extended(const Instruction& in) {
+    if (in.operands[0] != glsl_) return lacks(in, "a set of instructions other than GLSL.std.450");
+    const std::uint32_t number = in.operands[1];
+    const Words operands = in.operands.subspan(2);
+    const std::uint32_t bits = bits_of_value(operands[0]);
+    const auto found = extended_instructions().find(number);
+    if (found != extended_instructions().end()) {
+      each(in, found->second, bits, operands);
+      return {};
+    }
+    Slots& slots = values_[in.result];
+    switch (number) {
+      case GLSLstd450FClamp:
+      case GLSLstd450NClamp:
+      case GLSLstd450UClamp:
+      case GLSLstd450SClamp: {
+        const bool is_float = number == GLSLstd450FClamp || number == GLSLstd450NClamp;
+        const Code most = is_float ? Code::kFloatMin : number == GLSLstd450UClamp ? Code::kMinU : Code::kMinS, least = is_float ? Code::kFloatMax : number == GLSLstd450UClamp ? Code::kMaxU : Code::kMaxS;
+        for (std::size_t i = 0; i < value(operands[0]).size(); ++i) slots.push_back(emit(in, most, bits, emit(in, least, bits, component(operands[0], i), component(operands[1], i)), component(operands[2], i)));
+        return {};
+      }
+      case GLSLstd450FMix:  // x (1 - a) + y a
+        for (std::size_t i = 0; i < value(operands[0]).size(); ++i) {
+          const Slot rest = emit(in, Code::kFloatSub, bits, constant(bits == 32 ? 0x3f800000u : 0x3c00u), component(operands[2], i));
+          slots.push_back(emit(in, Code::kFloatAdd, bits, emit(in, Code::kFloatMul, bits, component(operands[0], i), rest), emit(in, Code::kFloatMul, bits, component(operands[1], i), component(operands[2], i))));
+        }
+        return {};
+      case GLSLstd450PackHalf2x16:
+        slots = {emit(in, Code::kInsert, 32, emit(in, Code::kFloatNarrow, 32, value(operands[0])[0]), emit(in, Code::kFloatNarrow, 32, value(operands[0])[1]), constant(16), constant(16))};
+        return {};
+      case GLSLstd450UnpackHalf2x16:
+        for (const std::uint32_t bit : {0u, 16u}) slots.push_back(emit(in, Code::kFloatWiden, 16, emit(in, Code::kExtractU, 32, value(operands[0])[0], constant(bit), constant(16))));
+        return {};
+      case GLSLstd450Length: slots = {emit(in, Code::kFloatSqrt, bits, dot(in, bits, value(operands[0]), value(operands[0])))}; return {};
+      default: return lacks(in, fmt::format("number {} of GLSL.std.450", number));
+    }
+  }
+
+  Status array_length(const Instruction& in) {
+    const Pointer& pointer = pointers_.at(in.operands[0]);
+    const std::uint32_t member = in.operands[1], array = type(pointer.type).members[member];
+    values_[in.result] = {emit(in, Code::kArrayLength, 32, member_offset(pointer.type, member, Layout::kDecorated), stride_of(array, Layout::kDecorated), kNone, pointer.variable)};
+    return {};
+  }
+
+  std::uint32_t barrier_of(std::uint32_t execution, std::uint32_t semantics) const {
+    constexpr std::uint32_t kUniformMemory = 0x40, kWorkgroupMemory = 0x100, kOrders = 0x2 | 0x4 | 0x8 | 0x10;
+    const bool orders = (semantics & kOrders) != 0;
+    return (execution <= static_cast<std::uint32_t>(spv::Scope::Workgroup) ? 1u : 0u) | (orders && (semantics & kWorkgroupMemory) ? 2u : 0u) | (orders && (semantics & kUniformMemory) ? 4u : 0u);
+  }
+
+  Status between_lanes(const Instruction& in, bool& done) {
+    const Words& operands = in.operands;
+    done = true;
+    switch (in.op) {
+      case Op::OpControlBarrier:
+        module_.operations.push_back({Code::kBarrier, 32, kNone, kNone, kNone, kNone, barrier_of(*find_constant(operands[0]), *find_constant(operands[2])), place_of(in)});
+        return {};
+      case Op::OpMemoryBarrier:
+        module_.operations.push_back({Code::kMemoryBarrier, 32, kNone, kNone, kNone, kNone, barrier_of(*find_constant(operands[0]), *find_constant(operands[1])), place_of(in)});
+        return {};
+      case Op::OpGroupNonUniformElect: values_[in.result] = {emit(in, Code::kElect, 32, kNone)}; return {};
+      case Op::OpGroupNonUniformAll: each(in, Code::kVoteAll, 32, operands.subspan(1)); return {};
+      case Op::OpGroupNonUniformAny: each(in, Code::kVoteAny, 32, operands.subspan(1)); return {};
+      case Op::OpGroupNonUniformAllEqual: each(in, Code::kVoteEqual, 32, operands.subspan(1)); return {};
+      case Op::OpGroupNonUniformBroadcast:
+      case Op::OpGroupNonUniformShuffle: each(in, Code::kShuffle, 32, operands.subspan(1)); return {};
+      case Op::OpGroupNonUniformShuffleXor: each(in, Code::kShuffleXor, 32, operands.subspan(1)); return {};
+      case Op::OpGroupNonUniformShuffleUp: each(in, Code::kShuffleUp, 32, operands.subspan(1)); return {};
+      case Op::OpGroupNonUniformShuffleDown: each(in, Code::kShuffleDown, 32, operands.subspan(1)); return {};
+      case Op::OpGroupNonUniformBroadcastFirst: each(in, Code::kBroadcastFirst, 32, operands.subspan(1)); return {};
+      case Op::OpGroupNonUniformBallot:
+        for (std::uint32_t i = 0; i < 4; ++i) values_[in.result].push_back(emit(in, Code::kBallot, 32, value(operands[1])[0], kNone, kNone, i));
+        return {};
+      default: break;
+    }
+    if (in.op == Op::OpGroupNonUniformBallotBitCount) {
+      if (static_cast<spv::GroupOperation>(operands[1]) != spv::GroupOperation::Reduce) return lacks(in, "a scan");
+      Slot sum = constant(0);
+      for (const Slot word : Slots(value(operands[2]))) sum = emit(in, Code::kAdd, 32, sum, emit(in, Code::kBitCount, 32, word));
+      values_[in.result] = {sum};
+      return {};
+    }
+    if (const auto reduction = reductions().find(in.op); reduction != reductions().end()) {
+      const auto how = static_cast<spv::GroupOperation>(operands[1]);
+      if (how != spv::GroupOperation::Reduce && how != spv::GroupOperation::ClusteredReduce) return lacks(in, "a scan");
+      const std::uint32_t cluster = how == spv::GroupOperation::ClusteredReduce ? *find_constant(operands[3]) : 0;
+      each(in, reduction->second, bits_of(in.type), operands.subspan(2, 1), cluster);
+      return {};
+    }
+    return atomic(in, done);
+  }
+
+  Status atomic(const Instruction& in, bool& done) {
+    const Words& operands = in.operands;
+    const auto found = atomics().find(in.op);
+    const bool is_other = in.op == Op::OpAtomicLoad || in.op == Op::OpAtomicStore || in.op == Op::OpAtomicIIncrement || in.op == Op::OpAtomicIDecrement || in.op == Op::OpAtomicISub || in.op == Op::OpAtomicCompareExchange;
+    done = found != atomics().end() || is_other;
+    if (!done) return {};
+    const auto pointer = pointers_.find(operands[0]);
+    if (pointer == pointers_.end() || pointer->second.input != kNone) return lacks(in, "a pointer that is no variable's");
+    if (bits_of(pointer->second.type) != 32 || type(pointer->second.type).op != Op::OpTypeInt) return lacks(in, "anything but integers of 32 bits");
+    Slot a = kNone, b = kNone;
+    Code code = found != atomics().end() ? found->second : Code::kAtomicAdd;
+    switch (in.op) {
+      case Op::OpAtomicLoad: code = Code::kAtomicLoad; break;
+      case Op::OpAtomicStore: code = Code::kAtomicStore, a = value(operands[3])[0]; break;
+      case Op::OpAtomicIIncrement: a = constant(1); break;
+      case Op::OpAtomicIDecrement: a = constant(kNone); break;
+      case Op::OpAtomicISub: a = emit(in, Code::kNegate, 32, value(operands[3])[0]); break;
+      case Op::OpAtomicCompareExchange: code = Code::kAtomicCompare, a = value(operands[4])[0], b = value(operands[5])[0]; break;
+      default: a = value(operands[3])[0]; break;
+    }
+    const Slot to = new_slot();
+    std::vector<Access> accesses = accesses_of(pointer->second, {to});
+    emit_access(in, code, std::move(accesses[0]), to, a, b);
+    if (in.result != 0) values_[in.result] = {to};
+    return {};
+  }
+
+  /// Places of shared and private variables in their memories.
+  Status lay_out() {
+    for (Variable& variable : module_.variables) {
+      if (variable.space != Space::kShared && variable.space != Space::kPrivate) continue;
+      std::uint32_t& end = variable.space == Space::kShared ? module_.shared_bytes : module_.private_bytes;
+      variable.first_byte = end;
+      if (variable.size_bytes > kMostOwnBytes - end) return Status(StatusCode::kUnsupported, fmt::format("{}: {} has {} bytes; the simulator gives a workgroup or an invocation {}", name_, variable.name.empty() ? "an array" : variable.name, variable.size_bytes, kMostOwnBytes));
+      end += (variable.size_bytes + 15) / 16 * 16;
+    }
+    return {};
+  }
+
+  std::vector<Source> body_;
+  std::unordered_map<std::uint32_t, std::size_t> numbers_;     ///< of labels, in body_
+  std::vector<std::size_t> order_;
+  std::vector<std::uint32_t> position_;                        ///< of body_'s blocks, in module_.blocks
+  std::map<std::tuple<std::uint32_t, std::uint32_t, Op>, std::uint32_t> places_;
+};
+
+}  // namespace
+
+Result<Module> read_module(std::span<const std::uint32_t> words, std::span<const std::uint32_t> constants, const std::string& name) {
+  RONDO_ASSIGN(const std::vector<std::uint32_t> prepared, prepare(words, constants, name));
+  try {
+    return Decoder(prepared, name).run();
+  } catch (const std::out_of_range&) {  // an id that is no type, value or block of those that were declared
+    return Status(StatusCode::kUnsupported, fmt::format("{}: uses an id in a way that the simulator does not know", name));
+  }
+}
+
+std::string describe(const Module& module, std::uint32_t place) {
+  const Place& at = module.places[place];
+  if (at.line == 0) return at.instruction;
+  return fmt::format("{}:{} ({})", at.file == kNone ? "line " : module.files[at.file], at.line, at.instruction);
+}
+
+}  // namespace rondo::simulator

@@ -1,0 +1,53 @@
+#include "tools/simulator/memory.h"
+
+namespace rondo::simulator {
+
+bool RaceDetector::ordered(const Toucher& before, const Toucher& now) const {
+  if (before.invocation == kNone || before.invocation == now.invocation || (before.atomic && now.atomic)) return true;
+  if (before.invocation / workgroup_size_ != now.invocation / workgroup_size_) return !across_;
+  if (before.epoch != now.epoch) return true;
+  const auto subgroup = [&](const Toucher& toucher) { return toucher.invocation % workgroup_size_ / subgroup_size_; };
+  return subgroup(before) == subgroup(now) && before.subgroup_epoch != now.subgroup_epoch;
+}
+
+RaceDetector::Cell& RaceDetector::cell(std::uint64_t granule) {
+  const std::uint64_t page = granule / kPageCells;
+  if (page != last_page_) {
+    std::unique_ptr<Page>& found = pages_[page];
+    if (!found) found = std::make_unique<Page>();
+    last_page_ = page, last_ = found.get();
+  }
+  return last_->cells[granule % kPageCells];
+}
+
+const Toucher* RaceDetector::touch(std::uint64_t first_byte, std::uint32_t n_bytes, const Toucher& now, bool writes) {
+  const Toucher* race = nullptr;
+  const auto check = [&](const Toucher& before) {
+    if (race || ordered(before, now)) return;
+    found_ = before;
+    race = &found_;
+  };
+  for (std::uint64_t granule = first_byte / granule_; granule * granule_ < first_byte + n_bytes; ++granule) {
+    Cell& own = cell(granule);
+    check(own.writer);
+    check(own.atomic);
+    if (writes) {
+      check(own.reader);
+      check(own.other_reader);
+      check(own.reader_elsewhere);
+      if (now.atomic) own.atomic = now;  // it is no rival of other atomics, so what came before stays one of theirs
+      else own = Cell{now, {}, {}, {}, {}};
+      continue;
+    }
+    if (own.reader.invocation == now.invocation) {
+      own.reader = now;
+    } else {
+      if (own.reader.invocation != kNone && own.reader.invocation / workgroup_size_ != now.invocation / workgroup_size_) own.reader_elsewhere = own.reader;
+      own.other_reader = own.reader;
+      own.reader = now;
+    }
+  }
+  return race;
+}
+
+}  // namespace rondo::simulator

@@ -1,0 +1,15 @@
+#include "tools/simulator/shader_sources.h"
+
+#include <cstddef>
+
+#include "runtime/kernel.h"
+#include "shaders_with_lines.inc"
+
+namespace rondo::simulator {
+
+std::vector<std::uint32_t> shader_with_lines(runtime::Shader shader) {
+  const PackedShader& packed = kShaders[static_cast<std::size_t>(shader)];
+  return runtime::unpack_words(kPackedShaders + packed.offset, packed.n_words);
+}
+
+}  // namespace rondo::simulator

@@ -1,0 +1,33 @@
+#include "tools/simulator/simulate.h"
+
+#include <bit>
+
+#include "runtime/fmt.h"
+#include "tools/simulator/machine.h"
+
+namespace rondo::simulator {
+
+namespace {
+
+constexpr std::uint32_t kMostInvocations = 1024;
+
+Status refuse(const std::string& what) { return Status(StatusCode::kInvalidArgument, what); }
+
+}  // namespace
+
+Result<Report> simulate(const Module& module, std::span<Buffer> buffers, const Launch& launch) {
+  if (!std::has_single_bit(launch.subgroup_size) || launch.subgroup_size < 4 || launch.subgroup_size > kMostLanes) return refuse(fmt::format("a subgroup has {} lanes; it must be a power of two from 4 to {}", launch.subgroup_size, kMostLanes));
+  std::uint64_t invocations = 1;
+  for (const std::uint32_t size : module.local_size) invocations = std::min<std::uint64_t>(invocations * size, std::uint64_t{1} << 32);
+  if (invocations == 0 || invocations > kMostInvocations) return refuse(fmt::format("a workgroup is {} x {} x {}, but may have {} invocations at most", module.local_size[0], module.local_size[1], module.local_size[2], kMostInvocations));
+  if (launch.push.size() < module.push_bytes) return refuse(fmt::format("there are {} bytes of push constants, but the module reads {}", launch.push.size(), module.push_bytes));
+  for (const Variable& variable : module.variables) {
+    if (variable.space != Space::kBuffer) continue;
+    if (variable.binding >= launch.bindings.size() || launch.bindings[variable.binding].buffer == kNone) return refuse(fmt::format("binding {} ({}) has no buffer", variable.binding, variable.name));
+    const BoundRange& range = launch.bindings[variable.binding];
+    if (range.buffer >= buffers.size() || range.offset_bytes + range.size_bytes > buffers[range.buffer].bytes.size()) return refuse(fmt::format("binding {} ({}) is {} bytes from {} on, which are not in its buffer", variable.binding, variable.name, range.size_bytes, range.offset_bytes));
+  }
+  return Machine(module, buffers, launch).run();
+}
+
+}  // namespace rondo::simulator
