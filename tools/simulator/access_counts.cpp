@@ -38,15 +38,15 @@ void count_lines(AccessCount& count, std::span<std::uint64_t> addresses, std::ui
   count.ideal_lines128 += divide_up(bytes, 128);
 }
 
-void count_banks(AccessCount& count, std::span<const std::uint64_t> addresses, std::uint32_t lane_bytes) {
+void count_banks(AccessCount& count, std::span<const std::uint64_t> addresses, std::span<const std::uint32_t> lanes, std::uint32_t lane_bytes) {
   constexpr std::uint32_t kBanks = 32;
   const std::uint32_t lane_words = std::max(1u, lane_bytes / 4), lanes_at_once = std::max(1u, kBanks / std::min(lane_words, 4u));
   ++count.executions;
   count.lanes += addresses.size();
   count.lane_bytes += addresses.size() * lane_bytes;
   std::uint64_t words[kBanks * 4];
-  for (std::size_t first = 0; first < addresses.size(); first += lanes_at_once) {
-    const std::size_t last = std::min(addresses.size(), first + lanes_at_once);
+  for (std::size_t first = 0, last = 0; first < addresses.size(); first = last) {
+    while (last < addresses.size() && lanes[last] / lanes_at_once == lanes[first] / lanes_at_once) ++last;
     for (std::uint32_t word = 0; word < lane_words; word += 4) {  // at most 16 bytes of a lane in one go
       std::size_t n = 0;
       for (std::size_t lane = first; lane < last; ++lane) {

@@ -167,6 +167,7 @@ void Machine::access_shared_or_buffer(Subgroup& subgroup, const Operation& op, c
   const std::uint32_t* const offset = values_of(std::as_const(subgroup), access.offset);
   const std::uint32_t n_bytes = extent(access);
   std::uint64_t addresses[kMostLanes];
+  std::uint32_t own_lanes[kMostLanes];
   std::size_t n = 0;
   std::vector<std::int64_t>* sample = nullptr;
   if (op.code == Code::kLoad) {
@@ -196,6 +197,7 @@ void Machine::access_shared_or_buffer(Subgroup& subgroup, const Operation& op, c
       outside.add(lane);
       return;
     }
+    own_lanes[n] = lane;
     addresses[n++] = view.base + at;
     if (sample) (*sample)[lane] = static_cast<std::int64_t>(at);
     if (view.races) {
@@ -220,7 +222,7 @@ void Machine::access_shared_or_buffer(Subgroup& subgroup, const Operation& op, c
     for (const Access::Scalar& scalar : access.scalars) shared_depth_ = std::max(shared_depth_, subgroup.depths[scalar.slot]);
   }
   AccessCount& count = report_.accesses[index];
-  if (variable.space == Space::kShared) count_banks(count, {addresses, n}, n_bytes);
+  if (variable.space == Space::kShared) count_banks(count, {addresses, n}, {own_lanes, n}, n_bytes);
   else if (variable.space == Space::kBuffer) count_lines(count, {addresses, n}, n_bytes);
 }
 

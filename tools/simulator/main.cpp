@@ -2,6 +2,8 @@
 #include <algorithm>
 #include <cstdio>
 #include <fstream>
+#include <iterator>
+#include <optional>
 #include <string>
 
 #include <CLI/CLI.hpp>
@@ -9,6 +11,7 @@
 #include "runtime/fmt.h"
 #include "tools/check/check.h"
 #include "tools/rondo/profiles.h"
+#include "tools/simulator/budget.h"
 #include "tools/simulator/mask.h"
 #include "tools/simulator/metrics.h"
 #include "tools/simulator/own_module.h"
@@ -20,8 +23,8 @@ namespace {
 enum ExitStatus : int { kDone = 0, kFailed = 1, kUsage = 2 };
 
 struct Flags {
-  std::string what;  ///< OP, OP/KERNEL, FILE.spv or "check"
-  std::string shape, type = "f32", as, svg, one_case;
+  std::string what;  ///< OP, OP/KERNEL, FILE.spv, "check" or "budget"
+  std::string shape, type = "f32", as, svg, one_case, budget;
   std::vector<std::string> ops, kernels;
   bool json = false, brief = false;
   std::uint32_t subgroup = 0;  ///< 0: 32, or the profile's
@@ -89,25 +92,54 @@ Result<runtime::DeviceCaps> find_caps(const Flags& flags, const std::string& ker
   return caps;
 }
 
-int run_kernel(const Flags& flags) {
+/// Simulates one kernel at its shape. What is wrong with the flags is kInvalidArgument.
+Status simulate_kernel(const Flags& flags, const OnDispatch& on_dispatch) {
   const std::size_t slash = flags.what.find('/');
   const std::string op = flags.what.substr(0, slash), kernel = slash == std::string::npos ? "" : flags.what.substr(slash + 1);
-  if (flags.shape.empty()) return report(fmt::format("{} needs a --shape: \"1 row, 2048 to 2048\", or what `rondo check --list` prints behind an operator's name", flags.what), kUsage);
-  const std::string text = case_text(op, flags);
-  Result<check::CaseText> parsed = check::parse_case(text);
-  if (!parsed.ok()) return report(parsed.status().message(), kUsage);
-  const Result<check::OpCase> built = check::build_case(*parsed, check::Values::kRandom, 1);
-  if (!built.ok()) return report(built.status().message(), kUsage);
+  if (flags.shape.empty()) return Status(StatusCode::kInvalidArgument, fmt::format("{} needs a --shape: \"1 row, 2048 to 2048\", or what `rondo check --list` prints behind an operator's name", flags.what));
+  RONDO_ASSIGN(const check::CaseText parsed, check::parse_case(case_text(op, flags)));
+  RONDO_ASSIGN(const check::OpCase built, check::build_case(parsed, check::Values::kRandom, 1));
   std::uint32_t lanes = 0;
-  const Result<runtime::DeviceCaps> caps = find_caps(flags, kernel, lanes);
-  if (!caps.ok()) return report(caps.status().message(), kUsage);
+  RONDO_ASSIGN(const runtime::DeviceCaps caps, find_caps(flags, kernel, lanes));
   check::RunOptions how;
   if (!kernel.empty()) how.kernels[check::table_of(op).name] = kernel;
   ModuleCache modules;
+  return simulate_case(modules, built, how, caps, lanes, on_dispatch).status();
+}
+
+int run_kernel(const Flags& flags) {
   Printer printer(flags);
-  const Result<check::DeviceRun> run = simulate_case(modules, *built, how, *caps, lanes, [&](const SimulatedDispatch& done) { printer.print(done); });
-  if (!run.ok()) return report(run.status().message());
+  const Status done = simulate_kernel(flags, [&](const SimulatedDispatch& dispatch) { printer.print(dispatch); });
+  if (!done.ok()) return report(done.message(), done.code() == StatusCode::kInvalidArgument ? kUsage : kFailed);
   return printer.status();
+}
+
+/// Every line of a file of budgets, with what its kernel takes.
+int run_budget(const Flags& flags) {
+  std::ifstream in(flags.budget);
+  if (!in) return report(fmt::format("{}: can't be read", flags.budget));
+  const Result<std::vector<BudgetLine>> lines = parse_budget({std::istreambuf_iterator<char>(in), {}}, flags.budget);
+  if (!lines.ok()) return report(lines.status().message());
+  std::size_t n_wrong = 0;
+  for (const BudgetLine& line : *lines) {
+    Flags own;
+    own.what = line.kernel, own.shape = line.shape, own.type = line.type, own.subgroup = line.lanes;
+    std::optional<Metrics> metrics;
+    std::uint64_t most = 0;
+    const Status done = simulate_kernel(own, [&](const SimulatedDispatch& dispatch) {
+      if (metrics && dispatch.report.lane_operations <= most) return;
+      metrics.emplace(dispatch);
+      most = dispatch.report.lane_operations;
+    });
+    if (!done.ok()) return report(fmt::format("{}: {} | {}: {}", flags.budget, line.kernel, line.shape, done.message()));
+    const std::string what = exceeded(line, *metrics);
+    if (!what.empty()) ++n_wrong;
+    std::string values;
+    for (const Limit& limit : line.limits) values += fmt::format("{}{} {:.4g}", values.empty() ? "" : ", ", limit.name, *find_metric(*metrics, limit.name));
+    fmt::print("{}{} | {} | {} | {} | {}{}\n", what.empty() ? "" : "EXCEEDED ", line.kernel, line.shape, line.type.empty() ? "-" : line.type, line.lanes, values, what.empty() ? "" : ": " + what);
+  }
+  fmt::print("{} kernels, {} exceed their budget\n", lines->size(), n_wrong);
+  return n_wrong > 0 ? kFailed : kDone;
 }
 
 int run_file(const Flags& flags) {
@@ -161,7 +193,7 @@ int run_check(const Flags& flags) {
 int run(int argc, char** argv) {
   Flags flags;
   CLI::App app("Executes kernels lane by lane: finds races and undefined values, counts cache lines and bank conflicts. Needs no Vulkan.", "rondo-simulate");
-  app.add_option("what", flags.what, "an operator (linear), one of its kernels (linear/vector), a module (FILE.spv), or check: every case of `rondo check`")->required()->type_name("OP[/KERNEL]|FILE.spv|check");
+  app.add_option("what", flags.what, "an operator (linear), one of its kernels (linear/vector), a module (FILE.spv), check: every case of `rondo check`, or budget")->required()->type_name("OP[/KERNEL]|FILE.spv|check|budget");
   app.add_option("--subgroup", flags.subgroup, "lanes of a subgroup (default: 32, the profile's, or 8 where a kernel is for CPU drivers)")->check(CLI::IsMember({4, 8, 16, 32, 64, 128}))->type_name("N");
   app.add_flag("--json", flags.json, "one JSON object for each dispatch");
   app.add_option("--svg", flags.svg, "draw the lines that a subgroup touches")->type_name("FILE");
@@ -172,6 +204,7 @@ int run(int argc, char** argv) {
   app.add_option("--kernel", flags.kernels, "of check: only kernels of this name, may be repeated")->type_name("NAME");
   app.add_option("--case", flags.one_case, "of check: this case instead of those of the table")->type_name("TEXT");
   app.add_flag("--brief", flags.brief, "of check: whole and random numbers only");
+  app.add_option("--budget", flags.budget, "of budget: the file, such as tools/simulator/budget.txt")->type_name("FILE");
   app.add_option("--buffer", flags.own.buffers, "of a module: BINDING=FILE, =zeros:BYTES, =random:BYTES or =unwritten:BYTES, may be repeated")->type_name("BINDING=WHAT");
   app.add_option("--output", flags.own.outputs, "of a module: where the buffer is written to afterwards, may be repeated")->type_name("BINDING=FILE");
   app.add_option("--push", flags.own.push, "of a module: push constants, such as 3,0x10,1.5f")->type_name("WORDS");
@@ -184,6 +217,7 @@ int run(int argc, char** argv) {
     return report(fmt::format("{}; see rondo-simulate --help", error.what()), kUsage);
   }
   if (flags.what == "check") return run_check(flags);
+  if (flags.what == "budget") return flags.budget.empty() ? report("budget needs a --budget FILE", kUsage) : run_budget(flags);
   return flags.what.ends_with(".spv") ? run_file(flags) : run_kernel(flags);
 }
 
