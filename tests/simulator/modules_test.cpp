@@ -17,14 +17,15 @@ using simulator_test::buffer_of_words;
 using simulator_test::compile;
 using simulator_test::launch_of;
 
-const std::string kHead = "#version 450\n#extension GL_KHR_shader_subgroup_arithmetic : require\n#extension GL_KHR_shader_subgroup_ballot : require\n#extension GL_KHR_shader_subgroup_clustered : require\n"
+const std::string kHead = "#version 450\n#extension GL_EXT_shader_explicit_arithmetic_types_float16 : require\n#extension GL_EXT_shader_explicit_arithmetic_types_int8 : require\n"
+                          "#extension GL_EXT_shader_explicit_arithmetic_types_int16 : require\n#extension GL_EXT_spirv_intrinsics : require\n#extension GL_KHR_shader_subgroup_arithmetic : require\n#extension GL_KHR_shader_subgroup_ballot : require\n#extension GL_KHR_shader_subgroup_clustered : require\n"
                           "layout(local_size_x_id = 0) in;\nlayout(constant_id = 1) const uint kFactor = 2u;\nlayout(std430, set = 0, binding = 0) readonly buffer Data { uint data[]; };\n"
                           "layout(std430, set = 0, binding = 1) writeonly buffer Result { uint result[]; };\nlayout(push_constant) uniform Push { uint n; };\n";
 
 /// What 64 invocations write, of data 0, 3, 6, ...
-std::vector<std::uint32_t> results_of(const std::string& expression, std::uint32_t lanes = 32) {
+std::vector<std::uint32_t> results_of(const std::string& expression, std::uint32_t lanes, const std::string& functions) {
   const std::uint32_t constants[] = {64, 5};
-  const auto module = simulator::read_module(compile(kHead + "void main() { uint self = gl_LocalInvocationID.x, x = data[self]; result[self] = " + expression + "; }"), constants, "kernel");
+  const auto module = simulator::read_module(compile(kHead + functions + "void main() { uint self = gl_LocalInvocationID.x, x = data[self]; result[self] = " + expression + "; }"), constants, "kernel");
   EXPECT_TRUE(module.ok()) << module.status().message();
   std::vector<simulator::Buffer> buffers = {buffer_of_words(64, true, 3), buffer_of_words(64, false)};
   const std::uint32_t push = 7;
@@ -36,8 +37,8 @@ std::vector<std::uint32_t> results_of(const std::string& expression, std::uint32
   return words;
 }
 
-void expect_each(const std::string& expression, const std::function<std::uint32_t(std::uint32_t)>& expected, std::uint32_t lanes = 32) {
-  const std::vector<std::uint32_t> words = results_of(expression, lanes);
+void expect_each(const std::string& expression, const std::function<std::uint32_t(std::uint32_t)>& expected, std::uint32_t lanes = 32, const std::string& functions = "") {
+  const std::vector<std::uint32_t> words = results_of(expression, lanes, functions);
   for (std::uint32_t i = 0; i < 64; ++i) ASSERT_EQ(words[i], expected(i)) << expression << ", invocation " << i;
 }
 
@@ -53,6 +54,31 @@ TEST(ModulesTest, ArithmeticIsThatOfCpp) {
   expect_each("floatBitsToUint(fma(float(x), 0.1, -3.0))", [](std::uint32_t i) { return bits(std::fma(static_cast<float>(3 * i), 0.1f, -3.0f)); });
   expect_each("floatBitsToUint(float(x) * 0.1)", [](std::uint32_t i) { return bits(static_cast<float>(3 * i) * 0.1f); });
   expect_each("packHalf2x16(vec2(float(x), -1.0))", [](std::uint32_t i) { return 0xbc000000u | graph::float_to_half(static_cast<float>(3 * i)); });
+}
+
+TEST(ModulesTest, NarrowTypesAreAsNarrowAsTheyAre) {
+  const auto half = [](float value) { return graph::half_to_float(graph::float_to_half(value)); };
+  expect_each("floatBitsToUint(float(float16_t(x) * float16_t(0.1)))", [&](std::uint32_t i) { return bits(half(half(static_cast<float>(3 * i)) * half(0.1f))); });
+  expect_each("floatBitsToUint(float(sqrt(float16_t(x))))", [&](std::uint32_t i) { return bits(half(std::sqrt(half(static_cast<float>(3 * i))))); });
+  expect_each("uint(int(int8_t(x) * int8_t(3)))", [](std::uint32_t i) { return static_cast<std::uint32_t>(static_cast<std::int32_t>(static_cast<std::int8_t>(9 * i))); });
+  expect_each("uint(uint8_t(x + 200u) >> 1)", [](std::uint32_t i) { return ((3 * i + 200u) & 255u) >> 1; });
+  expect_each("uint(uint16_t(x) * uint16_t(1000))", [](std::uint32_t i) { return (3000 * i) & 0xffffu; });
+  expect_each("uint(max(int16_t(x) - int16_t(50), int16_t(-20)))", [](std::uint32_t i) { return static_cast<std::uint32_t>(std::max(static_cast<int>(3 * i) - 50, -20)); });
+}
+
+TEST(ModulesTest, DotProductsOfBytes) {
+  const std::string functions = "spirv_instruction(extensions = [\"SPV_KHR_integer_dot_product\"], capabilities = [6019, 6018], id = 4450) int signed_dot(uint a, uint b, spirv_literal int format);\n"
+                                "spirv_instruction(extensions = [\"SPV_KHR_integer_dot_product\"], capabilities = [6019, 6018], id = 4451) uint unsigned_dot(uint a, uint b, spirv_literal int format);\n";
+  const auto dot = [](std::uint32_t a, std::uint32_t b, bool is_signed) {
+    std::int32_t sum = 0;
+    for (std::uint32_t bit = 0; bit < 32; bit += 8) {
+      const std::uint32_t x = (a >> bit) & 255u, y = (b >> bit) & 255u;
+      sum += is_signed ? static_cast<std::int8_t>(x) * static_cast<std::int8_t>(y) : static_cast<std::int32_t>(x * y);
+    }
+    return static_cast<std::uint32_t>(sum);
+  };
+  expect_each("uint(signed_dot(x * 0x01fe03f0u, 0x80ff7f01u + x, 0))", [&](std::uint32_t i) { return dot(3 * i * 0x01fe03f0u, 0x80ff7f01u + 3 * i, true); }, 32, functions);
+  expect_each("unsigned_dot(x * 0x01fe03f0u, 0x80ff7f01u + x, 0)", [&](std::uint32_t i) { return dot(3 * i * 0x01fe03f0u, 0x80ff7f01u + 3 * i, false); }, 32, functions);
 }
 
 TEST(ModulesTest, ControlFlowOfEachInvocationIsItsOwn) {

@@ -87,7 +87,7 @@ Result<runtime::DeviceCaps> find_caps(const Flags& flags, const std::string& ker
   }
   RONDO_ASSIGN(const std::optional<DeviceProfile> profile, tools::find_profile(flags.as));
   runtime::DeviceCaps caps = profile->internal();
-  lanes = flags.subgroup ? flags.subgroup : std::clamp(caps.min_subgroup_size, 4u, kMostLanes);
+  lanes = flags.subgroup ? flags.subgroup : std::clamp(32u, std::max(caps.min_subgroup_size, 4u), std::min(caps.max_subgroup_size, kMostLanes));
   if (lanes < caps.min_subgroup_size || lanes > caps.max_subgroup_size) return Status(StatusCode::kInvalidArgument, fmt::format("--subgroup {}: {} has {} to {} lanes", lanes, flags.as, caps.min_subgroup_size, caps.max_subgroup_size));
   return caps;
 }
