@@ -53,7 +53,7 @@ inline simulator::Launch launch_of(std::span<const simulator::Buffer> buffers, s
   launch.subgroup_size = subgroup_size;
   launch.grid = grid;
   launch.push = push;
-  for (std::uint32_t i = 0; i < buffers.size(); ++i) launch.bindings.push_back({i, 0, buffers[i].bytes.size(), ""});
+  for (std::uint32_t i = 0; i < buffers.size(); ++i) launch.bindings.push_back({i, 0, buffers[i].bytes.size()});
   return launch;
 }
 

@@ -186,9 +186,11 @@ TEST(ModulesTest, WhatALaunchLacksIsNamed) {
   expect_refused(simulator::simulate(*larger, buffers, launch).status(), StatusCode::kInvalidArgument, "2048 x 1 x 1");
 }
 
-TEST(ModulesTest, EndlessLoopsEnd) {
+class EndlessTest : public testing::TestWithParam<const char*> {};
+
+TEST_P(EndlessTest, LoopsEnd) {
   const std::uint32_t constants[] = {64};
-  const auto module = simulator::read_module(compile(kHead + "void main() { uint i = n; while (i != 1u) i = i * 2u + data[0]; result[gl_LocalInvocationID.x] = i; }"), constants, "kernel");
+  const auto module = simulator::read_module(compile(kHead + "void main() { uint i = n; " + GetParam() + " result[gl_LocalInvocationID.x] = i; }"), constants, "kernel");
   ASSERT_TRUE(module.ok()) << module.status().message();
   std::vector<simulator::Buffer> buffers = {buffer_of_words(64, true), buffer_of_words(64, false)};
   const std::uint32_t push = 2;
@@ -200,6 +202,8 @@ TEST(ModulesTest, EndlessLoopsEnd) {
   EXPECT_EQ(report->findings[0].kind, simulator::FindingKind::kEndless);
   EXPECT_LT(report->lane_operations, 2'000'000u);
 }
+
+INSTANTIATE_TEST_SUITE_P(All, EndlessTest, testing::Values("while (i != 1u) i = i * 2u + data[0];", "for (;;) { if (data[1] == 7u) break; result[gl_LocalInvocationID.x] = 1u; }", "while (true) barrier();"));
 
 }  // namespace
 }  // namespace rondo::modules_test

@@ -75,7 +75,7 @@ void Machine::access_private(Subgroup& subgroup, const Operation& op, const Acce
   const std::uint32_t depth = depth_of(subgroup, access.offset);
   for (const Access::Scalar& scalar : access.scalars) {
     std::uint32_t* const values = values_of(subgroup, scalar.slot);
-    Mask undefined;
+    Mask undefined = subgroup.active.without(lanes);
     lanes.for_each([&](std::uint32_t lane) {
       const std::uint64_t at = std::uint64_t{access.first_byte} + scalar.offset_bytes + (offset ? offset[lane] : 0);
       if (at + 4 > variable.size_bytes) {
@@ -189,7 +189,7 @@ void Machine::access_shared_or_buffer(Subgroup& subgroup, const Operation& op, c
   toucher.subgroup_epoch = subgroup.epoch;
   toucher.place = op.place;
   toucher.atomic = is_atomic(op.code);
-  Mask outside;
+  Mask outside = subgroup.active.without(lanes);
   lanes.for_each([&](std::uint32_t lane) {
     const std::uint64_t at = std::uint64_t{access.first_byte} + (offset ? offset[lane] : 0);
     if (at + n_bytes > view.size_bytes) {

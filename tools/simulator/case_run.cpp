@@ -53,7 +53,7 @@ Status simulate_program(ModuleCache& modules, const runtime::Program& program, s
     launch.grid = dispatch.grid;
     launch.push = dispatch.push;
     launch.expects_nan = expects_nan;
-    for (const runtime::Binding& binding : dispatch.bindings) launch.bindings.push_back({binding.range.buffer, binding.range.offset_bytes, binding.range.size_bytes, ""});
+    for (const runtime::Binding& binding : dispatch.bindings) launch.bindings.push_back({binding.range.buffer, binding.range.offset_bytes, binding.range.size_bytes});
     const Result<Report> report = simulate(*module, buffers, launch);
     if (!report.ok()) return report.status().with_prefix(dispatch.label);
     if (on_dispatch) on_dispatch({dispatch, *module, *report, {}});
@@ -70,7 +70,7 @@ Result<check::DeviceRun> simulate_case(ModuleCache& modules, const check::OpCase
   RONDO_ASSIGN(models::GraphPlan plan, models::plan_graph(graph, caps, lowering));
 
   std::vector<Buffer> buffers;
-  for (const std::uint64_t bytes : plan.buffer_bytes) buffers.push_back({"", graph::poison_bytes(bytes), std::vector<std::uint8_t>(bytes)});
+  for (const std::uint64_t bytes : plan.buffer_bytes) buffers.push_back({graph::poison_bytes(bytes), std::vector<std::uint8_t>(bytes)});
   for (std::size_t i = 0; i < op.graph.n_storages(); ++i) {
     const auto id = static_cast<graph::StorageId>(i);
     const graph::Storage& storage = graph.storage(id);

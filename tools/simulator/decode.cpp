@@ -127,7 +127,6 @@ class Decoder : Declarations {
       RONDO_TRY(decode(*in, block));
     }
     block.last = static_cast<std::uint32_t>(module_.operations.size());
-    block.n_instructions = block.last - block.first + (block.edges.size() > 1 ? 1 : 0);
     return {};
   }
 

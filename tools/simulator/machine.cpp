@@ -162,7 +162,7 @@ void Machine::run_workgroup(std::array<std::uint32_t, 3> workgroup) {
     for (Subgroup& subgroup : subgroups) {
       if (!has_ended(subgroup)) run(subgroup);
     }
-    meet(subgroups);
+    if (!stopped_) meet(subgroups);
   }
   report_.barriers = std::max(report_.barriers, workgroup_barriers_);
 }
@@ -214,11 +214,13 @@ void Machine::run(Subgroup& subgroup) {
       execute(subgroup, module_.operations[subgroup.operation++]);
       ++done;
     }
+    if (!subgroup.stands) ++done;  // the branch at the end, so that loops of nothing end too
     report_.operations += done;
     report_.lane_operations += done * n_active;
     if (divergent) report_.divergent_operations += done;
     if (report_.lane_operations > launch_.most_operations) {
-      find(FindingKind::kEndless, 0, kNone, fmt::format("the dispatch takes more than {} operations of lanes; it stands at {}", launch_.most_operations, describe(module_, module_.operations[std::min(subgroup.operation, static_cast<std::uint32_t>(module_.operations.size()) - 1)].place)));
+      const std::string where = block.first == block.last ? "" : "; it is at " + describe(module_, module_.operations[std::min(subgroup.operation, block.last - 1)].place);
+      find(FindingKind::kEndless, kNone, kNone, fmt::format("the dispatch takes more than {} operations of lanes{}", launch_.most_operations, where));
       stopped_ = true;
       return;
     }

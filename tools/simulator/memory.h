@@ -4,7 +4,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <string>
 #include <unordered_map>
 #include <vector>
 
@@ -14,7 +13,6 @@ namespace rondo::simulator {
 
 /// Bytes that outlive dispatches.
 struct Buffer {
-  std::string name;
   std::vector<std::byte> bytes;
   std::vector<std::uint8_t> written;  ///< by byte, 0 or 1; empty: all are
 };
@@ -23,7 +21,6 @@ struct Buffer {
 struct BoundRange {
   std::uint32_t buffer = kNone;  ///< kNone: nothing is bound
   std::uint64_t offset_bytes = 0, size_bytes = 0;
-  std::string name;
 };
 
 /// Who touches memory: an invocation, in which interval between barriers.

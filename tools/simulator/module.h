@@ -92,7 +92,6 @@ struct Block {
   std::vector<std::uint32_t> values;  ///< of a switch: those of edges 1, 2, ...
   std::vector<Edge> edges;            ///< of a condition: if true, if false; of a switch: default, then by value
   std::uint32_t place = 0;
-  std::uint32_t n_instructions = 0;   ///< scalar operations that a machine would have
 };
 
 struct Constant {

@@ -106,7 +106,7 @@ Result<OwnRun> run_own_module(const OwnModule& own) {
     RONDO_ASSIGN(const auto split, split_binding(text, "--buffer"));
     RONDO_ASSIGN(Buffer buffer, make_buffer(split.second, "--buffer " + text));
     if (launch.bindings.size() <= split.first) launch.bindings.resize(split.first + 1);
-    launch.bindings[split.first] = {static_cast<std::uint32_t>(buffers.size()), 0, buffer.bytes.size(), ""};
+    launch.bindings[split.first] = {static_cast<std::uint32_t>(buffers.size()), 0, buffer.bytes.size()};
     buffers.push_back(std::move(buffer));
   }
   Result<Report> report = simulate(module, buffers, launch);
