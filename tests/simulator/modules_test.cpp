@@ -186,6 +186,15 @@ TEST(ModulesTest, WhatALaunchLacksIsNamed) {
   expect_refused(simulator::simulate(*larger, buffers, launch).status(), StatusCode::kInvalidArgument, "2048 x 1 x 1");
 }
 
+TEST(ModulesTest, LoopsThatAreTooLongAreNotUnrolled) {
+  for (const char* loop : {"[[unroll]] for (uint i = 0u; i < 100000000u; ++i)", "[[unroll]] for (int i = -100000000; i < 0; ++i)", "[[unroll]] for (uint i = 4000000000u; i > 7u; i -= 1u)"}) {
+    const auto module = simulator::read_module(compile("#version 450\n#extension GL_EXT_control_flow_attributes : require\nlayout(set = 0, binding = 0) buffer Data { uint data[]; };\n"
+                                                       "void main() { uint s = 0u; " + std::string(loop) + " s += data[s % 64u]; data[0] = s; }"), {}, "kernel");
+    ASSERT_TRUE(module.ok()) << module.status().message();
+    EXPECT_LT(module->operations.size(), 100u) << loop;
+  }
+}
+
 class EndlessTest : public testing::TestWithParam<const char*> {};
 
 TEST_P(EndlessTest, LoopsEnd) {

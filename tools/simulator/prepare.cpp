@@ -1,9 +1,11 @@
 #include "tools/simulator/prepare.h"
 
+#include <algorithm>
 #include <unordered_map>
 
 #include <spirv-tools/libspirv.hpp>
 #include <spirv-tools/optimizer.hpp>
+#include <spirv/unified1/spirv.hpp11>
 
 #include "runtime/fmt.h"
 
@@ -12,6 +14,7 @@ namespace rondo::simulator {
 namespace {
 
 constexpr spv_target_env kEnvironment = SPV_ENV_VULKAN_1_2;
+constexpr std::uint32_t kMostUnrolled = 1024;
 
 /// The first thing that SPIRV-Tools says, on one line.
 class FirstMessage {
@@ -29,6 +32,33 @@ class FirstMessage {
   std::string text_;
 };
 
+bool is_comparison(spv::Op op) { return op >= spv::Op::OpIEqual && op <= spv::Op::OpSLessThanEqual; }
+
+/// Takes the wish to be unrolled from loops that count to, from or by more than `most`, which SPIRV-Tools would unroll until memory
+/// ends. What a loop counts is taken for constants among its header's phis and its first comparison.
+void bound_unrolling(std::vector<std::uint32_t>& words, std::uint32_t most) {
+  constexpr std::uint32_t kUnroll = 1;
+  std::unordered_map<std::uint32_t, std::uint32_t> values;
+  bool large = false, waits = false;  // waits: for the comparison that ends the loop
+  std::size_t hint = 0;
+  for (std::size_t at = 5; at < words.size(); at += std::max(words[at] >> 16, 1u)) {
+    const auto op = static_cast<spv::Op>(words[at] & 0xffffu);
+    const std::uint32_t n = words[at] >> 16;
+    if (op == spv::Op::OpConstant && n == 4) values[words[at + 2]] = words[at + 3];
+    if (op == spv::Op::OpLabel && !waits) large = false;
+    if (op == spv::Op::OpPhi || is_comparison(op)) {
+      for (std::uint32_t i = 3; i < n; i += op == spv::Op::OpPhi ? 2 : 1) {
+        const auto found = values.find(words[at + i]);
+        large = large || (found != values.end() && found->second > most && 0u - found->second > most);
+      }
+    }
+    if (op == spv::Op::OpLoopMerge) waits = (words[at + 3] & kUnroll) != 0, hint = at + 3;
+    if (op != spv::Op::OpBranchConditional || !waits) continue;
+    if (large) words[hint] &= ~kUnroll;
+    waits = large = false;
+  }
+}
+
 }  // namespace
 
 Result<std::vector<std::uint32_t>> prepare(std::span<const std::uint32_t> words, std::span<const std::uint32_t> constants, const std::string& name) {
@@ -43,10 +73,17 @@ Result<std::vector<std::uint32_t>> prepare(std::span<const std::uint32_t> words,
   for (std::size_t i = 0; i < constants.size(); ++i) values[static_cast<std::uint32_t>(i)] = {constants[i]};
   spvtools::Optimizer optimizer(kEnvironment);
   optimizer.SetMessageConsumer(message.consumer());
-  optimizer.RegisterPass(spvtools::CreateSetSpecConstantDefaultValuePass(values))
+  spvtools::Optimizer before(kEnvironment);
+  before.SetMessageConsumer(message.consumer());
+  before.RegisterPass(spvtools::CreateSetSpecConstantDefaultValuePass(values))
       .RegisterPass(spvtools::CreateFreezeSpecConstantValuePass())
       .RegisterPass(spvtools::CreateFoldSpecConstantOpAndCompositePass())
-      .RegisterPerformancePasses()
+      .RegisterPass(spvtools::CreateMergeReturnPass())
+      .RegisterPass(spvtools::CreateInlineExhaustivePass())
+      .RegisterPass(spvtools::CreateEliminateDeadFunctionsPass())
+      .RegisterPass(spvtools::CreateSSARewritePass())
+      .RegisterPass(spvtools::CreateCCPPass());
+  optimizer.RegisterPerformancePasses()
       // Once more: what unrolling left are arrays with known indices, which become values now.
       .RegisterPass(spvtools::CreateScalarReplacementPass(0))
       .RegisterPass(spvtools::CreateSSARewritePass())
@@ -57,8 +94,10 @@ Result<std::vector<std::uint32_t>> prepare(std::span<const std::uint32_t> words,
       .RegisterPass(spvtools::CreateAggressiveDCEPass());
   spvtools::OptimizerOptions options;
   options.set_run_validator(false);
-  std::vector<std::uint32_t> optimised;
-  if (!optimizer.Run(words.data(), words.size(), &optimised, options)) return Status(StatusCode::kCorruptData, fmt::format("{}: SPIRV-Tools can't optimise it: {}", name, message.text()));
+  std::vector<std::uint32_t> inlined, optimised;
+  if (!before.Run(words.data(), words.size(), &inlined, options)) return Status(StatusCode::kCorruptData, fmt::format("{}: SPIRV-Tools can't inline it: {}", name, message.text()));
+  bound_unrolling(inlined, kMostUnrolled);
+  if (!optimizer.Run(inlined.data(), inlined.size(), &optimised, options)) return Status(StatusCode::kCorruptData, fmt::format("{}: SPIRV-Tools can't optimise it: {}", name, message.text()));
   return optimised;
 }
 
