@@ -76,13 +76,15 @@ add_custom_command(
   DEPENDS ${rondo_pack_spirv_COMMAND} ${modules}
   COMMENT "shader_code.inc" VERBATIM)
 
-set(RONDO_SHADERS_WITH_LINES ${RONDO_GENERATED_DIR}/shaders_with_lines.inc)
-add_custom_command(
-  OUTPUT ${RONDO_SHADERS_WITH_LINES}
-  COMMAND ${rondo_pack_spirv_COMMAND} ${RONDO_SHADERS_WITH_LINES} ${modules_with_lines}
-  DEPENDS ${rondo_pack_spirv_COMMAND} ${modules_with_lines}
-  COMMENT "shaders_with_lines.inc" VERBATIM)
-add_custom_target(rondo_shaders_with_lines DEPENDS ${RONDO_SHADERS_WITH_LINES})  # only who needs it builds it
+if(RONDO_BUILD_SIMULATOR)
+  set(RONDO_SHADERS_WITH_LINES ${RONDO_GENERATED_DIR}/shaders_with_lines.inc)
+  add_custom_command(
+    OUTPUT ${RONDO_SHADERS_WITH_LINES}
+    COMMAND ${rondo_pack_spirv_COMMAND} ${RONDO_SHADERS_WITH_LINES} ${modules_with_lines}
+    DEPENDS ${rondo_pack_spirv_COMMAND} ${modules_with_lines}
+    COMMENT "shaders_with_lines.inc" VERBATIM)
+  add_custom_target(rondo_shaders_with_lines DEPENDS ${RONDO_SHADERS_WITH_LINES})
+endif()
 
 file(CONFIGURE OUTPUT ${RONDO_GENERATED_DIR}/shader_list.h CONTENT
 "// Generated from the folder shaders/.
