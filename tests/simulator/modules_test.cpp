@@ -19,6 +19,7 @@ using simulator_test::launch_of;
 
 const std::string kHead = "#version 450\n#extension GL_EXT_shader_explicit_arithmetic_types_float16 : require\n#extension GL_EXT_shader_explicit_arithmetic_types_int8 : require\n"
                           "#extension GL_EXT_shader_explicit_arithmetic_types_int16 : require\n#extension GL_EXT_spirv_intrinsics : require\n#extension GL_KHR_shader_subgroup_arithmetic : require\n#extension GL_KHR_shader_subgroup_ballot : require\n#extension GL_KHR_shader_subgroup_clustered : require\n"
+                          "#extension GL_KHR_shader_subgroup_quad : require\n#extension GL_KHR_shader_subgroup_vote : require\n#extension GL_EXT_shader_subgroup_extended_types_int8 : require\n"
                           "layout(local_size_x_id = 0) in;\nlayout(constant_id = 1) const uint kFactor = 2u;\nlayout(std430, set = 0, binding = 0) readonly buffer Data { uint data[]; };\n"
                           "layout(std430, set = 0, binding = 1) writeonly buffer Result { uint result[]; };\nlayout(push_constant) uniform Push { uint n; };\n";
 
@@ -64,6 +65,32 @@ TEST(ModulesTest, NarrowTypesAreAsNarrowAsTheyAre) {
   expect_each("uint(uint8_t(x + 200u) >> 1)", [](std::uint32_t i) { return ((3 * i + 200u) & 255u) >> 1; });
   expect_each("uint(uint16_t(x) * uint16_t(1000))", [](std::uint32_t i) { return (3000 * i) & 0xffffu; });
   expect_each("uint(max(int16_t(x) - int16_t(50), int16_t(-20)))", [](std::uint32_t i) { return static_cast<std::uint32_t>(std::max(static_cast<int>(3 * i) - 50, -20)); });
+}
+
+TEST(ModulesTest, NarrowConstantsHaveTheirSign) {
+  expect_each("uint(int(int8_t(x) + int8_t(-3)))", [](std::uint32_t i) { return static_cast<std::uint32_t>(std::int32_t{static_cast<std::int8_t>(3 * i - 3)}); });
+  expect_each("uint(uint16_t(int16_t(-5)) + uint16_t(x))", [](std::uint32_t i) { return (0xfffbu + 3 * i) & 0xffffu; });
+  expect_each("uint(int16_t(x) == int16_t(6) ? int16_t(-1) : int16_t(x))", [](std::uint32_t i) { return i == 2 ? ~0u : 3 * i; });
+}
+
+TEST(ModulesTest, FunctionsOfGlsl) {
+  expect_each("floatBitsToUint(step(30.0, float(x)))", [](std::uint32_t i) { return bits(3 * i < 30 ? 0.0f : 1.0f); });
+  expect_each("floatBitsToUint(smoothstep(32.0, 64.0, float(x)))", [](std::uint32_t i) {
+    const float t = std::min(std::max((static_cast<float>(3 * i) - 32.0f) / 32.0f, 0.0f), 1.0f);
+    return bits(t * t * (3.0f - 2.0f * t));
+  });
+  expect_each("floatBitsToUint(normalize(vec2(3.0, 4.0) * float(x + 1u)).y)", [](std::uint32_t i) { return bits(4.0f * static_cast<float>(3 * i + 1) / (5.0f * static_cast<float>(3 * i + 1))); });
+  expect_each("floatBitsToUint(cross(vec3(1.0, 2.0, 3.0), vec3(4.0, float(x), 6.0)).z)", [](std::uint32_t i) { return bits(static_cast<float>(3 * i) - 8.0f); });
+  expect_each("floatBitsToUint(distance(vec2(float(x)), vec2(float(x) + 3.0, float(x) - 4.0)))", [](std::uint32_t) { return bits(5.0f); });
+}
+
+TEST(ModulesTest, VariablesBeginWithTheirValues) {
+  const std::string functions = "uint own[4] = {7u, 5u, 3u, 2u};\n";
+  expect_each("0u; own[x % 4u] += self; result[self] = own[x % 4u] + own[self % 2u]", [](std::uint32_t i) {
+    std::uint32_t own[] = {7, 5, 3, 2};
+    own[3 * i % 4] += i;
+    return own[3 * i % 4] + own[i % 2];
+  }, 32, functions);
 }
 
 TEST(ModulesTest, DotProductsOfBytes) {
@@ -115,6 +142,22 @@ TEST(ModulesTest, SubgroupsShareWhatTheyShould) {
     }, lanes);
     expect_each("subgroupClusteredMax(x, 4u)", [](std::uint32_t i) { return 3 * (i / 4 * 4 + 3); }, lanes);
     expect_each("subgroupBallotBitCount(subgroupBallot(self % 2u == 0u))", [&](std::uint32_t) { return lanes / 2; }, lanes);
+    expect_each("subgroupBallotInclusiveBitCount(subgroupBallot(self % 2u == 0u))", [&](std::uint32_t i) { return i % lanes / 2 + 1; }, lanes);
+    expect_each("subgroupBallotExclusiveBitCount(subgroupBallot(self % 2u == 0u))", [&](std::uint32_t i) { return (i % lanes + 1) / 2; }, lanes);
+    expect_each("uint(subgroupInverseBallot(uvec4(0x0a0a0a0au))) + 2u * uint(subgroupBallotBitExtract(uvec4(0x0a0a0a0au), (gl_SubgroupInvocationID + 1u) % gl_SubgroupSize))", [&](std::uint32_t i) {
+      const auto has = [](std::uint32_t lane) { return 0x0a0a0a0au >> lane % 32 & 1u; };
+      return has(i % lanes) + 2 * has((i + 1) % lanes);
+    }, lanes);
+    expect_each("subgroupBallotFindLSB(subgroupBallot(self % 4u >= 2u)) * 100u + subgroupBallotFindMSB(subgroupBallot(self % 4u < 2u))", [&](std::uint32_t) { return 200 + lanes - 3; }, lanes);
+    expect_each("subgroupInclusiveAdd(x) * 4u + subgroupExclusiveMax(self)", [&](std::uint32_t i) {
+      std::uint32_t sum = 0;
+      for (std::uint32_t k = i / lanes * lanes; k <= i; ++k) sum += 3 * k;
+      return sum * 4 + (i % lanes == 0 ? 0 : i - 1);
+    }, lanes);
+    expect_each("uint(int(subgroupExclusiveMin(int8_t(int(self) - 70))) + 200)", [&](std::uint32_t i) { return i % lanes == 0 ? 327u : i / lanes * lanes + 130; }, lanes);
+    expect_each("uint(int(subgroupMin(int8_t(int(self % 4u) - 2))) + 9) + 16u * uint(subgroupAdd(uint8_t(200u)))", [&](std::uint32_t) { return 7 + 16 * (200 * lanes & 255); }, lanes);
+    expect_each("subgroupQuadBroadcast(x, 2u) * 1000u + subgroupQuadSwapDiagonal(self)", [](std::uint32_t i) { return 3 * (i / 4 * 4 + 2) * 1000 + (i ^ 3); }, lanes);
+    expect_each("uint(subgroupAllEqual(uvec2(1u, self))) + 2u * uint(subgroupAllEqual(uvec2(1u, 2u))) + 4u * uint(subgroupAllEqual(self % 2u == 0u ? 0.0 : -0.0))", [](std::uint32_t) { return 6u; }, lanes);
   }
 }
 
@@ -159,7 +202,9 @@ TEST(ModulesTest, WhatItCantRunIsRefused) {
     (void)simulator::read_module(damaged, {}, "own.spv");
   }
   expect_refused(read(compile("#version 450\n#extension GL_EXT_shader_explicit_arithmetic_types_int64 : require\nlayout(set = 0, binding = 0) buffer B { uint64_t b[]; };\nvoid main() { b[0] += 1ul; }")), StatusCode::kUnsupported, "OpCapability");
-  expect_refused(read(compile("#version 450\nlayout(set = 0, binding = 0) buffer B { mat4 m[]; };\nlayout(set = 0, binding = 1) buffer C { vec4 c[]; };\nvoid main() { c[0] = m[gl_WorkGroupID.x] * c[1]; }")), StatusCode::kUnsupported, "OpMatrixTimesVector");
+  expect_refused(read(compile("#version 450\nlayout(set = 0, binding = 0) buffer B { mat4 m[]; };\nlayout(set = 0, binding = 1) buffer C { vec4 c[]; };\nvoid main() { c[0] = m[gl_WorkGroupID.x] * c[1]; }")), StatusCode::kUnsupported, "OpLoad of a matrix");
+  expect_refused(read(compile("#version 450\nlayout(set = 1, binding = 0) buffer B { uint b[]; };\nvoid main() { b[0] = 1u; }")), StatusCode::kUnsupported, "descriptor set 1");
+  expect_refused(read(compile("#version 450\nlayout(set = 0, binding = 0) buffer B { float b[]; };\nvoid main() { b[0] = ldexp(b[1], 3); }")), StatusCode::kUnsupported, "OpExtInst of Ldexp");
 }
 
 TEST(ModulesTest, WhatALaunchLacksIsNamed) {

@@ -40,17 +40,19 @@ void count_lines(AccessCount& count, std::span<std::uint64_t> addresses, std::ui
 
 void count_banks(AccessCount& count, std::span<const std::uint64_t> addresses, std::span<const std::uint32_t> lanes, std::uint32_t lane_bytes) {
   constexpr std::uint32_t kBanks = 32;
-  const std::uint32_t lane_words = std::max(1u, lane_bytes / 4), lanes_at_once = std::max(1u, kBanks / std::min(lane_words, 4u));
+  const std::uint64_t lane_words = divide_up(lane_bytes, 4), lanes_at_once = kBanks / std::min<std::uint64_t>(lane_words, 4);
+  const std::uint64_t most_words = lane_bytes % 4 == 0 ? lane_words : lane_words + 1;  // of a lane, where it begins within a word
   ++count.executions;
   count.lanes += addresses.size();
   count.lane_bytes += addresses.size() * lane_bytes;
   std::uint64_t words[kBanks * 4];
   for (std::size_t first = 0, last = 0; first < addresses.size(); first = last) {
     while (last < addresses.size() && lanes[last] / lanes_at_once == lanes[first] / lanes_at_once) ++last;
-    for (std::uint32_t word = 0; word < lane_words; word += 4) {  // at most 16 bytes of a lane in one go
+    for (std::uint64_t word = 0; word < most_words; word += 4) {  // at most 16 bytes of a lane in one go
       std::size_t n = 0;
       for (std::size_t lane = first; lane < last; ++lane) {
-        for (std::uint32_t k = word; k < std::min(word + 4, lane_words); ++k) words[n++] = addresses[lane] / 4 + k;
+        const std::uint64_t begin = addresses[lane] / 4 + word, behind = (addresses[lane] + lane_bytes - 1) / 4 + 1;
+        for (std::uint64_t k = begin; k < std::min(begin + 4, behind); ++k) words[n++] = k;
       }
       std::sort(words, words + n);
       n = static_cast<std::size_t>(std::unique(words, words + n) - words);

@@ -57,8 +57,10 @@ void Machine::access(Subgroup& subgroup, const Operation& op) {
     Mask undefined;
     if (op.code == Code::kStore) {
       for (const Access::Scalar& scalar : access.scalars) undefined = undefined | subgroup.undefined[scalar.slot];
-    } else if (op.a != kNone) {
-      undefined = subgroup.undefined[op.a];
+    } else {
+      for (const Slot slot : {op.a, op.b}) {
+        if (slot != kNone) undefined = undefined | subgroup.undefined[slot];
+      }
     }
     undefined = undefined & subgroup.active;
     if (!undefined.none()) find(FindingKind::kUndefined, op.place, kNone, fmt::format("{}: {} stores a value that is not defined in {}", describe(module_, op.place), invocation(subgroup, undefined.lowest()), module_.variables[access.variable].name));
@@ -121,6 +123,10 @@ void Machine::access_push(Subgroup& subgroup, const Operation& op, const Access&
   }
 }
 
+bool Machine::is_written(const SpaceView& view, std::uint64_t at, std::uint32_t n_bytes) const {
+  return !view.written || std::all_of(view.written + at, view.written + at + n_bytes, [](std::uint8_t byte) { return byte != 0; });
+}
+
 void Machine::access_lane(Subgroup& subgroup, const Operation& op, const Access& access, const SpaceView& view, std::uint32_t lane, std::uint64_t address) {
   const std::uint32_t n_bytes = access.bits / 8;
   for (const Access::Scalar& scalar : access.scalars) {
@@ -129,7 +135,7 @@ void Machine::access_lane(Subgroup& subgroup, const Operation& op, const Access&
     std::memcpy(&word, view.bytes + at, n_bytes);
     if (op.code == Code::kLoad) {
       values_of(subgroup, scalar.slot)[lane] = word;
-      if (view.written && !std::all_of(view.written + at, view.written + at + n_bytes, [](std::uint8_t byte) { return byte != 0; })) subgroup.undefined[scalar.slot].add(lane);
+      if (!is_written(view, at, n_bytes)) subgroup.undefined[scalar.slot].add(lane);
       continue;
     }
     std::uint32_t next = 0;
@@ -139,7 +145,10 @@ void Machine::access_lane(Subgroup& subgroup, const Operation& op, const Access&
       next = after(op.code, word, op.a == kNone ? 0 : values_of(subgroup, op.a)[lane], op.b == kNone ? 0 : values_of(subgroup, op.b)[lane]);
       if (op.to != kNone) {
         values_of(subgroup, op.to)[lane] = word;
-        if (view.written && view.written[at] == 0 && reads(op.code)) subgroup.undefined[op.to].add(lane);
+        if (reads(op.code) && !is_written(view, at, n_bytes)) {
+          subgroup.undefined[op.to].add(lane);
+          if (writes(op.code) && op.code != Code::kAtomicExchange) find(FindingKind::kUndefined, op.place, kNone, fmt::format("{}: {} changes what nothing has written in {}", describe(module_, op.place), invocation(subgroup, lane), module_.variables[access.variable].name));
+        }
       }
     }
     if (!writes(op.code)) continue;
@@ -170,7 +179,7 @@ void Machine::access_shared_or_buffer(Subgroup& subgroup, const Operation& op, c
   std::uint32_t own_lanes[kMostLanes];
   std::size_t n = 0;
   std::vector<std::int64_t>* sample = nullptr;
-  if (op.code == Code::kLoad) {
+  if (reads(op.code)) {
     for (const Access::Scalar& scalar : access.scalars) subgroup.undefined[scalar.slot] = subgroup.undefined[scalar.slot].without(subgroup.active);
   }
   if (variable.space == Space::kPush) return access_push(subgroup, op, access);
@@ -184,9 +193,10 @@ void Machine::access_shared_or_buffer(Subgroup& subgroup, const Operation& op, c
       sample = &report_.samples.back().addresses;
     }
   }
+  if (writes(op.code) && variable.space == Space::kBuffer) subgroup.released = false;
   Toucher toucher;
   toucher.epoch = variable.space == Space::kShared ? shared_epoch_ : buffer_epoch_;
-  toucher.subgroup_epoch = subgroup.epoch;
+  toucher.subgroup_epoch = variable.space == Space::kShared ? subgroup.shared_epoch : subgroup.buffer_epoch;
   toucher.place = op.place;
   toucher.atomic = is_atomic(op.code);
   Mask outside = subgroup.active.without(lanes);

@@ -61,7 +61,6 @@ void words2(const Lanes& l, const F& f) {
   all(l, [&](Word i) { return f(l.a[i], l.b[i]); });
 }
 
-Word ones(Word n) { return n >= 32 ? ~0u : (1u << n) - 1; }
 Word sign_extended(Word word, Word bits) { return bits >= 32 ? word : static_cast<Word>(static_cast<Int>(word << (32 - bits)) >> (32 - bits)); }
 
 Mask shift(const Operation& op, const Lanes& l) {
@@ -95,14 +94,14 @@ Mask divide(const Operation& op, const Lanes& l) {
 
 Mask bits(const Operation& op, const Lanes& l) {
   switch (op.code) {
-    case Code::kExtractU: active(l, [&](Word i) { return l.c[i] == 0 || l.b[i] >= 32 ? 0 : l.a[i] >> l.b[i] & ones(l.c[i]); }); break;
+    case Code::kExtractU: active(l, [&](Word i) { return l.c[i] == 0 || l.b[i] >= 32 ? 0 : l.a[i] >> l.b[i] & low_ones(l.c[i]); }); break;
     case Code::kExtractS: active(l, [&](Word i) { return l.c[i] == 0 || l.b[i] >= 32 ? 0 : sign_extended(l.a[i] >> l.b[i], l.c[i]); }); break;
     case Code::kInsert:
       active(l, [&](Word i) {
-        const Word mask = l.c[i] >= 32 ? 0 : ones(l.d[i]) << l.c[i];
+        const Word mask = l.c[i] >= 32 ? 0 : low_ones(l.d[i]) << l.c[i];
         return (l.a[i] & ~mask) | (l.c[i] >= 32 ? 0 : l.b[i] << l.c[i] & mask);
       });
-      return where(l, [&](Word i) { return l.c[i] + l.d[i] > 32; });
+      return where(l, [&](Word i) { return l.c[i] > 32 || l.d[i] > 32 - l.c[i]; });
     case Code::kBitReverse:
       active(l, [&](Word i) {
         Word reversed = 0;
@@ -120,15 +119,15 @@ Mask bits(const Operation& op, const Lanes& l) {
       });
       return {};
   }
-  return where(l, [&](Word i) { return l.b[i] + l.c[i] > 32; });
+  return where(l, [&](Word i) { return l.b[i] > 32 || l.c[i] > 32 - l.b[i]; });
 }
 
 Mask integers(const Operation& op, const Lanes& l) {
   switch (op.code) {
     case Code::kCopy: all(l, [&](Word i) { return l.a[i]; }); break;
     case Code::kAddress:
-      if (l.b) all(l, [&](Word i) { return l.a[i] * op.extra + l.b[i]; });
-      else all(l, [&](Word i) { return l.a[i] * op.extra; });
+      // What is beyond 32 bits is beyond every buffer.
+      all(l, [&](Word i) { return saturated(std::uint64_t{l.a[i]} * op.extra + (l.b ? l.b[i] : 0)); });
       break;
     case Code::kAdd: words2(l, [](Word a, Word b) { return a + b; }); break;
     case Code::kSub: words2(l, [](Word a, Word b) { return a - b; }); break;
@@ -138,8 +137,10 @@ Mask integers(const Operation& op, const Lanes& l) {
     case Code::kCarry: words2(l, [](Word a, Word b) { return as_word(a + b < a); }); break;
     case Code::kBorrow: words2(l, [](Word a, Word b) { return as_word(a < b); }); break;
     case Code::kNegate: all(l, [&](Word i) { return 0u - l.a[i]; }); break;
-    case Code::kAnd: words2(l, [](Word a, Word b) { return a & b; }); break;
-    case Code::kOr: words2(l, [](Word a, Word b) { return a | b; }); break;
+    case Code::kAnd:
+    case Code::kLogicalAnd: words2(l, [](Word a, Word b) { return a & b; }); break;
+    case Code::kOr:
+    case Code::kLogicalOr: words2(l, [](Word a, Word b) { return a | b; }); break;
     case Code::kXor: words2(l, [](Word a, Word b) { return a ^ b; }); break;
     case Code::kNot: all(l, [&](Word i) { return ~l.a[i]; }); break;
     case Code::kLogicalNot: all(l, [&](Word i) { return l.a[i] ^ 1u; }); break;
@@ -155,6 +156,7 @@ Mask integers(const Operation& op, const Lanes& l) {
     case Code::kLessEqualU: words2(l, [](Word a, Word b) { return as_word(a <= b); }); break;
     case Code::kLessS: words2(l, [](Word a, Word b) { return as_word(as_int(a) < as_int(b)); }); break;
     case Code::kLessEqualS: words2(l, [](Word a, Word b) { return as_word(as_int(a) <= as_int(b)); }); break;
+    case Code::kUndefined: all(l, [](Word) { return Word{0}; }); return l.active;
     case Code::kSelect: all(l, [&](Word i) { return l.a[i] ? l.b[i] : l.c[i]; }); break;
     default: break;
   }
@@ -174,8 +176,8 @@ Word dot4(Word a, Word b, Word c, Word how) {
 
 Mask conversions(const Operation& op, const Lanes& l) {
   switch (op.code) {
-    case Code::kNarrow: all(l, [&](Word i) { return l.a[i] & ones(op.extra); }); return {};
-    case Code::kWidenS: all(l, [&](Word i) { return sign_extended(l.a[i], op.bits) & ones(op.extra); }); return {};
+    case Code::kNarrow: all(l, [&](Word i) { return l.a[i] & low_ones(op.extra); }); return {};
+    case Code::kWidenS: all(l, [&](Word i) { return sign_extended(l.a[i], op.bits) & low_ones(op.extra); }); return {};
     case Code::kToFloatU: all(l, [&](Word i) { return as_word(static_cast<float>(l.a[i])); }); return {};
     case Code::kToFloatS: all(l, [&](Word i) { return as_word(static_cast<float>(as_int(sign_extended(l.a[i], op.bits)))); }); return {};
     case Code::kFloatWiden: active(l, [&](Word i) { return as_word(graph::half_to_float(static_cast<std::uint16_t>(l.a[i]))); }); return {};
@@ -185,7 +187,7 @@ Mask conversions(const Operation& op, const Lanes& l) {
   const bool is_signed = op.code == Code::kFromFloatS;
   const double most = std::ldexp(1.0, static_cast<int>(op.extra) - (is_signed ? 1 : 0)), least = is_signed ? -most - 1 : -1;
   const auto fits = [&](Word i) { return static_cast<double>(as_float(l.a[i])) < most && static_cast<double>(as_float(l.a[i])) > least; };
-  active(l, [&](Word i) { return fits(i) ? static_cast<Word>(static_cast<std::int64_t>(as_float(l.a[i]))) & ones(op.extra) : 0; });
+  active(l, [&](Word i) { return fits(i) ? static_cast<Word>(static_cast<std::int64_t>(as_float(l.a[i]))) & low_ones(op.extra) : 0; });
   return where(l, [&](Word i) { return !fits(i); });
 }
 
@@ -311,7 +313,7 @@ Mask compute_narrow(const Operation& op, const Lanes& lanes) {
     if (lanes.b) wider.b = wide[1];
   }
   const Mask undefined = compute32(op, wider);
-  if (op.code != Code::kFindMsbS && op.code != Code::kFindMsbU && op.code != Code::kFindLsb) all(lanes, [&](Word i) { return lanes.out[i] & ones(op.bits); });
+  if (op.code != Code::kFindMsbS && op.code != Code::kFindMsbU && op.code != Code::kFindLsb) all(lanes, [&](Word i) { return lanes.out[i] & low_ones(op.bits); });
   return undefined;
 }
 

@@ -1,6 +1,7 @@
 // What lanes of a subgroup do together, and what Vulkan does not promise about it.
 #include <algorithm>
 #include <bit>
+#include <limits>
 
 #include "graph/float16.h"
 #include "runtime/fmt.h"
@@ -12,15 +13,16 @@ namespace {
 
 using Word = std::uint32_t;
 
+/// Of integers with fewer than 32 bits the upper ones are zeros.
 Word combine(const Operation& op, Word a, Word b) {
-  const auto as_int = [](Word word) { return static_cast<std::int32_t>(word); };
+  const auto as_int = [&](Word word) { return static_cast<std::int32_t>(word << (32 - op.bits)) >> (32 - op.bits); };
   const auto floats = [&](const auto& f) -> Word {
     if (op.bits == 16) return graph::float_to_half(f(graph::half_to_float(static_cast<std::uint16_t>(a)), graph::half_to_float(static_cast<std::uint16_t>(b))));
     return std::bit_cast<Word>(f(std::bit_cast<float>(a), std::bit_cast<float>(b)));
   };
   switch (op.code) {
-    case Code::kReduceAdd: return a + b;
-    case Code::kReduceMul: return a * b;
+    case Code::kReduceAdd: return (a + b) & low_ones(op.bits);
+    case Code::kReduceMul: return (a * b) & low_ones(op.bits);
     case Code::kReduceMinU: return std::min(a, b);
     case Code::kReduceMaxU: return std::max(a, b);
     case Code::kReduceMinS: return as_int(a) < as_int(b) ? a : b;
@@ -32,6 +34,22 @@ Word combine(const Operation& op, Word a, Word b) {
     case Code::kReduceFloatMul: return floats([](float x, float y) { return x * y; });
     case Code::kReduceFloatMin: return floats([](float x, float y) { return y < x ? y : x; });
     default: return floats([](float x, float y) { return x < y ? y : x; });
+  }
+}
+
+/// What leaves every other operand as it is.
+Word neutral(const Operation& op) {
+  const auto number = [&](float value) { return op.bits == 16 ? graph::float_to_half(value) : std::bit_cast<Word>(value); };
+  switch (op.code) {
+    case Code::kReduceMul: return 1;
+    case Code::kReduceMinU:
+    case Code::kReduceAnd: return low_ones(op.bits);
+    case Code::kReduceMinS: return low_ones(op.bits - 1);
+    case Code::kReduceMaxS: return 1u << (op.bits - 1);
+    case Code::kReduceFloatMul: return number(1.0f);
+    case Code::kReduceFloatMin: return number(std::numeric_limits<float>::infinity());
+    case Code::kReduceFloatMax: return number(-std::numeric_limits<float>::infinity());
+    default: return 0;
   }
 }
 
@@ -64,7 +82,12 @@ void Machine::between_lanes(Subgroup& subgroup, const Operation& op) {
     case Code::kElect: active.for_each([&](Word lane) { out[lane] = lane == active.lowest() ? 1 : 0; }); break;
     case Code::kVoteAll: give(every([&](Word lane) { return a[lane] != 0; }) ? 1 : 0); break;
     case Code::kVoteAny: give(every([&](Word lane) { return a[lane] == 0; }) ? 0 : 1); break;
-    case Code::kVoteEqual: give(every([&](Word lane) { return a[lane] == a[active.lowest()]; }) ? 1 : 0); break;
+    case Code::kVoteEqual: {
+      const auto number = [&](Word lane) { return op.bits == 16 ? graph::half_to_float(static_cast<std::uint16_t>(a[lane])) : std::bit_cast<float>(a[lane]); };
+      const bool floats = op.extra != 0;
+      give(every([&](Word lane) { return floats ? number(lane) == number(active.lowest()) : a[lane] == a[active.lowest()]; }) ? 1 : 0);
+      break;
+    }
     case Code::kBallot: {
       Mask mask;
       active.for_each([&](Word lane) {
@@ -79,14 +102,14 @@ void Machine::between_lanes(Subgroup& subgroup, const Operation& op) {
       break;
     default:
       active.for_each([&](Word lane) {
-        const Word source = op.code == Code::kShuffle ? b[lane] : op.code == Code::kShuffleXor ? lane ^ b[lane] : op.code == Code::kShuffleUp ? lane - b[lane] : lane + b[lane];
+        const Word source = op.code == Code::kShuffle ? b[lane] : op.code == Code::kShuffleQuad ? (lane & ~3u) + (b[lane] & 3u) : op.code == Code::kShuffleXor ? lane ^ b[lane] : op.code == Code::kShuffleUp ? lane - b[lane] : lane + b[lane];
         if (source < width_ && active.has(source)) {
           out[lane] = a[source];
           if (from.has(source)) undefined.add(lane);
           return;
         }
         undefined.add(lane);
-        if (op.code == Code::kShuffle || op.code == Code::kShuffleXor) {
+        if (op.code != Code::kShuffleUp && op.code != Code::kShuffleDown) {
           find(FindingKind::kSubgroup, op.place, kNone, fmt::format("{}: {} takes the value of lane {}, which is {}", describe(module_, op.place), invocation(subgroup, lane), source, source < width_ ? "off" : fmt::format("none of {}", width_)));
         }
       });
@@ -96,7 +119,24 @@ void Machine::between_lanes(Subgroup& subgroup, const Operation& op) {
   write(subgroup, op.to, out, undefined, depth);
 }
 
+void Machine::scan(Subgroup& subgroup, const Operation& op) {
+  const Word* const a = values_of(std::as_const(subgroup), op.a);
+  const bool inclusive = op.extra == kInclusiveScan;
+  Word out[kMostLanes] = {};
+  Word sum = neutral(op);
+  Mask undefined;
+  bool sum_undefined = false;
+  subgroup.active.for_each([&](Word lane) {
+    if (inclusive) sum = combine(op, sum, a[lane]), sum_undefined = sum_undefined || subgroup.undefined[op.a].has(lane);
+    out[lane] = sum;
+    if (sum_undefined) undefined.add(lane);
+    if (!inclusive) sum = combine(op, sum, a[lane]), sum_undefined = sum_undefined || subgroup.undefined[op.a].has(lane);
+  });
+  write(subgroup, op.to, out, undefined, depth_of(subgroup, op.a));
+}
+
 void Machine::reduce(Subgroup& subgroup, const Operation& op) {
+  if (op.extra == kInclusiveScan || op.extra == kExclusiveScan) return scan(subgroup, op);
   const Word* const a = values_of(std::as_const(subgroup), op.a);
   const Word cluster = op.extra == 0 ? width_ : op.extra;
   if (cluster > width_) find(FindingKind::kSubgroup, op.place, kNone, fmt::format("{}: clusters of {} lanes in a subgroup of {}", describe(module_, op.place), cluster, width_));

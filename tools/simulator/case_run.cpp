@@ -20,9 +20,10 @@ bool has_special_numbers(const check::OpCase& op) {
     const bool f32 = storage.type == graph::Type::kF32, f16 = storage.type == graph::Type::kF16;
     if ((storage.kind != graph::StorageKind::kInput && storage.kind != graph::StorageKind::kCache) || (!f32 && !f16)) continue;
     const std::vector<std::byte> bytes = op.before(id);
-    for (std::size_t at = 0; at + 4 <= bytes.size(); at += f32 ? 4 : 2) {
+    const std::size_t size = f32 ? 4 : 2;
+    for (std::size_t at = 0; at + size <= bytes.size(); at += size) {
       std::uint32_t word = 0;
-      std::memcpy(&word, bytes.data() + at, f32 ? 4 : 2);
+      std::memcpy(&word, bytes.data() + at, size);
       const std::uint32_t exponent = f32 ? 0x7f800000u : 0x7c00u;
       if ((word & exponent) == exponent) return true;
     }

@@ -2,6 +2,7 @@
 #include "tools/simulator/declarations.h"
 
 #include <algorithm>
+#include <stdexcept>
 
 #include "runtime/fmt.h"
 #include "tools/simulator/instruction_tables.h"
@@ -11,6 +12,8 @@ namespace rondo::simulator {
 using spv::Op;
 
 namespace {
+
+constexpr std::uint64_t kMostConstants = 1 << 16;  // in one composite
 
 std::optional<BuiltIn> input_of(std::uint32_t built_in) {
   switch (static_cast<spv::BuiltIn>(built_in)) {
@@ -53,6 +56,7 @@ std::string literal_text(Words words) {
 void decorate(Decorations& decorations, Words operands) {
   const auto value = [&] { return operands.size() > 1 ? operands[1] : 0; };
   switch (static_cast<spv::Decoration>(operands[0])) {
+    case spv::Decoration::DescriptorSet: decorations.set = value(); break;
     case spv::Decoration::Binding: decorations.binding = value(); break;
     case spv::Decoration::BuiltIn: decorations.built_in = value(); break;
     case spv::Decoration::ArrayStride: decorations.array_stride = value(); break;
@@ -106,6 +110,7 @@ Status Declarations::declare(const Instruction& in) {
     case Op::OpCapability: return check_capability(in);
     case Op::OpExtInstImport:
       if (literal_text(in.operands) == "GLSL.std.450") glsl_ = in.result;
+      if (literal_text(in.operands).starts_with("NonSemantic.")) comments_.insert(in.result);
       return {};
     case Op::OpEntryPoint:
       if (static_cast<spv::ExecutionModel>(in.operands[0]) != spv::ExecutionModel::GLCompute) return lacks(in, "a stage that is not compute");
@@ -120,6 +125,7 @@ Status Declarations::declare(const Instruction& in) {
     case Op::OpName: object_names_[in.operands[0]] = literal_text(in.operands.subspan(1)); return {};
     case Op::OpDecorate: decorate(decorations_[in.operands[0]], in.operands.subspan(1)); return {};
     case Op::OpMemberDecorate: decorate(member_decorations_[{in.operands[0], in.operands[1]}], in.operands.subspan(2)); return {};
+    case Op::OpExtInst: return comments_.contains(in.operands[0]) ? Status() : lacks(in);
     case Op::OpVariable: return declare_variable(in);
     case Op::OpUndef:
     case Op::OpConstant:
@@ -164,21 +170,40 @@ Status Declarations::declare_type(const Instruction& in) {
       break;
     case Op::OpTypeVector:
     case Op::OpTypeMatrix: type.element = in.operands[0], type.count = in.operands[1]; break;
-    case Op::OpTypeArray: type.element = in.operands[0], type.count = *find_constant(in.operands[1]); break;
+    case Op::OpTypeArray: type.element = in.operands[0], type.count = constant_of(in.operands[1]); break;
     case Op::OpTypeRuntimeArray: type.element = in.operands[0]; break;
     case Op::OpTypeStruct: type.members.assign(in.operands.begin(), in.operands.end()); break;
     case Op::OpTypePointer: type.element = in.operands[1]; break;
     default: return instruction_name(in.op).starts_with("OpType") ? lacks(in) : Status();  // sources, names and modes tell nothing
   }
+  RONDO_TRY(count_parts(in, type));
   types_[in.result] = std::move(type);
+  return {};
+}
+
+/// What a type consists of has been declared before it, but for pointers, which have no parts.
+Status Declarations::count_parts(const Instruction& in, Type& type) const {
+  constexpr std::uint64_t kMostCounted = std::uint64_t{1} << 32;
+  constexpr std::uint32_t kMostParts = 4096;
+  if (type.op == Op::OpTypeStruct) {
+    type.n_scalars = 0, type.n_parts = 1;
+    for (const std::uint32_t member : type.members) {
+      type.n_scalars = std::min(type.n_scalars + types_.at(member).n_scalars, kMostCounted);
+      type.n_parts += types_.at(member).n_parts;
+      if (type.n_parts > kMostParts) return lacks(in, fmt::format("more than {} members", kMostParts));
+    }
+  } else if (type.op == Op::OpTypeVector || type.op == Op::OpTypeArray || type.op == Op::OpTypeMatrix || type.op == Op::OpTypeRuntimeArray) {
+    type.n_scalars = std::min(type.count * types_.at(type.element).n_scalars, kMostCounted);
+    type.n_parts = types_.at(type.element).n_parts;
+  }
   return {};
 }
 
 Status Declarations::declare_constant(const Instruction& in) {
   std::vector<Slot>& slots = values_[in.result];
-  if (count_scalars(in.type) > (1u << 20)) return lacks(in, "more than a million numbers");
+  if (count_scalars(in.type) > kMostConstants) return lacks(in, fmt::format("more than {} numbers", kMostConstants));
   switch (in.op) {
-    case Op::OpConstant: slots = {constant(in.operands[0])}; break;
+    case Op::OpConstant: slots = {constant(in.operands[0] & low_ones(bits_of(in.type)))}; break;  // narrow ones come with their sign
     case Op::OpConstantTrue: slots = {constant(1)}; break;
     case Op::OpConstantFalse: slots = {constant(0)}; break;
     case Op::OpConstantComposite: {
@@ -189,7 +214,7 @@ Status Declarations::declare_constant(const Instruction& in) {
       }
       break;
     }
-    default: slots.assign(scalars_of(in.type, Layout::kWords).size(), in.op == Op::OpUndef ? undefined() : constant(0)); break;
+    default: slots.assign(count_scalars(in.type), in.op == Op::OpUndef ? undefined() : constant(0)); break;
   }
   return {};
 }
@@ -207,18 +232,22 @@ Status Declarations::declare_variable(const Instruction& in) {
       if (!what) return lacks(in, "an input that is no known built-in");
       pointer.input = static_cast<std::uint32_t>(module_.inputs.size());
       BuiltInInput& input = module_.inputs.emplace_back(BuiltInInput{*what, {}});
-      for (std::size_t i = 0; i < scalars_of(type, Layout::kWords).size(); ++i) input.slots.push_back(new_slot());
+      for (std::size_t i = 0; i < count_scalars(type); ++i) input.slots.push_back(new_slot());
       break;
     }
     case spv::StorageClass::StorageBuffer:
     case spv::StorageClass::Uniform:
       if (!decorations_[in.result].binding) return lacks(in, "a buffer without a binding");
+      if (decorations_[in.result].set.value_or(0) != 0) return lacks(in, fmt::format("descriptor set {}", *decorations_[in.result].set));
       if (types_[type].op != Op::OpTypeStruct) return lacks(in, "an array of buffers");
       variable.space = Space::kBuffer;
       variable.binding = *decorations_[in.result].binding;
       break;
     case spv::StorageClass::PushConstant: variable.space = Space::kPush; break;
-    case spv::StorageClass::Workgroup: variable.space = Space::kShared; break;
+    case spv::StorageClass::Workgroup:
+      if (in.operands.size() > 1) return lacks(in, "shared memory with a value");
+      variable.space = Space::kShared;
+      break;
     case spv::StorageClass::Private:
     case spv::StorageClass::Function: variable.space = Space::kPrivate; break;
     default: return lacks(in, fmt::format("storage class {}", in.operands[0]));
@@ -248,7 +277,7 @@ std::uint32_t Declarations::member_offset(std::uint32_t type, std::uint32_t memb
     if (found != member_decorations_.end() && found->second.offset) return *found->second.offset;
   }
   std::uint32_t offset = 0;
-  for (std::uint32_t i = 0; i < member; ++i) offset += size_of(types_.at(type).members[i], layout);
+  for (std::uint32_t i = 0; i < member; ++i) offset = saturated(std::uint64_t{offset} + size_of(types_.at(type).members[i], layout));
   return offset;
 }
 
@@ -260,11 +289,11 @@ std::uint32_t Declarations::size_of(std::uint32_t id, Layout layout) const {
     case Op::OpTypeFloat: return layout == Layout::kWords ? 4 : type.bits / 8;
     case Op::OpTypeStruct: {
       std::uint32_t size = 0;
-      for (std::uint32_t i = 0; i < type.members.size(); ++i) size = std::max(size, member_offset(id, i, layout) + size_of(type.members[i], layout));
+      for (std::uint32_t i = 0; i < type.members.size(); ++i) size = std::max(size, saturated(std::uint64_t{member_offset(id, i, layout)} + size_of(type.members[i], layout)));
       return size;
     }
     case Op::OpTypeVector: return type.count * size_of(type.element, layout);
-    default: return type.count * stride_of(id, layout);
+    default: return saturated(std::uint64_t{type.count} * stride_of(id, layout));
   }
 }
 
@@ -280,15 +309,10 @@ void Declarations::add_scalars(std::uint32_t id, Layout layout, std::uint32_t of
   }
 }
 
-std::uint64_t Declarations::count_scalars(std::uint32_t id) const {
+bool Declarations::has_matrix(std::uint32_t id) const {
   const Type& type = types_.at(id);
-  if (type.op == Op::OpTypeStruct) {
-    std::uint64_t all = 0;
-    for (const std::uint32_t member : type.members) all += count_scalars(member);
-    return all;
-  }
-  const bool composite = type.op == Op::OpTypeVector || type.op == Op::OpTypeArray || type.op == Op::OpTypeMatrix;
-  return composite ? type.count * std::min(count_scalars(type.element), std::uint64_t{1} << 32) : 1;
+  if (type.op == Op::OpTypeStruct) return std::any_of(type.members.begin(), type.members.end(), [&](std::uint32_t member) { return has_matrix(member); });
+  return type.op == Op::OpTypeMatrix || ((type.op == Op::OpTypeArray || type.op == Op::OpTypeRuntimeArray) && has_matrix(type.element));
 }
 
 std::vector<Scalar> Declarations::scalars_of(std::uint32_t type, Layout layout) const {
@@ -296,10 +320,10 @@ std::vector<Scalar> Declarations::scalars_of(std::uint32_t type, Layout layout) 
   add_scalars(type, layout, 0, scalars);
   return scalars;
 }
-/// Scalars of the parts of a composite before part `index`, and of that part.
+
 std::pair<std::uint32_t, std::uint32_t> Declarations::part_of(std::uint32_t id, std::uint32_t index) const {
   const Type& type = types_.at(id);
-  const auto n = [&](std::uint32_t part) { return static_cast<std::uint32_t>(scalars_of(part, Layout::kWords).size()); };
+  const auto n = [&](std::uint32_t part) { return static_cast<std::uint32_t>(count_scalars(part)); };
   if (type.op != Op::OpTypeStruct) return {index * n(type.element), n(type.element)};
   std::uint32_t before = 0;
   for (std::uint32_t i = 0; i < index; ++i) before += n(type.members[i]);
@@ -327,6 +351,12 @@ const std::uint32_t* Declarations::find_constant(std::uint32_t id) const {
   if (value == values_.end() || value->second.size() != 1) return nullptr;
   const auto found = constant_values_.find(value->second[0]);
   return found == constant_values_.end() ? nullptr : &found->second;
+}
+
+std::uint32_t Declarations::constant_of(std::uint32_t id) const {
+  const std::uint32_t* const found = find_constant(id);
+  if (!found) throw std::out_of_range("no constant");
+  return *found;
 }
 
 std::uint32_t Declarations::bits_of(std::uint32_t type) const {

@@ -7,6 +7,7 @@
 #include <span>
 #include <string>
 #include <unordered_map>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -33,11 +34,13 @@ struct Type {
   bool is_signed = false;
   std::uint32_t element = 0;     ///< of vectors, arrays and pointers
   std::uint32_t count = 0;       ///< 0: runtime
+  std::uint64_t n_scalars = 1;   ///< of a runtime array: 0
+  std::uint32_t n_parts = 1;     ///< members and members' members; of an array those of its element
   std::vector<std::uint32_t> members;
 };
 
 struct Decorations {
-  std::optional<std::uint32_t> binding, built_in, array_stride, offset;
+  std::optional<std::uint32_t> set, binding, built_in, array_stride, offset;
 };
 
 /// How types lie in memory: as decorated, without gaps, or each scalar in four bytes.
@@ -68,10 +71,12 @@ class Declarations {
   const Type& type(std::uint32_t id) const { return types_.at(id); }
   /// Bits of a scalar, or of a vector's.
   std::uint32_t bits_of(std::uint32_t type) const;
+  const Type& scalar_type(std::uint32_t id) const { return type(type(id).op == spv::Op::OpTypeVector ? type(id).element : id); }
   std::uint32_t stride_of(std::uint32_t type, Layout layout) const;
   std::uint32_t member_offset(std::uint32_t type, std::uint32_t member, Layout layout) const;
   std::uint32_t size_of(std::uint32_t type, Layout layout) const;
-  std::uint64_t count_scalars(std::uint32_t type) const;
+  std::uint64_t count_scalars(std::uint32_t type) const { return types_.at(type).n_scalars; }
+  bool has_matrix(std::uint32_t type) const;
   /// All scalars of a type, in order.
   std::vector<Scalar> scalars_of(std::uint32_t type, Layout layout) const;
   /// Of a composite: how many scalars lie before part `index`, and how many it has.
@@ -83,6 +88,8 @@ class Declarations {
   Slot undefined();
   /// The value of a scalar constant, or null.
   const std::uint32_t* find_constant(std::uint32_t id) const;
+  /// The same; throws std::out_of_range where there is none.
+  std::uint32_t constant_of(std::uint32_t id) const;
 
   Status declare_variable(const Instruction& in);
   /// kUnsupported, naming the instruction, its line and what of it.
@@ -97,12 +104,14 @@ class Declarations {
   std::unordered_map<std::uint32_t, Pointer> pointers_;
   std::vector<std::pair<std::uint32_t, std::uint32_t>> initial_;  ///< values that variables begin with: (variable, constant)
   std::uint32_t glsl_ = 0, entry_ = 0;
+  std::unordered_set<std::uint32_t> comments_;  ///< sets of instructions that say nothing of what is computed
 
  private:
   void split();
   Status declare(const Instruction& in);
   Status check_capability(const Instruction& in) const;
   Status declare_type(const Instruction& in);
+  Status count_parts(const Instruction& in, Type& type) const;
   Status declare_constant(const Instruction& in);
   void add_scalars(std::uint32_t id, Layout layout, std::uint32_t offset, std::vector<Scalar>& scalars) const;
 

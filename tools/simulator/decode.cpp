@@ -1,10 +1,14 @@
 // SPIR-V's instructions to operations on scalars.
 #include <algorithm>
+#include <bit>
+#include <new>
+#include <numbers>
 #include <stdexcept>
 #include <tuple>
 
 #include <spirv/unified1/GLSL.std.450.h>
 
+#include "graph/float16.h"
 #include "runtime/fmt.h"
 #include "tools/simulator/declarations.h"
 #include "tools/simulator/instruction_tables.h"
@@ -17,7 +21,8 @@ namespace {
 using spv::Op;
 using Slots = std::vector<Slot>;
 
-constexpr std::uint64_t kMostScalars = 4096;      // that are loaded or stored at once
+constexpr std::uint64_t kMostScalars = 4096;      // that an instruction gives or stores
+constexpr std::uint64_t kMostScalarsOfAll = 1 << 24;
 constexpr std::uint32_t kMostOwnBytes = 1 << 18;  // of shared memory, and of an invocation's own
 
 class Decoder : Declarations {
@@ -28,7 +33,8 @@ class Decoder : Declarations {
     RONDO_TRY(read());
     RONDO_TRY(find_body());
     order_blocks();
-    for (const std::size_t block : order_) make_phis(body_[block]);
+    initial_stores_ = initial_;  // of the module's own variables, and none of its function's
+    for (const std::size_t block : order_) RONDO_TRY(make_phis(body_[block]));
     for (const std::size_t block : order_) RONDO_TRY(decode(body_[block]));
     for (std::size_t i = 0; i < order_.size(); ++i) RONDO_TRY(connect(body_[order_[i]], module_.blocks[i]));
     RONDO_TRY(lay_out());
@@ -111,19 +117,36 @@ class Decoder : Declarations {
     module_.blocks.resize(order_.size());
   }
 
-  void make_phis(const Source& source) {
+  Status make_phis(const Source& source) {
     for (const Instruction* in : source.instructions) {
       if (in->op != Op::OpPhi) continue;
+      RONDO_TRY(check_size(*in));
       std::vector<Slot>& slots = values_[in->result];
-      for (std::size_t i = 0; i < scalars_of(in->type, Layout::kWords).size(); ++i) slots.push_back(new_slot());
+      for (std::size_t i = 0; i < count_scalars(in->type); ++i) slots.push_back(new_slot());
     }
+    return {};
+  }
+
+  /// Of what an instruction gives, and of all that there is.
+  Status check_size(const Instruction& in) {
+    if (in.type == 0 || type(in.type).op == Op::OpTypePointer) return {};
+    const std::uint64_t n = count_scalars(in.type);
+    if (n > kMostScalars) return lacks(in, fmt::format("more than {} numbers", kMostScalars));
+    n_scalars_ += n;
+    return n_scalars_ > kMostScalarsOfAll ? lacks(in, fmt::format("more than {} numbers in all", kMostScalarsOfAll)) : Status();
   }
 
   Status decode(const Source& source) {
     Block& block = module_.blocks[position_[numbers_.at(source.label)]];
     block.first = static_cast<std::uint32_t>(module_.operations.size());
+    if (source.label == body_[0].label) {
+      Instruction start;
+      start.op = Op::OpVariable;
+      for (const auto& [variable, initial] : initial_stores_) RONDO_TRY(store(start, variable, initial));
+    }
     for (const Instruction* in : source.instructions) {
       if (in->op == Op::OpPhi) continue;
+      RONDO_TRY(check_size(*in));
       RONDO_TRY(decode(*in, block));
     }
     block.last = static_cast<std::uint32_t>(module_.operations.size());
@@ -185,16 +208,21 @@ class Decoder : Declarations {
     if (code != Code::kLoad && code != Code::kAtomicLoad) variable.read_only = false;
     if (variable.space == Space::kBuffer || variable.space == Space::kShared) module_.smallest_access_bytes = std::min<std::uint32_t>(module_.smallest_access_bytes, access.bits / 8);
     if (variable.space == Space::kPush) {
-      for (const Access::Scalar& scalar : access.scalars) module_.push_bytes = std::max(module_.push_bytes, access.first_byte + scalar.offset_bytes + access.bits / 8);
+      for (const Access::Scalar& scalar : access.scalars) module_.push_bytes = std::max(module_.push_bytes, saturated(std::uint64_t{access.first_byte} + scalar.offset_bytes + access.bits / 8));
     }
     module_.operations.push_back({code, access.bits, to, a, b, access.offset, static_cast<std::uint32_t>(module_.accesses.size()), place_of(in)});
     module_.accesses.push_back(std::move(access));
   }
 
-  const Slots& value(std::uint32_t id) { return values_[id]; }
-  Slot component(std::uint32_t id, std::size_t i) {
-    const Slots& slots = values_[id];
-    return slots.size() == 1 ? slots[0] : slots[i];
+  /// Throws std::out_of_range for what has no value, such as a pointer.
+  const Slots& value(std::uint32_t id) const {
+    const Slots& slots = values_.at(id);
+    if (slots.empty()) throw std::out_of_range("no value");
+    return slots;
+  }
+  Slot component(std::uint32_t id, std::size_t i) const {
+    const Slots& slots = value(id);
+    return slots.size() == 1 ? slots[0] : slots.at(i);
   }
 
   /// Accesses of one kind of scalars each: those of a pointer's type, with slots in the same order.
@@ -202,8 +230,8 @@ class Decoder : Declarations {
     std::vector<Access> accesses;
     const std::vector<Scalar> scalars = scalars_of(pointer.type, layout_of(module_.variables[pointer.variable].space));
     for (std::size_t i = 0; i < scalars.size(); ++i) {
-      if (accesses.empty() || accesses.back().bits != scalars[i].bits) accesses.push_back({pointer.variable, pointer.offset, pointer.first_byte, static_cast<std::uint8_t>(scalars[i].bits), {}});
-      accesses.back().scalars.push_back({slots[i], scalars[i].offset_bytes});
+      if (accesses.empty() || accesses.back().bits != scalars[i].bits) accesses.push_back({pointer.variable, pointer.offset, saturated(std::uint64_t{pointer.first_byte} + scalars[i].offset_bytes), static_cast<std::uint8_t>(scalars[i].bits), {}});
+      accesses.back().scalars.push_back({slots[i], scalars[i].offset_bytes - (accesses.back().first_byte - pointer.first_byte)});
     }
     return accesses;
   }
@@ -212,14 +240,15 @@ class Decoder : Declarations {
     const auto found = pointers_.find(in.operands[0]);
     if (found == pointers_.end()) return lacks(in, "a pointer that is no variable's");
     const Pointer& pointer = found->second;
-    if (count_scalars(pointer.type) > kMostScalars) return lacks(in, fmt::format("more than {} numbers", kMostScalars));
-    const std::size_t n = scalars_of(pointer.type, Layout::kWords).size();
+    if (has_matrix_in_memory(pointer)) return lacks(in, "a matrix");
+    const std::size_t n = count_scalars(pointer.type);
     Slots slots;
     if (pointer.input != kNone) {
       const Slots& input = module_.inputs[pointer.input].slots;
       if (pointer.offset == kNone) {
         slots.assign(input.begin() + pointer.first_byte, input.begin() + pointer.first_byte + static_cast<std::ptrdiff_t>(n));
       } else {
+        emit_bound(in, pointer.offset, static_cast<std::uint32_t>(input.size()));
         slots = {pick(in, input, pointer.offset)};
       }
     } else {
@@ -234,9 +263,18 @@ class Decoder : Declarations {
     const auto found = pointers_.find(to);
     if (found == pointers_.end() || found->second.input != kNone) return lacks(in, "a pointer that is no variable's");
     if (count_scalars(found->second.type) > kMostScalars) return lacks(in, fmt::format("more than {} numbers", kMostScalars));
+    if (has_matrix_in_memory(found->second)) return lacks(in, "a matrix");
     for (Access& access : accesses_of(found->second, value(from))) emit_access(in, Code::kStore, std::move(access));
     return {};
   }
+
+  /// Matrices have strides and orders of their own in memory that is laid out.
+  bool has_matrix_in_memory(const Pointer& pointer) const {
+    return pointer.input == kNone && module_.variables[pointer.variable].space != Space::kPrivate && has_matrix(pointer.type);
+  }
+
+  /// Says where `index` is not below `count`.
+  void emit_bound(const Instruction& in, Slot index, std::uint32_t count) { module_.operations.push_back({Code::kBound, 32, kNone, index, kNone, kNone, count, place_of(in)}); }
 
   Slot pick(const Instruction& in, const Slots& from, Slot index) {
     Slot picked = from[0];
@@ -254,8 +292,9 @@ class Decoder : Declarations {
       const Type& composite = type(pointer.type);
       if (composite.op == Op::OpTypeMatrix) return lacks(in, "a matrix");
       if (composite.op == Op::OpTypeStruct) {
-        pointer.first_byte += member_offset(pointer.type, *known, layout);
-        pointer.type = composite.members[*known];
+        const std::uint32_t member = constant_of(index);
+        pointer.first_byte = saturated(std::uint64_t{pointer.first_byte} + member_offset(pointer.type, member, layout));
+        pointer.type = composite.members.at(member);
         continue;
       }
       const std::uint32_t stride = composite.op == Op::OpTypeVector ? size_of(composite.element, layout) : stride_of(pointer.type, layout);
@@ -264,8 +303,10 @@ class Decoder : Declarations {
         if (known) pointer.first_byte += *known;
         else pointer.offset = value(index)[0];
       } else if (known) {
-        pointer.first_byte += *known * stride;
+        pointer.first_byte = saturated(pointer.first_byte + std::uint64_t{*known} * stride);
       } else {
+        // Beyond the whole variable an access itself is found.
+        if (composite.count > 0 && index != in.operands[1]) emit_bound(in, value(index)[0], composite.count);
         pointer.offset = emit(in, Code::kAddress, 32, value(index)[0], pointer.offset, kNone, stride);
       }
       pointer.type = composite.element;
@@ -277,7 +318,7 @@ class Decoder : Declarations {
   /// One operation for each component of the result.
   void each(const Instruction& in, Code code, std::uint32_t bits, std::span<const std::uint32_t> operands, std::uint32_t extra = 0) {
     Slots slots;
-    for (std::size_t i = 0; i < scalars_of(in.type, Layout::kWords).size(); ++i) {
+    for (std::size_t i = 0; i < count_scalars(in.type); ++i) {
       const auto operand = [&](std::size_t k) { return k < operands.size() ? component(operands[k], i) : kNone; };
       slots.push_back(emit(in, code, bits, operand(0), operand(1), operand(2), extra));
     }
@@ -304,7 +345,7 @@ class Decoder : Declarations {
       case Op::OpNop:
       case Op::OpLoopMerge:
       case Op::OpSelectionMerge: return {};
-      case Op::OpUndef: values_[in.result].assign(scalars_of(in.type, Layout::kWords).size(), undefined()); return {};
+      case Op::OpUndef: values_[in.result].assign(count_scalars(in.type), undefined()); return {};
       case Op::OpVariable: {
         RONDO_TRY(declare_variable(in));
         if (in.operands.size() > 1) return store(in, in.result, in.operands[1]);
@@ -330,7 +371,7 @@ class Decoder : Declarations {
         block.ending = Ending::kSwitch;
         block.selector = value(operands[0])[0];
         block.place = place_of(in);
-        for (std::size_t i = 2; i < operands.size(); i += 2) block.values.push_back(operands[i]);
+        for (std::size_t i = 2; i < operands.size(); i += 2) block.values.push_back(operands[i] & low_ones(bits_of_value(operands[0])));
         return {};
       case Op::OpReturn: block.ending = Ending::kReturn; return {};
       case Op::OpUnreachable:
@@ -357,7 +398,7 @@ class Decoder : Declarations {
     Slots& slots = values_[in.result];
     switch (in.op) {
       case Op::OpCompositeConstruct:
-        for (const std::uint32_t part : operands) slots.insert(slots.end(), values_[part].begin(), values_[part].end());
+        for (const std::uint32_t part : operands) slots.insert(slots.end(), value(part).begin(), value(part).end());
         return {};
       case Op::OpCompositeExtract: {
         const auto [first, n] = find_part(operands[0], operands.subspan(1));
@@ -377,8 +418,12 @@ class Decoder : Declarations {
         for (const std::uint32_t index : operands.subspan(2)) slots.push_back(index == kNone ? undefined() : both[index]);
         return {};
       }
-      case Op::OpVectorExtractDynamic: slots = {pick(in, value(operands[0]), value(operands[1])[0])}; return {};
+      case Op::OpVectorExtractDynamic:
+        emit_bound(in, value(operands[1])[0], static_cast<std::uint32_t>(value(operands[0]).size()));
+        slots = {pick(in, value(operands[0]), value(operands[1])[0])};
+        return {};
       case Op::OpVectorInsertDynamic:
+        emit_bound(in, value(operands[2])[0], static_cast<std::uint32_t>(value(operands[0]).size()));
         for (std::uint32_t i = 0; i < value(operands[0]).size(); ++i) {
           slots.push_back(emit(in, Code::kSelect, 32, emit(in, Code::kEqual, 32, value(operands[2])[0], constant(i)), value(operands[1])[0], value(operands[0])[i]));
         }
@@ -389,7 +434,7 @@ class Decoder : Declarations {
       case Op::OpAll:
       case Op::OpAny: {
         Slot all = value(operands[0])[0];
-        for (std::size_t i = 1; i < value(operands[0]).size(); ++i) all = emit(in, in.op == Op::OpAll ? Code::kAnd : Code::kOr, 32, all, value(operands[0])[i]);
+        for (std::size_t i = 1; i < value(operands[0]).size(); ++i) all = emit(in, in.op == Op::OpAll ? Code::kLogicalAnd : Code::kLogicalOr, 32, all, value(operands[0])[i]);
         slots = {all};
         return {};
       }
@@ -419,7 +464,7 @@ class Decoder : Declarations {
   /// Which scalars of a composite `indices` mean.
   std::pair<std::ptrdiff_t, std::ptrdiff_t> find_part(std::uint32_t id, Words indices) const {
     std::uint32_t at = types_of_.at(id), first = 0;
-    std::uint32_t n = static_cast<std::uint32_t>(scalars_of(at, Layout::kWords).size());
+    std::uint32_t n = static_cast<std::uint32_t>(count_scalars(at));
     for (const std::uint32_t index : indices) {
       const auto [before, own] = part_of(at, index);
       first += before, n = own;
@@ -478,7 +523,17 @@ class Decoder : Declarations {
     return {};
   }
 
+  /// Component by component; the second may be one number for all.
+  Slots float2(const Instruction& in, Code code, std::uint32_t bits, const Slots& a, const Slots& b) {
+    Slots slots;
+    for (std::size_t i = 0; i < a.size(); ++i) slots.push_back(emit(in, code, bits, a[i], b.size() == 1 ? b[0] : b[i]));
+    return slots;
+  }
+  Slot length(const Instruction& in, std::uint32_t bits, const Slots& a) { return emit(in, Code::kFloatSqrt, bits, dot(in, bits, a, a)); }
+  Slot number_of(std::uint32_t bits, float value) { return constant(bits == 32 ? std::bit_cast<std::uint32_t>(value) : graph::float_to_half(value)); }
+
   Status extended(const Instruction& in) {
+    if (comments_.contains(in.operands[0])) return {};
     if (in.operands[0] != glsl_) return lacks(in, "a set of instructions other than GLSL.std.450");
     const std::uint32_t number = in.operands[1];
     const Words operands = in.operands.subspan(2);
@@ -495,13 +550,14 @@ class Decoder : Declarations {
       case GLSLstd450UClamp:
       case GLSLstd450SClamp: {
         const bool is_float = number == GLSLstd450FClamp || number == GLSLstd450NClamp;
-        const Code most = is_float ? Code::kFloatMin : number == GLSLstd450UClamp ? Code::kMinU : Code::kMinS, least = is_float ? Code::kFloatMax : number == GLSLstd450UClamp ? Code::kMaxU : Code::kMaxS;
+        const Code most = number == GLSLstd450NClamp ? Code::kFloatMinNumber : is_float ? Code::kFloatMin : number == GLSLstd450UClamp ? Code::kMinU : Code::kMinS;
+        const Code least = number == GLSLstd450NClamp ? Code::kFloatMaxNumber : is_float ? Code::kFloatMax : number == GLSLstd450UClamp ? Code::kMaxU : Code::kMaxS;
         for (std::size_t i = 0; i < value(operands[0]).size(); ++i) slots.push_back(emit(in, most, bits, emit(in, least, bits, component(operands[0], i), component(operands[1], i)), component(operands[2], i)));
         return {};
       }
       case GLSLstd450FMix:  // x (1 - a) + y a
         for (std::size_t i = 0; i < value(operands[0]).size(); ++i) {
-          const Slot rest = emit(in, Code::kFloatSub, bits, constant(bits == 32 ? 0x3f800000u : 0x3c00u), component(operands[2], i));
+          const Slot rest = emit(in, Code::kFloatSub, bits, number_of(bits, 1), component(operands[2], i));
           slots.push_back(emit(in, Code::kFloatAdd, bits, emit(in, Code::kFloatMul, bits, component(operands[0], i), rest), emit(in, Code::kFloatMul, bits, component(operands[1], i), component(operands[2], i))));
         }
         return {};
@@ -511,14 +567,33 @@ class Decoder : Declarations {
       case GLSLstd450UnpackHalf2x16:
         for (const std::uint32_t bit : {0u, 16u}) slots.push_back(emit(in, Code::kFloatWiden, 16, emit(in, Code::kExtractU, 32, value(operands[0])[0], constant(bit), constant(16))));
         return {};
-      case GLSLstd450Length: slots = {emit(in, Code::kFloatSqrt, bits, dot(in, bits, value(operands[0]), value(operands[0])))}; return {};
-      default: return lacks(in, fmt::format("number {} of GLSL.std.450", number));
+      case GLSLstd450Length: slots = {length(in, bits, value(operands[0]))}; return {};
+      case GLSLstd450Distance: slots = {length(in, bits, float2(in, Code::kFloatSub, bits, value(operands[0]), value(operands[1])))}; return {};
+      case GLSLstd450Normalize: slots = float2(in, Code::kFloatDiv, bits, value(operands[0]), {length(in, bits, value(operands[0]))}); return {};
+      case GLSLstd450Cross: {
+        const Slots a = value(operands[0]), b = value(operands[1]);
+        slots = float2(in, Code::kFloatSub, bits, float2(in, Code::kFloatMul, bits, {a[1], a[2], a[0]}, {b[2], b[0], b[1]}), float2(in, Code::kFloatMul, bits, {a[2], a[0], a[1]}, {b[1], b[2], b[0]}));
+        return {};
+      }
+      case GLSLstd450Radians: slots = float2(in, Code::kFloatMul, bits, value(operands[0]), {number_of(bits, std::numbers::pi_v<float> / 180)}); return {};
+      case GLSLstd450Degrees: slots = float2(in, Code::kFloatMul, bits, value(operands[0]), {number_of(bits, 180 / std::numbers::pi_v<float>)}); return {};
+      case GLSLstd450Step:
+        for (std::size_t i = 0; i < value(operands[0]).size(); ++i) slots.push_back(emit(in, Code::kSelect, 32, emit(in, Code::kFloatLess, bits, value(operands[1])[i], value(operands[0])[i]), constant(0), number_of(bits, 1)));
+        return {};
+      case GLSLstd450SmoothStep: {  // t t (3 - 2 t), t = (x - a) / (b - a) within 0 and 1
+        const Slots a = value(operands[0]), b = value(operands[1]), x = value(operands[2]), one = {number_of(bits, 1)}, zero = {constant(0)};
+        Slots t = float2(in, Code::kFloatDiv, bits, float2(in, Code::kFloatSub, bits, x, a), float2(in, Code::kFloatSub, bits, b, a));
+        t = float2(in, Code::kFloatMin, bits, float2(in, Code::kFloatMax, bits, t, zero), one);
+        slots = float2(in, Code::kFloatMul, bits, float2(in, Code::kFloatMul, bits, t, t), float2(in, Code::kFloatSub, bits, Slots(t.size(), number_of(bits, 3)), float2(in, Code::kFloatMul, bits, t, {number_of(bits, 2)})));
+        return {};
+      }
+      default: return lacks(in, extended_instruction_name(number));
     }
   }
 
   Status array_length(const Instruction& in) {
     const Pointer& pointer = pointers_.at(in.operands[0]);
-    const std::uint32_t member = in.operands[1], array = type(pointer.type).members[member];
+    const std::uint32_t member = in.operands[1], array = type(pointer.type).members.at(member);
     values_[in.result] = {emit(in, Code::kArrayLength, 32, member_offset(pointer.type, member, Layout::kDecorated), stride_of(array, Layout::kDecorated), kNone, pointer.variable)};
     return {};
   }
@@ -529,43 +604,96 @@ class Decoder : Declarations {
     return (execution <= static_cast<std::uint32_t>(spv::Scope::Workgroup) ? 1u : 0u) | (orders && (semantics & kWorkgroupMemory) ? 2u : 0u) | (orders && (semantics & kUniformMemory) ? 4u : 0u);
   }
 
+  /// The slots of a built-in input, whether or not the module has it.
+  Slots own_lane(BuiltIn what) {
+    Slots slots(what == BuiltIn::kSubgroupInvocationId ? 1 : 4);
+    for (Slot& slot : slots) slot = new_slot();
+    module_.inputs.push_back({what, slots});
+    return slots;
+  }
+  /// Whether a mask of four words has lane `lane`.
+  Slot bit_of(const Instruction& in, const Slots& words, Slot lane) {
+    const Slot word = pick(in, words, emit(in, Code::kShiftRightU, 32, lane, constant(5)));
+    return emit(in, Code::kExtractU, 32, word, emit(in, Code::kAnd, 32, lane, constant(31)), constant(1));
+  }
+
   Status between_lanes(const Instruction& in, bool& done) {
     const Words& operands = in.operands;
     done = true;
     switch (in.op) {
       case Op::OpControlBarrier:
-        module_.operations.push_back({Code::kBarrier, 32, kNone, kNone, kNone, kNone, barrier_of(*find_constant(operands[0]), *find_constant(operands[2])), place_of(in)});
+        module_.operations.push_back({Code::kBarrier, 32, kNone, kNone, kNone, kNone, barrier_of(constant_of(operands[0]), constant_of(operands[2])), place_of(in)});
         return {};
       case Op::OpMemoryBarrier:
-        module_.operations.push_back({Code::kMemoryBarrier, 32, kNone, kNone, kNone, kNone, barrier_of(*find_constant(operands[0]), *find_constant(operands[1])), place_of(in)});
+        module_.operations.push_back({Code::kMemoryBarrier, 32, kNone, kNone, kNone, kNone, barrier_of(constant_of(operands[0]), constant_of(operands[1])), place_of(in)});
         return {};
       case Op::OpGroupNonUniformElect: values_[in.result] = {emit(in, Code::kElect, 32, kNone)}; return {};
       case Op::OpGroupNonUniformAll: each(in, Code::kVoteAll, 32, operands.subspan(1)); return {};
       case Op::OpGroupNonUniformAny: each(in, Code::kVoteAny, 32, operands.subspan(1)); return {};
-      case Op::OpGroupNonUniformAllEqual: each(in, Code::kVoteEqual, 32, operands.subspan(1)); return {};
+      case Op::OpGroupNonUniformAllEqual: {
+        const std::uint32_t bits = bits_of_value(operands[1]);
+        const bool floats = scalar_type(types_of_.at(operands[1])).op == Op::OpTypeFloat;
+        Slot all = constant(1);
+        for (const Slot part : Slots(value(operands[1]))) all = emit(in, Code::kLogicalAnd, 32, all, emit(in, Code::kVoteEqual, bits, part, kNone, kNone, floats ? 1 : 0));
+        values_[in.result] = {all};
+        return {};
+      }
       case Op::OpGroupNonUniformBroadcast:
       case Op::OpGroupNonUniformShuffle: each(in, Code::kShuffle, 32, operands.subspan(1)); return {};
       case Op::OpGroupNonUniformShuffleXor: each(in, Code::kShuffleXor, 32, operands.subspan(1)); return {};
       case Op::OpGroupNonUniformShuffleUp: each(in, Code::kShuffleUp, 32, operands.subspan(1)); return {};
       case Op::OpGroupNonUniformShuffleDown: each(in, Code::kShuffleDown, 32, operands.subspan(1)); return {};
       case Op::OpGroupNonUniformBroadcastFirst: each(in, Code::kBroadcastFirst, 32, operands.subspan(1)); return {};
+      case Op::OpGroupNonUniformQuadBroadcast: each(in, Code::kShuffleQuad, 32, operands.subspan(1)); return {};
+      case Op::OpGroupNonUniformQuadSwap: {
+        const Slot apart = constant(constant_of(operands[2]) + 1);
+        for (const Slot part : Slots(value(operands[1]))) values_[in.result].push_back(emit(in, Code::kShuffleXor, 32, part, apart));
+        return {};
+      }
+      case Op::OpGroupNonUniformInverseBallot: values_[in.result] = {bit_of(in, value(operands[1]), own_lane(BuiltIn::kSubgroupInvocationId)[0])}; return {};
+      case Op::OpGroupNonUniformBallotBitExtract: values_[in.result] = {bit_of(in, value(operands[1]), value(operands[2])[0])}; return {};
+      case Op::OpGroupNonUniformBallotFindLSB:
+      case Op::OpGroupNonUniformBallotFindMSB: {
+        const bool first = in.op == Op::OpGroupNonUniformBallotFindLSB;
+        const Slots words = value(operands[1]);
+        Slot found = emit(in, Code::kUndefined, 32, kNone);
+        for (std::uint32_t k = 0; k < 4; ++k) {
+          const std::uint32_t i = first ? 3 - k : k;
+          const Slot here = emit(in, Code::kAdd, 32, emit(in, first ? Code::kFindLsb : Code::kFindMsbU, 32, words[i]), constant(32 * i));
+          found = emit(in, Code::kSelect, 32, words[i], here, found);
+        }
+        values_[in.result] = {found};
+        return {};
+      }
       case Op::OpGroupNonUniformBallot:
         for (std::uint32_t i = 0; i < 4; ++i) values_[in.result].push_back(emit(in, Code::kBallot, 32, value(operands[1])[0], kNone, kNone, i));
         return {};
       default: break;
     }
     if (in.op == Op::OpGroupNonUniformBallotBitCount) {
-      if (static_cast<spv::GroupOperation>(operands[1]) != spv::GroupOperation::Reduce) return lacks(in, "a scan");
+      const auto how = static_cast<spv::GroupOperation>(operands[1]);
+      const Slots words = value(operands[2]);
+      Slots own;  // which lanes count
+      if (how != spv::GroupOperation::Reduce) own = own_lane(how == spv::GroupOperation::InclusiveScan ? BuiltIn::kSubgroupLeMask : BuiltIn::kSubgroupLtMask);
       Slot sum = constant(0);
-      for (const Slot word : Slots(value(operands[2]))) sum = emit(in, Code::kAdd, 32, sum, emit(in, Code::kBitCount, 32, word));
+      for (std::size_t i = 0; i < words.size(); ++i) sum = emit(in, Code::kAdd, 32, sum, emit(in, Code::kBitCount, 32, own.empty() ? words[i] : emit(in, Code::kAnd, 32, words[i], own[i])));
       values_[in.result] = {sum};
       return {};
     }
     if (const auto reduction = reductions().find(in.op); reduction != reductions().end()) {
       const auto how = static_cast<spv::GroupOperation>(operands[1]);
-      if (how != spv::GroupOperation::Reduce && how != spv::GroupOperation::ClusteredReduce) return lacks(in, "a scan");
-      const std::uint32_t cluster = how == spv::GroupOperation::ClusteredReduce ? *find_constant(operands[3]) : 0;
-      each(in, reduction->second, bits_of(in.type), operands.subspan(2, 1), cluster);
+      std::uint32_t extra = 0;
+      switch (how) {
+        case spv::GroupOperation::Reduce: break;
+        case spv::GroupOperation::InclusiveScan: extra = kInclusiveScan; break;
+        case spv::GroupOperation::ExclusiveScan: extra = kExclusiveScan; break;
+        case spv::GroupOperation::ClusteredReduce:
+          extra = constant_of(operands[3]);
+          if (extra == 0 || extra > 128 || !std::has_single_bit(extra)) return lacks(in, fmt::format("clusters of {}", extra));
+          break;
+        default: return lacks(in, "such a group operation");
+      }
+      each(in, reduction->second, bits_of(in.type), operands.subspan(2, 1), extra);
       return {};
     }
     return atomic(in, done);
@@ -610,6 +738,8 @@ class Decoder : Declarations {
     return {};
   }
 
+  std::vector<std::pair<std::uint32_t, std::uint32_t>> initial_stores_;
+  std::uint64_t n_scalars_ = 0;                                ///< of all results
   std::vector<Source> body_;
   std::unordered_map<std::uint32_t, std::size_t> numbers_;     ///< of labels, in body_
   std::vector<std::size_t> order_;
@@ -621,10 +751,16 @@ class Decoder : Declarations {
 
 Result<Module> read_module(std::span<const std::uint32_t> words, std::span<const std::uint32_t> constants, const std::string& name) {
   RONDO_ASSIGN(const std::vector<std::uint32_t> prepared, prepare(words, constants, name));
+  return decode_module(prepared, name);
+}
+
+Result<Module> decode_module(std::span<const std::uint32_t> prepared, const std::string& name) {
   try {
     return Decoder(prepared, name).run();
   } catch (const std::out_of_range&) {  // an id that is no type, value or block of those that were declared
     return Status(StatusCode::kUnsupported, fmt::format("{}: uses an id in a way that the simulator does not know", name));
+  } catch (const std::bad_alloc&) {
+    return Status(StatusCode::kOutOfMemory, fmt::format("{}: takes more memory than there is", name));
   }
 }
 

@@ -16,12 +16,20 @@ std::string instruction_name(Op op) {
   return found == kNames.end() ? fmt::format("instruction {}", static_cast<std::uint32_t>(op)) : found->second;
 }
 
+std::string extended_instruction_name(std::uint32_t number) {
+  static const std::unordered_map<std::uint32_t, const char*> kNames = {
+#include "extended_names.inc"
+  };
+  const auto found = kNames.find(number);
+  return found == kNames.end() ? fmt::format("number {} of GLSL.std.450", number) : found->second;
+}
+
 const std::unordered_map<Op, Simple>& simple_instructions() {
   static const std::unordered_map<Op, Simple> kAll = {
       {Op::OpIAdd, {Code::kAdd}}, {Op::OpISub, {Code::kSub}}, {Op::OpIMul, {Code::kMul}}, {Op::OpUDiv, {Code::kDivU}}, {Op::OpSDiv, {Code::kDivS}},
       {Op::OpUMod, {Code::kModU}}, {Op::OpSRem, {Code::kRemS}}, {Op::OpSMod, {Code::kModS}}, {Op::OpSNegate, {Code::kNegate}},
       {Op::OpBitwiseAnd, {Code::kAnd}}, {Op::OpBitwiseOr, {Code::kOr}}, {Op::OpBitwiseXor, {Code::kXor}}, {Op::OpNot, {Code::kNot}},
-      {Op::OpLogicalAnd, {Code::kAnd}}, {Op::OpLogicalOr, {Code::kOr}}, {Op::OpLogicalNot, {Code::kLogicalNot}}, {Op::OpLogicalEqual, {Code::kEqual}}, {Op::OpLogicalNotEqual, {Code::kNotEqual}},
+      {Op::OpLogicalAnd, {Code::kLogicalAnd}}, {Op::OpLogicalOr, {Code::kLogicalOr}}, {Op::OpLogicalNot, {Code::kLogicalNot}}, {Op::OpLogicalEqual, {Code::kEqual}}, {Op::OpLogicalNotEqual, {Code::kNotEqual}},
       {Op::OpShiftLeftLogical, {Code::kShiftLeft}}, {Op::OpShiftRightLogical, {Code::kShiftRightU}}, {Op::OpShiftRightArithmetic, {Code::kShiftRightS}},
       {Op::OpBitFieldUExtract, {Code::kExtractU}}, {Op::OpBitFieldSExtract, {Code::kExtractS}}, {Op::OpBitReverse, {Code::kBitReverse}}, {Op::OpBitCount, {Code::kBitCount}},
       {Op::OpIEqual, {Code::kEqual}}, {Op::OpINotEqual, {Code::kNotEqual}},

@@ -14,6 +14,9 @@ namespace rondo::simulator {
 /// "OpLoad", or "instruction 61" where the headers have no name for it.
 std::string instruction_name(spv::Op op);
 
+/// "Normalize" of GLSL.std.450, or its number.
+std::string extended_instruction_name(std::uint32_t number);
+
 struct Simple {
   Code code;
   bool swapped = false;  ///< its operands

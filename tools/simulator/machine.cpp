@@ -63,8 +63,8 @@ std::string Machine::invocation(const Subgroup& subgroup, std::uint32_t lane) co
 
 Report Machine::run() {
   const std::array<std::uint32_t, 3>& grid = launch_.grid;
-  for (std::uint32_t z = 0; z < grid[2]; ++z) {
-    for (std::uint32_t y = 0; y < grid[1]; ++y) {
+  for (std::uint32_t z = 0; z < grid[2] && !stopped_; ++z) {
+    for (std::uint32_t y = 0; y < grid[1] && !stopped_; ++y) {
       for (std::uint32_t x = 0; x < grid[0] && !stopped_; ++x) {
         run_workgroup({x, y, z});
         ++workgroup_number_;
@@ -305,12 +305,17 @@ void Machine::execute(Subgroup& subgroup, const Operation& op) {
         const Mask missing = subgroup.lanes.without(subgroup.active);
         find(FindingKind::kBarrier, op.place, kNone, fmt::format("{}: {} comes to it, and {} does not", describe(module_, op.place), invocation(subgroup, subgroup.active.lowest()), invocation(subgroup, missing.lowest())));
       }
-      if ((op.extra & 1u) != 0) subgroup.stands = true;
-      else ++subgroup.epoch;
+      if ((op.extra & 1u) != 0) {
+        subgroup.stands = true;
+        return;
+      }
+      if ((op.extra & 2u) != 0) ++subgroup.shared_epoch;
+      if ((op.extra & 4u) != 0) ++subgroup.buffer_epoch;
       return;
     case Code::kMemoryBarrier:
-      if ((op.extra & 4u) != 0) subgroup.released = true;
+      if ((op.extra & 4u) != 0 && subgroup.active == subgroup.lanes) subgroup.released = true;
       return;
+    case Code::kBound: return check_bound(subgroup, op);
     default: break;
   }
   if (op.code >= Code::kElect) between_lanes(subgroup, op);
@@ -338,8 +343,29 @@ void Machine::compute_op(Subgroup& subgroup, const Operation& op) {
       undefined = undefined | subgroup.undefined[slot];
       depth = std::max(depth, subgroup.depths[slot]);
     }
+    if (!undefined.none()) undefined = undefined.without(decided(subgroup, op));
   }
   write(subgroup, op.to, out, undefined, depth);
+}
+
+Mask Machine::decided(const Subgroup& subgroup, const Operation& op) const {
+  const bool is_or = op.code == Code::kLogicalOr;
+  if (!is_or && op.code != Code::kLogicalAnd && op.code != Code::kAnd) return {};
+  Mask decided;
+  for (const Slot slot : {op.a, op.b}) {
+    const std::uint32_t* const values = values_of(subgroup, slot);
+    subgroup.active.without(subgroup.undefined[slot]).for_each([&](std::uint32_t lane) {
+      if ((values[lane] != 0) == is_or) decided.add(lane);
+    });
+  }
+  return decided;
+}
+
+void Machine::check_bound(const Subgroup& subgroup, const Operation& op) {
+  const std::uint32_t* const index = values_of(subgroup, op.a);
+  subgroup.active.without(subgroup.undefined[op.a]).for_each([&](std::uint32_t lane) {
+    if (index[lane] >= op.extra) find(FindingKind::kOutOfBounds, op.place, kNone, fmt::format("{}: {} takes part {} of {}", describe(module_, op.place), invocation(subgroup, lane), index[lane], op.extra));
+  });
 }
 
 void Machine::array_length(Subgroup& subgroup, const Operation& op) {

@@ -24,12 +24,12 @@ struct Subgroup {
   std::vector<Mask> own_written;      ///< by word
   std::vector<Mask> waiting;          ///< by block: lanes that come to it
   std::uint32_t control_depth = 0;
-  std::uint32_t epoch = 0;
+  std::uint32_t shared_epoch = 0, buffer_epoch = 0;
   // Where it is.
   std::uint32_t block = 0, operation = 0;
   Mask active;
   bool stands = false;                ///< at the barrier before `operation`
-  bool released = false;              ///< a memory barrier of buffers came before
+  bool released = false;              ///< a memory barrier of buffers came after its last write to one
 };
 
 class Machine {
@@ -59,10 +59,14 @@ class Machine {
 
   void execute(Subgroup& subgroup, const Operation& op);
   void compute_op(Subgroup& subgroup, const Operation& op);
+  /// Lanes in which one operand decides what `and` and `or` give, whatever the other is.
+  Mask decided(const Subgroup& subgroup, const Operation& op) const;
   void write(Subgroup& subgroup, Slot slot, const std::uint32_t* values, Mask undefined, std::uint32_t depth);
   void array_length(Subgroup& subgroup, const Operation& op);
+  void check_bound(const Subgroup& subgroup, const Operation& op);
   void between_lanes(Subgroup& subgroup, const Operation& op);
   void reduce(Subgroup& subgroup, const Operation& op);
+  void scan(Subgroup& subgroup, const Operation& op);
 
   // accesses.cpp
   void access(Subgroup& subgroup, const Operation& op);
@@ -72,6 +76,7 @@ class Machine {
   void access_lane(Subgroup& subgroup, const Operation& op, const Access& access, const SpaceView& view, std::uint32_t lane, std::uint64_t address);
   /// The count of what `access` is in the source, in report_.accesses.
   std::size_t find_count(const Operation& op, const Access& access, bool& is_new);
+  bool is_written(const SpaceView& view, std::uint64_t at, std::uint32_t n_bytes) const;
   Mask check_address(Subgroup& subgroup, const Operation& op, const Access& access);
 
   void find(FindingKind kind, std::uint32_t place, std::uint32_t other_place, std::string text);

@@ -6,8 +6,7 @@ bool RaceDetector::ordered(const Toucher& before, const Toucher& now) const {
   if (before.invocation == kNone || before.invocation == now.invocation || (before.atomic && now.atomic)) return true;
   if (before.invocation / workgroup_size_ != now.invocation / workgroup_size_) return !across_;
   if (before.epoch != now.epoch) return true;
-  const auto subgroup = [&](const Toucher& toucher) { return toucher.invocation % workgroup_size_ / subgroup_size_; };
-  return subgroup(before) == subgroup(now) && before.subgroup_epoch != now.subgroup_epoch;
+  return subgroup_of(before) == subgroup_of(now) && before.subgroup_epoch != now.subgroup_epoch;
 }
 
 RaceDetector::Cell& RaceDetector::cell(std::uint64_t granule) {
@@ -34,18 +33,18 @@ const Toucher* RaceDetector::touch(std::uint64_t first_byte, std::uint32_t n_byt
     if (writes) {
       check(own.reader);
       check(own.other_reader);
-      check(own.reader_elsewhere);
+      check(own.other_subgroup);
+      check(own.other_workgroup);
       if (now.atomic) own.atomic = now;  // it is no rival of other atomics, so what came before stays one of theirs
-      else own = Cell{now, {}, {}, {}, {}};
+      else own = Cell{now, {}, {}, {}, {}, {}};
       continue;
     }
-    if (own.reader.invocation == now.invocation) {
-      own.reader = now;
-    } else {
-      if (own.reader.invocation != kNone && own.reader.invocation / workgroup_size_ != now.invocation / workgroup_size_) own.reader_elsewhere = own.reader;
+    if (own.reader.invocation != kNone && own.reader.invocation != now.invocation) {
+      if (own.reader.invocation / workgroup_size_ != now.invocation / workgroup_size_) own.other_workgroup = own.reader;
+      else if (subgroup_of(own.reader) != subgroup_of(now)) own.other_subgroup = own.reader;
       own.other_reader = own.reader;
-      own.reader = now;
     }
+    own.reader = now;
   }
   return race;
 }

@@ -33,7 +33,7 @@ struct Toucher {
 };
 
 /// Finds accesses that nothing orders. Of each granule it keeps the last writer, the last atomic and, of the readers since, the last of
-/// two invocations and one of another workgroup: enough to see every race of a granule that is written at most once between
+/// two invocations, one of another subgroup and one of another workgroup: enough to see every race of a granule that is written at most once between
 /// barriers, and with others some.
 class RaceDetector {
  public:
@@ -45,13 +45,14 @@ class RaceDetector {
 
  private:
   struct Cell {
-    Toucher writer, atomic, reader, other_reader, reader_elsewhere;
+    Toucher writer, atomic, reader, other_reader, other_subgroup, other_workgroup;
   };
   static constexpr std::size_t kPageCells = 1024;
   struct Page {
     Cell cells[kPageCells];
   };
   bool ordered(const Toucher& before, const Toucher& now) const;
+  std::uint32_t subgroup_of(const Toucher& toucher) const { return toucher.invocation % workgroup_size_ / subgroup_size_; }
   Cell& cell(std::uint64_t granule);
 
   std::uint32_t granule_, workgroup_size_, subgroup_size_;

@@ -19,6 +19,9 @@ namespace rondo::simulator {
 using Slot = std::uint32_t;
 constexpr std::uint32_t kNone = 0xffffffffu;
 
+constexpr std::uint32_t saturated(std::uint64_t n) { return n > 0xffffffffu ? 0xffffffffu : static_cast<std::uint32_t>(n); }
+constexpr std::uint32_t low_ones(std::uint32_t n) { return n >= 32 ? ~0u : (1u << n) - 1; }
+
 /// Where in the source an instruction comes from, and what it is.
 struct Place {
   std::uint32_t file = kNone;  ///< index into Module::files
@@ -54,6 +57,9 @@ enum class Code : std::uint8_t {
 #include "tools/simulator/codes.inc"
 #undef RONDO_SIMULATOR_CODE
 };
+
+/// What `extra` of a reduction may be in place of a number of lanes: each lane gets what those up to it, or before it, hold.
+constexpr std::uint32_t kInclusiveScan = 1000, kExclusiveScan = 1001;
 
 struct Operation {
   Code code{};
@@ -122,6 +128,9 @@ struct Module {
 /// kCorruptData (it is not valid SPIR-V for Vulkan 1.2, with what SPIRV-Tools says), kUnsupported (it has what the simulator
 /// does not; the instruction, capability or type is named).
 Result<Module> read_module(std::span<const std::uint32_t> words, std::span<const std::uint32_t> constants, const std::string& name);
+
+/// The same of a module that is valid, whose constants are set and whose calls are inlined; nothing of that is checked.
+Result<Module> decode_module(std::span<const std::uint32_t> prepared, const std::string& name);
 
 /// "shaders/linear_vector.comp:41 (OpLoad)", as far as it is known.
 std::string describe(const Module& module, std::uint32_t place);

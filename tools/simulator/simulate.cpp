@@ -1,5 +1,6 @@
 #include "tools/simulator/simulate.h"
 
+#include <algorithm>
 #include <bit>
 
 #include "runtime/fmt.h"
@@ -20,6 +21,9 @@ Result<Report> simulate(const Module& module, std::span<Buffer> buffers, const L
   std::uint64_t invocations = 1;
   for (const std::uint32_t size : module.local_size) invocations = std::min<std::uint64_t>(invocations * size, std::uint64_t{1} << 32);
   if (invocations == 0 || invocations > kMostInvocations) return refuse(fmt::format("a workgroup is {} x {} x {}, but may have {} invocations at most", module.local_size[0], module.local_size[1], module.local_size[2], kMostInvocations));
+  for (const std::uint32_t workgroups : launch.grid) invocations = std::min<std::uint64_t>(invocations * workgroups, std::uint64_t{1} << 32);
+  if (launch.grid[0] == 0 || launch.grid[1] == 0 || launch.grid[2] == 0) return refuse(fmt::format("a grid of {} x {} x {} workgroups has none", launch.grid[0], launch.grid[1], launch.grid[2]));
+  if (invocations == std::uint64_t{1} << 32) return refuse(fmt::format("a grid of {} x {} x {} workgroups has more invocations than 32 bits count", launch.grid[0], launch.grid[1], launch.grid[2]));
   if (launch.push.size() < module.push_bytes) return refuse(fmt::format("there are {} bytes of push constants, but the module reads {}", launch.push.size(), module.push_bytes));
   for (const Variable& variable : module.variables) {
     if (variable.space != Space::kBuffer) continue;
