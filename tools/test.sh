@@ -2,10 +2,10 @@
 # Builds the tests and runs them under the validation layers on lavapipe: everything that a change can break, on one driver.
 # Last line: "N passed, N failed, N skipped".
 # usage: tools/test.sh [--all | --thorough]
-#   --all       also the tests labelled `all`; those labelled `device` on SwiftShader and on a newer lavapipe under newer
-#               validation layers (tools/new_drivers.sh); and `check`, which runs every kernel, on lavapipe at 4 and 16 lanes
-#               (the default is 8)
-#   --thorough  all that, with everything labelled `device` at 4 and 16 lanes, the tests labelled `thorough`, and
+#   --all       also the tests labelled `all`; those labelled `device`, with `check --brief`, on SwiftShader and on a newer
+#               lavapipe under newer validation layers (tools/new_drivers.sh); and `check`, which runs every kernel, on lavapipe
+#               at 4 and 16 lanes (the default is 8)
+#   --thorough  all that, with everything labelled `device` on every driver and at 4 and 16 lanes, the tests labelled `thorough`, and
 #               RONDO_TEST_THOROUGH=1 for those that can do more
 # RONDO_TEST_DATA=FOLDER gives the tests more models and cases. With CI=true, no SwiftShader or
 # newer lavapipe is a failure of --all.
@@ -63,20 +63,21 @@ for manifest in /usr/share/vulkan/icd.d/lvp_icd*.json /usr/local/share/vulkan/ic
 done
 [[ -n $lavapipe ]] || { echo "test: error: lavapipe's ICD manifest (lvp_icd*.json) not found" >&2; exit 1; }
 
-run_tests lavapipe "$lavapipe"
+run_tests lavapipe "$lavapipe" -E '^check_brief$'
 if [[ $all == yes ]]; then
   lanes=(-R '^check$')  # what models do with kernels does not depend on lanes
-  [[ $thorough == no ]] || lanes=(-L '^device$')
+  others=(-L '^(device|brief)$' -E '^check$')
+  [[ $thorough == no ]] || lanes=(-L '^device$') others=(-L '^device$')
   LP_NATIVE_VECTOR_WIDTH=128 run_tests lavapipe-4-lanes "$lavapipe" "${lanes[@]}"
   LP_NATIVE_VECTOR_WIDTH=512 run_tests lavapipe-16-lanes "$lavapipe" "${lanes[@]}"
   if swiftshader=$(tools/fetch_swiftshader.sh); then
-    run_tests swiftshader "$swiftshader" -L '^device$'
+    run_tests swiftshader "$swiftshader" "${others[@]}"
   else
     echo "test: no SwiftShader, so its run is left out"
     if [[ ${CI-} == true ]]; then failed_runs+=(swiftshader); fi
   fi
   if newer=$(tools/new_drivers.sh || tools/new_drivers.sh sid); then
-    RONDO_TEST_LAUNCHER=$newer/run RONDO_TEST_DRIVER=lvp run_tests "lavapipe-of-mesa-$(cat "$newer/mesa.txt")" "$newer/icd/lvp.json" -L '^device$'
+    RONDO_TEST_LAUNCHER=$newer/run RONDO_TEST_DRIVER=lvp run_tests "lavapipe-of-mesa-$(cat "$newer/mesa.txt")" "$newer/icd/lvp.json" "${others[@]}"
   else
     echo "test: no newer drivers, so their run is left out"
     if [[ ${CI-} == true ]]; then failed_runs+=(newer-lavapipe); fi
