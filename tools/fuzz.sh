@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Builds the fuzz targets with clang and runs each: graph files, GGUF and safetensors.
+# Builds the fuzz targets with clang and runs each: graph files, GGUF, safetensors, and SPIR-V for the simulator.
 # usage: tools/fuzz.sh [SECONDS]
 #   SECONDS  for each target, 60 unless given
 # A target fails at a crash, a leak, a report of the sanitizers, an input that takes more than 5 seconds, or more than 2 GB of
@@ -31,7 +31,9 @@ run_target() {
   rm -rf "$found"
   mkdir -p "$found"
   printf '\n== %s, %s seconds\n' "$1" "$seconds"
-  if "$target" -max_total_time="$seconds" -timeout=5 -rss_limit_mb=2048 -max_len="$2" -dict="tests/fuzz/$1.dict" \
+  local dictionary=()
+  [[ ! -e tests/fuzz/$1.dict ]] || dictionary=("-dict=tests/fuzz/$1.dict")
+  if "$target" -max_total_time="$seconds" -timeout=5 -rss_limit_mb=2048 -max_len="$2" "${dictionary[@]}" \
     -artifact_prefix="$found/" -print_final_stats=1 "$corpus" "$3" >"$log" 2>&1; then
     grep -E 'INITED|DONE|exec/s:|peak_rss|number_of_executed' "$log" | tail -n 4
     return
@@ -47,4 +49,5 @@ status=0
 run_target graph_json 16384 tests/fuzz/corpus/graph_json
 run_target gguf 65536 build/fuzz/seeds/gguf
 run_target safetensors 16384 build/fuzz/seeds/safetensors
+run_target spirv 16384 build/fuzz/seeds/spirv
 exit "$status"

@@ -165,6 +165,7 @@ class Decoder : Declarations {
           if (in->operands[k + 1] != source.label) continue;
           const std::vector<Slot>&to = values_[in->result], &from = values_[in->operands[k]];
           if (from.size() != to.size()) return lacks(*in, "a pointer");
+          RONDO_TRY(check_size(*in));
           for (std::size_t part = 0; part < to.size(); ++part) edge.copies.emplace_back(to[part], from[part]);
           break;
         }
@@ -179,13 +180,14 @@ class Decoder : Declarations {
   void put_in_order(std::vector<std::pair<Slot, Slot>>& copies) {
     std::erase_if(copies, [](const auto& copy) { return copy.first == copy.second; });
     std::vector<std::pair<Slot, Slot>> kept;
-    for (std::size_t i = 0; i < copies.size(); ++i) {
-      for (std::size_t k = i + 1; k < copies.size(); ++k) {
-        if (copies[k].second != copies[i].first) continue;
+    std::unordered_set<Slot> written;
+    for (auto& [to, from] : copies) {
+      if (written.contains(from)) {
         const Slot spare = new_slot();
-        kept.emplace_back(spare, copies[k].second);
-        copies[k].second = spare;
+        kept.emplace_back(spare, from);
+        from = spare;
       }
+      written.insert(to);
     }
     copies.insert(copies.begin(), kept.begin(), kept.end());
   }
@@ -301,13 +303,13 @@ class Decoder : Declarations {
       if (known && composite.count > 0 && *known >= composite.count) return lacks(in, fmt::format("part {} of {}", *known, composite.count));
       if (pointer.input != kNone) {
         if (known) pointer.first_byte += *known;
-        else pointer.offset = value(index)[0];
+        else pointer.offset = value(index).at(0);
       } else if (known) {
         pointer.first_byte = saturated(pointer.first_byte + std::uint64_t{*known} * stride);
       } else {
         // Beyond the whole variable an access itself is found.
-        if (composite.count > 0 && index != in.operands[1]) emit_bound(in, value(index)[0], composite.count);
-        pointer.offset = emit(in, Code::kAddress, 32, value(index)[0], pointer.offset, kNone, stride);
+        if (composite.count > 0 && index != in.operands[1]) emit_bound(in, value(index).at(0), composite.count);
+        pointer.offset = emit(in, Code::kAddress, 32, value(index).at(0), pointer.offset, kNone, stride);
       }
       pointer.type = composite.element;
     }
@@ -327,7 +329,7 @@ class Decoder : Declarations {
 
   Slot dot(const Instruction& in, std::uint32_t bits, const Slots& a, const Slots& b) {
     Slot sum = emit(in, Code::kFloatMul, bits, a[0], b[0]);
-    for (std::size_t i = 1; i < a.size(); ++i) sum = emit(in, Code::kFloatAdd, bits, sum, emit(in, Code::kFloatMul, bits, a[i], b[i]));
+    for (std::size_t i = 1; i < a.size(); ++i) sum = emit(in, Code::kFloatAdd, bits, sum, emit(in, Code::kFloatMul, bits, a[i], b.at(i)));
     return sum;
   }
 
@@ -355,6 +357,7 @@ class Decoder : Declarations {
       case Op::OpStore: return store(in, operands[0], operands[1]);
       case Op::OpAccessChain:
       case Op::OpInBoundsAccessChain: return chain(in);
+      case Op::OpCopyLogical:
       case Op::OpCopyObject:
         if (pointers_.contains(operands[0])) pointers_[in.result] = pointers_[operands[0]];
         else values_[in.result] = value(operands[0]);
@@ -364,12 +367,12 @@ class Decoder : Declarations {
       case Op::OpBranch: block.ending = Ending::kBranch; return {};
       case Op::OpBranchConditional:
         block.ending = Ending::kBranchConditional;
-        block.selector = value(operands[0])[0];
+        block.selector = value(operands[0]).at(0);
         block.place = place_of(in);
         return {};
       case Op::OpSwitch:
         block.ending = Ending::kSwitch;
-        block.selector = value(operands[0])[0];
+        block.selector = value(operands[0]).at(0);
         block.place = place_of(in);
         for (std::size_t i = 2; i < operands.size(); i += 2) block.values.push_back(operands[i] & low_ones(bits_of_value(operands[0])));
         return {};
@@ -415,17 +418,17 @@ class Decoder : Declarations {
       case Op::OpVectorShuffle: {
         Slots both = value(operands[0]);
         both.insert(both.end(), value(operands[1]).begin(), value(operands[1]).end());
-        for (const std::uint32_t index : operands.subspan(2)) slots.push_back(index == kNone ? undefined() : both[index]);
+        for (const std::uint32_t index : operands.subspan(2)) slots.push_back(index == kNone ? undefined() : both.at(index));
         return {};
       }
       case Op::OpVectorExtractDynamic:
-        emit_bound(in, value(operands[1])[0], static_cast<std::uint32_t>(value(operands[0]).size()));
-        slots = {pick(in, value(operands[0]), value(operands[1])[0])};
+        emit_bound(in, value(operands[1]).at(0), static_cast<std::uint32_t>(value(operands[0]).size()));
+        slots = {pick(in, value(operands[0]), value(operands[1]).at(0))};
         return {};
       case Op::OpVectorInsertDynamic:
-        emit_bound(in, value(operands[2])[0], static_cast<std::uint32_t>(value(operands[0]).size()));
+        emit_bound(in, value(operands[2]).at(0), static_cast<std::uint32_t>(value(operands[0]).size()));
         for (std::uint32_t i = 0; i < value(operands[0]).size(); ++i) {
-          slots.push_back(emit(in, Code::kSelect, 32, emit(in, Code::kEqual, 32, value(operands[2])[0], constant(i)), value(operands[1])[0], value(operands[0])[i]));
+          slots.push_back(emit(in, Code::kSelect, 32, emit(in, Code::kEqual, 32, value(operands[2]).at(0), constant(i)), value(operands[1]).at(0), value(operands[0]).at(i)));
         }
         return {};
       case Op::OpSelect: each(in, Code::kSelect, 32, operands); return {};
@@ -433,8 +436,8 @@ class Decoder : Declarations {
       case Op::OpVectorTimesScalar: each(in, Code::kFloatMul, bits_of(in.type), operands); return {};
       case Op::OpAll:
       case Op::OpAny: {
-        Slot all = value(operands[0])[0];
-        for (std::size_t i = 1; i < value(operands[0]).size(); ++i) all = emit(in, in.op == Op::OpAll ? Code::kLogicalAnd : Code::kLogicalOr, 32, all, value(operands[0])[i]);
+        Slot all = value(operands[0]).at(0);
+        for (std::size_t i = 1; i < value(operands[0]).size(); ++i) all = emit(in, in.op == Op::OpAll ? Code::kLogicalAnd : Code::kLogicalOr, 32, all, value(operands[0]).at(i));
         slots = {all};
         return {};
       }
@@ -454,7 +457,7 @@ class Decoder : Declarations {
       }
       case Op::OpBitFieldInsert:
         for (std::size_t i = 0; i < value(operands[0]).size(); ++i) {
-          slots.push_back(emit(in, Code::kInsert, bits_of(in.type), value(operands[0])[i], value(operands[1])[i], value(operands[2])[0], value(operands[3])[0]));
+          slots.push_back(emit(in, Code::kInsert, bits_of(in.type), value(operands[0]).at(i), value(operands[1]).at(i), value(operands[2]).at(0), value(operands[3]).at(0)));
         }
         return {};
       default: done = false; return {};
@@ -496,7 +499,7 @@ class Decoder : Declarations {
         if (from != 32 || to != 32 || value(operands[0]).size() != 1) return lacks(in, "anything but four bytes in 32 bits, with a result of 32");
         const bool adds = in.op == Op::OpSDotAccSat || in.op == Op::OpUDotAccSat || in.op == Op::OpSUDotAccSat;
         const std::uint32_t signs = in.op == Op::OpSDot || in.op == Op::OpSDotAccSat ? 3u : in.op == Op::OpSUDot || in.op == Op::OpSUDotAccSat ? 1u : 0u;
-        values_[in.result] = {emit(in, Code::kDot4, 32, value(operands[0])[0], value(operands[1])[0], adds ? value(operands[2])[0] : kNone, signs | (adds ? 12u : 0u))};
+        values_[in.result] = {emit(in, Code::kDot4, 32, value(operands[0]).at(0), value(operands[1]).at(0), adds ? value(operands[2]).at(0) : kNone, signs | (adds ? 12u : 0u))};
         return {};
       }
       default: done = false; return {};
@@ -516,7 +519,7 @@ class Decoder : Declarations {
     } else {
       for (std::size_t i = 0; i < source.size(); i += to / from) {
         Slot all = source[i];
-        for (std::uint32_t k = 1; k < to / from; ++k) all = emit(in, Code::kInsert, 32, all, source[i + k], constant(k * from), constant(from));
+        for (std::uint32_t k = 1; k < to / from; ++k) all = emit(in, Code::kInsert, 32, all, source.at(i + k), constant(k * from), constant(from));
         slots.push_back(all);
       }
     }
@@ -526,7 +529,7 @@ class Decoder : Declarations {
   /// Component by component; the second may be one number for all.
   Slots float2(const Instruction& in, Code code, std::uint32_t bits, const Slots& a, const Slots& b) {
     Slots slots;
-    for (std::size_t i = 0; i < a.size(); ++i) slots.push_back(emit(in, code, bits, a[i], b.size() == 1 ? b[0] : b[i]));
+    for (std::size_t i = 0; i < a.size(); ++i) slots.push_back(emit(in, code, bits, a[i], b.size() == 1 ? b[0] : b.at(i)));
     return slots;
   }
   Slot length(const Instruction& in, std::uint32_t bits, const Slots& a) { return emit(in, Code::kFloatSqrt, bits, dot(in, bits, a, a)); }
@@ -562,23 +565,23 @@ class Decoder : Declarations {
         }
         return {};
       case GLSLstd450PackHalf2x16:
-        slots = {emit(in, Code::kInsert, 32, emit(in, Code::kFloatNarrow, 32, value(operands[0])[0]), emit(in, Code::kFloatNarrow, 32, value(operands[0])[1]), constant(16), constant(16))};
+        slots = {emit(in, Code::kInsert, 32, emit(in, Code::kFloatNarrow, 32, value(operands[0]).at(0)), emit(in, Code::kFloatNarrow, 32, value(operands[0]).at(1)), constant(16), constant(16))};
         return {};
       case GLSLstd450UnpackHalf2x16:
-        for (const std::uint32_t bit : {0u, 16u}) slots.push_back(emit(in, Code::kFloatWiden, 16, emit(in, Code::kExtractU, 32, value(operands[0])[0], constant(bit), constant(16))));
+        for (const std::uint32_t bit : {0u, 16u}) slots.push_back(emit(in, Code::kFloatWiden, 16, emit(in, Code::kExtractU, 32, value(operands[0]).at(0), constant(bit), constant(16))));
         return {};
       case GLSLstd450Length: slots = {length(in, bits, value(operands[0]))}; return {};
       case GLSLstd450Distance: slots = {length(in, bits, float2(in, Code::kFloatSub, bits, value(operands[0]), value(operands[1])))}; return {};
       case GLSLstd450Normalize: slots = float2(in, Code::kFloatDiv, bits, value(operands[0]), {length(in, bits, value(operands[0]))}); return {};
       case GLSLstd450Cross: {
         const Slots a = value(operands[0]), b = value(operands[1]);
-        slots = float2(in, Code::kFloatSub, bits, float2(in, Code::kFloatMul, bits, {a[1], a[2], a[0]}, {b[2], b[0], b[1]}), float2(in, Code::kFloatMul, bits, {a[2], a[0], a[1]}, {b[1], b[2], b[0]}));
+        slots = float2(in, Code::kFloatSub, bits, float2(in, Code::kFloatMul, bits, {a.at(1), a.at(2), a[0]}, {b.at(2), b[0], b.at(1)}), float2(in, Code::kFloatMul, bits, {a[2], a[0], a[1]}, {b[1], b[2], b[0]}));
         return {};
       }
       case GLSLstd450Radians: slots = float2(in, Code::kFloatMul, bits, value(operands[0]), {number_of(bits, std::numbers::pi_v<float> / 180)}); return {};
       case GLSLstd450Degrees: slots = float2(in, Code::kFloatMul, bits, value(operands[0]), {number_of(bits, 180 / std::numbers::pi_v<float>)}); return {};
       case GLSLstd450Step:
-        for (std::size_t i = 0; i < value(operands[0]).size(); ++i) slots.push_back(emit(in, Code::kSelect, 32, emit(in, Code::kFloatLess, bits, value(operands[1])[i], value(operands[0])[i]), constant(0), number_of(bits, 1)));
+        for (std::size_t i = 0; i < value(operands[0]).size(); ++i) slots.push_back(emit(in, Code::kSelect, 32, emit(in, Code::kFloatLess, bits, value(operands[1]).at(i), value(operands[0]).at(i)), constant(0), number_of(bits, 1)));
         return {};
       case GLSLstd450SmoothStep: {  // t t (3 - 2 t), t = (x - a) / (b - a) within 0 and 1
         const Slots a = value(operands[0]), b = value(operands[1]), x = value(operands[2]), one = {number_of(bits, 1)}, zero = {constant(0)};
@@ -651,7 +654,7 @@ class Decoder : Declarations {
         return {};
       }
       case Op::OpGroupNonUniformInverseBallot: values_[in.result] = {bit_of(in, value(operands[1]), own_lane(BuiltIn::kSubgroupInvocationId)[0])}; return {};
-      case Op::OpGroupNonUniformBallotBitExtract: values_[in.result] = {bit_of(in, value(operands[1]), value(operands[2])[0])}; return {};
+      case Op::OpGroupNonUniformBallotBitExtract: values_[in.result] = {bit_of(in, value(operands[1]), value(operands[2]).at(0))}; return {};
       case Op::OpGroupNonUniformBallotFindLSB:
       case Op::OpGroupNonUniformBallotFindMSB: {
         const bool first = in.op == Op::OpGroupNonUniformBallotFindLSB;
@@ -659,14 +662,14 @@ class Decoder : Declarations {
         Slot found = emit(in, Code::kUndefined, 32, kNone);
         for (std::uint32_t k = 0; k < 4; ++k) {
           const std::uint32_t i = first ? 3 - k : k;
-          const Slot here = emit(in, Code::kAdd, 32, emit(in, first ? Code::kFindLsb : Code::kFindMsbU, 32, words[i]), constant(32 * i));
-          found = emit(in, Code::kSelect, 32, words[i], here, found);
+          const Slot here = emit(in, Code::kAdd, 32, emit(in, first ? Code::kFindLsb : Code::kFindMsbU, 32, words.at(i)), constant(32 * i));
+          found = emit(in, Code::kSelect, 32, words.at(i), here, found);
         }
         values_[in.result] = {found};
         return {};
       }
       case Op::OpGroupNonUniformBallot:
-        for (std::uint32_t i = 0; i < 4; ++i) values_[in.result].push_back(emit(in, Code::kBallot, 32, value(operands[1])[0], kNone, kNone, i));
+        for (std::uint32_t i = 0; i < 4; ++i) values_[in.result].push_back(emit(in, Code::kBallot, 32, value(operands[1]).at(0), kNone, kNone, i));
         return {};
       default: break;
     }
@@ -676,7 +679,7 @@ class Decoder : Declarations {
       Slots own;  // which lanes count
       if (how != spv::GroupOperation::Reduce) own = own_lane(how == spv::GroupOperation::InclusiveScan ? BuiltIn::kSubgroupLeMask : BuiltIn::kSubgroupLtMask);
       Slot sum = constant(0);
-      for (std::size_t i = 0; i < words.size(); ++i) sum = emit(in, Code::kAdd, 32, sum, emit(in, Code::kBitCount, 32, own.empty() ? words[i] : emit(in, Code::kAnd, 32, words[i], own[i])));
+      for (std::size_t i = 0; i < words.size(); ++i) sum = emit(in, Code::kAdd, 32, sum, emit(in, Code::kBitCount, 32, own.empty() ? words[i] : emit(in, Code::kAnd, 32, words[i], own.at(i))));
       values_[in.result] = {sum};
       return {};
     }
@@ -712,12 +715,12 @@ class Decoder : Declarations {
     Code code = found != atomics().end() ? found->second : Code::kAtomicAdd;
     switch (in.op) {
       case Op::OpAtomicLoad: code = Code::kAtomicLoad; break;
-      case Op::OpAtomicStore: code = Code::kAtomicStore, a = value(operands[3])[0]; break;
+      case Op::OpAtomicStore: code = Code::kAtomicStore, a = value(operands[3]).at(0); break;
       case Op::OpAtomicIIncrement: a = constant(1); break;
       case Op::OpAtomicIDecrement: a = constant(kNone); break;
-      case Op::OpAtomicISub: a = emit(in, Code::kNegate, 32, value(operands[3])[0]); break;
-      case Op::OpAtomicCompareExchange: code = Code::kAtomicCompare, a = value(operands[4])[0], b = value(operands[5])[0]; break;
-      default: a = value(operands[3])[0]; break;
+      case Op::OpAtomicISub: a = emit(in, Code::kNegate, 32, value(operands[3]).at(0)); break;
+      case Op::OpAtomicCompareExchange: code = Code::kAtomicCompare, a = value(operands[4]).at(0), b = value(operands[5]).at(0); break;
+      default: a = value(operands[3]).at(0); break;
     }
     const Slot to = new_slot();
     std::vector<Access> accesses = accesses_of(pointer->second, {to});

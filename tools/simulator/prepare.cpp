@@ -34,28 +34,41 @@ class FirstMessage {
 
 bool is_comparison(spv::Op op) { return op >= spv::Op::OpIEqual && op <= spv::Op::OpSLessThanEqual; }
 
-/// Takes the wish to be unrolled from loops that count to, from or by more than `most`, which SPIRV-Tools would unroll until memory
-/// ends. What a loop counts is taken for constants among its header's phis and its first comparison.
+/// Takes the wish to be unrolled from loops that count to, from or by more than `most`, or with the loops around them 16 times that,
+/// which SPIRV-Tools would unroll until memory ends. What a loop counts is taken for constants among its header's phis and its first
+/// comparison.
 void bound_unrolling(std::vector<std::uint32_t>& words, std::uint32_t most) {
   constexpr std::uint32_t kUnroll = 1;
   std::unordered_map<std::uint32_t, std::uint32_t> values;
-  bool large = false, waits = false;  // waits: for the comparison that ends the loop
+  struct Loop {
+    std::uint32_t merge;
+    std::uint64_t rounds;  // with those of the loops around it
+  };
+  std::vector<Loop> around;
+  std::uint32_t counts = 1;
+  bool waits = false;  // for the comparison that ends the loop
   std::size_t hint = 0;
   for (std::size_t at = 5; at < words.size(); at += std::max(words[at] >> 16, 1u)) {
     const auto op = static_cast<spv::Op>(words[at] & 0xffffu);
     const std::uint32_t n = words[at] >> 16;
     if (op == spv::Op::OpConstant && n == 4) values[words[at + 2]] = words[at + 3];
-    if (op == spv::Op::OpLabel && !waits) large = false;
+    if (op == spv::Op::OpLabel) {
+      const auto ended = std::find_if(around.begin(), around.end(), [&](const Loop& loop) { return loop.merge == words[at + 1]; });
+      around.erase(ended, around.end());
+      if (!waits) counts = 1;
+    }
     if (op == spv::Op::OpPhi || is_comparison(op)) {
       for (std::uint32_t i = 3; i < n; i += op == spv::Op::OpPhi ? 2 : 1) {
         const auto found = values.find(words[at + i]);
-        large = large || (found != values.end() && found->second > most && 0u - found->second > most);
+        if (found != values.end()) counts = std::max(counts, std::min(found->second, 0u - found->second));
       }
     }
     if (op == spv::Op::OpLoopMerge) waits = (words[at + 3] & kUnroll) != 0, hint = at + 3;
     if (op != spv::Op::OpBranchConditional || !waits) continue;
-    if (large) words[hint] &= ~kUnroll;
-    waits = large = false;
+    const std::uint64_t rounds = counts * (around.empty() ? 1 : around.back().rounds);
+    if (counts > most || rounds > std::uint64_t{16} * most) words[hint] &= ~kUnroll;
+    else around.push_back({words[hint - 2], rounds});
+    waits = false, counts = 1;
   }
 }
 

@@ -11,6 +11,7 @@ namespace rondo::simulator {
 namespace {
 
 constexpr std::uint32_t kMostInvocations = 1024;
+constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 30;  // of what the invocations of a workgroup hold
 
 Status refuse(const std::string& what) { return Status(StatusCode::kInvalidArgument, what); }
 
@@ -21,6 +22,8 @@ Result<Report> simulate(const Module& module, std::span<Buffer> buffers, const L
   std::uint64_t invocations = 1;
   for (const std::uint32_t size : module.local_size) invocations = std::min<std::uint64_t>(invocations * size, std::uint64_t{1} << 32);
   if (invocations == 0 || invocations > kMostInvocations) return refuse(fmt::format("a workgroup is {} x {} x {}, but may have {} invocations at most", module.local_size[0], module.local_size[1], module.local_size[2], kMostInvocations));
+  const std::uint64_t bytes = (std::uint64_t{module.n_slots} * 4 + module.private_bytes) * std::max<std::uint64_t>(invocations, launch.subgroup_size);
+  if (bytes > kMostBytes) return refuse(fmt::format("the values of a workgroup's {} invocations take {} MB; the simulator gives them {}", invocations, bytes >> 20, kMostBytes >> 20));
   for (const std::uint32_t workgroups : launch.grid) invocations = std::min<std::uint64_t>(invocations * workgroups, std::uint64_t{1} << 32);
   if (launch.grid[0] == 0 || launch.grid[1] == 0 || launch.grid[2] == 0) return refuse(fmt::format("a grid of {} x {} x {} workgroups has none", launch.grid[0], launch.grid[1], launch.grid[2]));
   if (invocations == std::uint64_t{1} << 32) return refuse(fmt::format("a grid of {} x {} x {} workgroups has more invocations than 32 bits count", launch.grid[0], launch.grid[1], launch.grid[2]));

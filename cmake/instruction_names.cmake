@@ -1,0 +1,11 @@
+# {number, "name"} of SPIR-V's instructions and of GLSL.std.450's, from the headers; of several names for one number the first counts.
+find_path(RONDO_SPIRV_HEADERS_DIR spirv/unified1/spirv.hpp11 REQUIRED)
+function(rondo_write_names header before file)
+  file(STRINGS ${RONDO_SPIRV_HEADERS_DIR}/spirv/unified1/${header} lines REGEX "^    ${before}[A-Za-z0-9]+ = [0-9]+,")
+  list(TRANSFORM lines REPLACE "^    ([A-Za-z0-9]+) = ([0-9]+),.*" "{\\2, \"\\1\"},")
+  list(TRANSFORM lines REPLACE "GLSLstd450" "")
+  list(JOIN lines "\n" lines)
+  file(CONFIGURE OUTPUT ${RONDO_GENERATED_DIR}/${file} CONTENT "${lines}\n" @ONLY)
+endfunction()
+rondo_write_names(spirv.hpp11 Op instruction_names.inc)
+rondo_write_names(GLSL.std.450.h GLSLstd450 extended_names.inc)
