@@ -21,7 +21,7 @@ find_package(SPIRV-Tools-opt REQUIRED)
 include(cmake/instruction_names.cmake)
 set(simulator ${PROJECT_SOURCE_DIR}/tools/simulator)
 add_library(rondo_fuzzed_simulator STATIC ${simulator}/access_counts.cpp ${simulator}/accesses.cpp ${simulator}/arithmetic.cpp ${simulator}/between_lanes.cpp
-  ${simulator}/declarations.cpp ${simulator}/decode.cpp ${simulator}/instruction_tables.cpp ${simulator}/machine.cpp ${simulator}/memory.cpp ${simulator}/prepare.cpp ${simulator}/simulate.cpp)
+  ${simulator}/declarations.cpp ${simulator}/decode.cpp ${simulator}/instruction_tables.cpp ${simulator}/machine.cpp ${simulator}/matrices.cpp ${simulator}/memory.cpp ${simulator}/prepare.cpp ${simulator}/simulate.cpp)
 target_compile_options(rondo_fuzzed_simulator PRIVATE -fsanitize=fuzzer-no-link)
 target_include_directories(rondo_fuzzed_simulator SYSTEM PUBLIC ${RONDO_SPIRV_HEADERS_DIR})
 target_link_libraries(rondo_fuzzed_simulator PUBLIC rondo_fuzzed PRIVATE SPIRV-Tools-opt)

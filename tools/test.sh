@@ -63,6 +63,11 @@ for manifest in /usr/share/vulkan/icd.d/lvp_icd*.json /usr/local/share/vulkan/ic
 done
 [[ -n $lavapipe ]] || { echo "test: error: lavapipe's ICD manifest (lvp_icd*.json) not found" >&2; exit 1; }
 
+# What it runs is tested where it is there.
+newer=
+if [[ $all == yes ]] && newer=$(tools/new_drivers.sh || tools/new_drivers.sh sid); then
+  export RONDO_TEST_SPIRV_TOOLS=$newer/tool
+fi
 run_tests lavapipe "$lavapipe" -E '^check_brief$'
 if [[ $all == yes ]]; then
   lanes=(-R '^check$')  # what models do with kernels does not depend on lanes
@@ -76,7 +81,7 @@ if [[ $all == yes ]]; then
     echo "test: no SwiftShader, so its run is left out"
     if [[ ${CI-} == true ]]; then failed_runs+=(swiftshader); fi
   fi
-  if newer=$(tools/new_drivers.sh || tools/new_drivers.sh sid); then
+  if [[ -n $newer ]]; then
     RONDO_TEST_LAUNCHER=$newer/run RONDO_TEST_DRIVER=lvp run_tests "lavapipe-of-mesa-$(cat "$newer/mesa.txt")" "$newer/icd/lvp.json" "${others[@]}"
   else
     echo "test: no newer drivers, so their run is left out"

@@ -68,7 +68,7 @@ extern "C" std::size_t LLVMFuzzerCustomMutator(std::uint8_t* data, std::size_t s
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   std::vector<std::uint32_t> words(size / 4);
   if (!words.empty()) std::memcpy(words.data(), data, words.size() * 4);
-  const auto module = read_module(words, {}, "in.spv");
+  const auto module = read_module(words, {{}, 8, {}}, "in.spv");
   if (!module.ok()) return 0;
   std::vector<Buffer> buffers(4);
   Launch launch;
@@ -80,7 +80,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const std::vector<std::byte> push(std::min<std::uint32_t>(module->push_bytes, 256), std::byte{1});
   launch.push = push;
   launch.grid = {2, 1, 1};
-  launch.subgroup_size = size % 3 == 0 ? 64 : 8;
+  launch.subgroup_size = 8;
   launch.most_operations = kMostOperations;
   (void)simulate(*module, buffers, launch);
   return 0;

@@ -17,13 +17,13 @@
 
 namespace rondo::simulator_test {
 
-/// SPIR-V with lines; empty, with a failure, where glslang refuses it.
-inline std::vector<std::uint32_t> compile(const std::string& source) {
+/// SPIR-V with lines; empty, with a failure, where glslang, `compiler`, refuses it.
+inline std::vector<std::uint32_t> compile(const std::string& source, const std::string& compiler = RONDO_GLSLANG " --target-env vulkan1.2") {
   const std::filesystem::path folder = std::filesystem::path(testing::TempDir()) / ("rondo-simulator-" + std::to_string(getpid()));
   std::filesystem::create_directories(folder);
   const std::string from = folder / "kernel.comp", to = folder / "kernel.spv";
   std::ofstream(from) << source;
-  const std::string command = std::string(RONDO_GLSLANG) + " --quiet -V --target-env vulkan1.2 -g -o " + to + " " + from;
+  const std::string command = compiler + " --quiet -V -g -o " + to + " " + from;
   if (std::system(command.c_str()) != 0) {
     ADD_FAILURE() << "glslang refuses\n" << source;
     return {};

@@ -26,7 +26,7 @@ const std::string kHead = "#version 450\n#extension GL_EXT_shader_explicit_arith
 /// What 64 invocations write, of data 0, 3, 6, ...
 std::vector<std::uint32_t> results_of(const std::string& expression, std::uint32_t lanes, const std::string& functions) {
   const std::uint32_t constants[] = {64, 5};
-  const auto module = simulator::read_module(compile(kHead + functions + "void main() { uint self = gl_LocalInvocationID.x, x = data[self]; result[self] = " + expression + "; }"), constants, "kernel");
+  const auto module = simulator::read_module(compile(kHead + functions + "void main() { uint self = gl_LocalInvocationID.x, x = data[self]; result[self] = " + expression + "; }"), {constants, 0, {}}, "kernel");
   EXPECT_TRUE(module.ok()) << module.status().message();
   std::vector<simulator::Buffer> buffers = {buffer_of_words(64, true, 3), buffer_of_words(64, false)};
   const std::uint32_t push = 7;
@@ -209,7 +209,7 @@ TEST(ModulesTest, WhatItCantRunIsRefused) {
 
 TEST(ModulesTest, WhatALaunchLacksIsNamed) {
   const std::uint32_t constants[] = {64};
-  const auto module = simulator::read_module(compile(kHead + "void main() { result[gl_LocalInvocationID.x] = data[0] + n; }"), constants, "kernel");
+  const auto module = simulator::read_module(compile(kHead + "void main() { result[gl_LocalInvocationID.x] = data[0] + n; }"), {constants, 0, {}}, "kernel");
   ASSERT_TRUE(module.ok()) << module.status().message();
   std::vector<simulator::Buffer> buffers = {buffer_of_words(64, true), buffer_of_words(64, false)};
   const std::uint32_t push = 0;
@@ -226,7 +226,7 @@ TEST(ModulesTest, WhatALaunchLacksIsNamed) {
   wrong = launch, wrong.bindings[0].size_bytes = 1000;
   refuse(wrong, "binding 0 (Data)");
   const std::uint32_t large[] = {2048};
-  const auto larger = simulator::read_module(compile(kHead + "void main() { result[gl_LocalInvocationID.x] = data[0] + n; }"), large, "kernel");
+  const auto larger = simulator::read_module(compile(kHead + "void main() { result[gl_LocalInvocationID.x] = data[0] + n; }"), {large, 0, {}}, "kernel");
   ASSERT_TRUE(larger.ok());
   expect_refused(simulator::simulate(*larger, buffers, launch).status(), StatusCode::kInvalidArgument, "2048 x 1 x 1");
 }
@@ -244,7 +244,7 @@ class EndlessTest : public testing::TestWithParam<const char*> {};
 
 TEST_P(EndlessTest, LoopsEnd) {
   const std::uint32_t constants[] = {64};
-  const auto module = simulator::read_module(compile(kHead + "void main() { uint i = n; " + GetParam() + " result[gl_LocalInvocationID.x] = i; }"), constants, "kernel");
+  const auto module = simulator::read_module(compile(kHead + "void main() { uint i = n; " + GetParam() + " result[gl_LocalInvocationID.x] = i; }"), {constants, 0, {}}, "kernel");
   ASSERT_TRUE(module.ok()) << module.status().message();
   std::vector<simulator::Buffer> buffers = {buffer_of_words(64, true), buffer_of_words(64, false)};
   const std::uint32_t push = 2;

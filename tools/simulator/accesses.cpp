@@ -13,7 +13,7 @@ namespace {
 
 bool reads(Code code) { return code != Code::kStore && code != Code::kAtomicStore; }
 bool writes(Code code) { return code != Code::kLoad && code != Code::kAtomicLoad; }
-bool is_atomic(Code code) { return code != Code::kLoad && code != Code::kStore; }
+bool is_atomic(Code code) { return code >= Code::kAtomicAdd && code <= Code::kAtomicStore; }
 
 std::uint32_t after(Code code, std::uint32_t old, std::uint32_t a, std::uint32_t b) {
   const auto as_int = [](std::uint32_t word) { return static_cast<std::int32_t>(word); };
@@ -157,14 +157,14 @@ void Machine::access_lane(Subgroup& subgroup, const Operation& op, const Access&
   }
 }
 
-std::size_t Machine::find_count(const Operation& op, const Access& access, bool& is_new) {
-  const AccessCount::Kind kind = is_atomic(op.code) ? AccessCount::Kind::kAtomic : op.code == Code::kLoad ? AccessCount::Kind::kLoad : AccessCount::Kind::kStore;
-  const auto same = [&](const AccessCount& count) { return count.variable == access.variable && count.place == op.place && count.kind == kind; };
+std::size_t Machine::find_count(const Operation& op, std::uint32_t variable, bool& is_new) {
+  const AccessCount::Kind kind = is_atomic(op.code) ? AccessCount::Kind::kAtomic : op.code == Code::kLoad || op.code == Code::kMatrixLoad ? AccessCount::Kind::kLoad : AccessCount::Kind::kStore;
+  const auto same = [&](const AccessCount& count) { return count.variable == variable && count.place == op.place && count.kind == kind; };
   const auto found = std::find_if(report_.accesses.begin(), report_.accesses.end(), same);
   is_new = found == report_.accesses.end();
   if (!is_new) return static_cast<std::size_t>(found - report_.accesses.begin());
   AccessCount fresh;
-  fresh.variable = access.variable, fresh.place = op.place, fresh.kind = kind;
+  fresh.variable = variable, fresh.place = op.place, fresh.kind = kind;
   report_.accesses.push_back(fresh);
   return report_.accesses.size() - 1;
 }
@@ -187,7 +187,7 @@ void Machine::access_shared_or_buffer(Subgroup& subgroup, const Operation& op, c
   std::size_t& index = counts_[op.extra];
   if (index == kUncounted) {
     bool is_new = false;
-    index = find_count(op, access, is_new);
+    index = find_count(op, access.variable, is_new);
     if (is_new && variable.space == Space::kBuffer) {
       report_.samples.push_back({static_cast<std::uint32_t>(index), n_bytes, std::vector<std::int64_t>(width_, -1)});
       sample = &report_.samples.back().addresses;

@@ -55,13 +55,18 @@ Word neutral(const Operation& op) {
 
 }  // namespace
 
-void Machine::between_lanes(Subgroup& subgroup, const Operation& op) {
+void Machine::check_together(const Subgroup& subgroup, const Operation& op) {
   const Mask active = subgroup.active;
   if (!(active == subgroup.lanes)) {
     find(FindingKind::kSubgroup, op.place, kNone, fmt::format("{}: {} of {} lanes come to it; Vulkan does not say which ones do once control has diverged", describe(module_, op.place), active.count(), subgroup.lanes.count()));
   } else if (subgroup.lanes.count() != width_) {
     find(FindingKind::kSubgroup, op.place, kNone, fmt::format("{}: the workgroup's last subgroup has {} lanes of {}", describe(module_, op.place), active.count(), width_));
   }
+}
+
+void Machine::between_lanes(Subgroup& subgroup, const Operation& op) {
+  check_together(subgroup, op);
+  const Mask active = subgroup.active;
   if (op.code >= Code::kReduceAdd) return reduce(subgroup, op);
   const Word* const a = values_of(std::as_const(subgroup), op.a);
   const Word* const b = values_of(std::as_const(subgroup), op.b);

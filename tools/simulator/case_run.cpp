@@ -33,13 +33,13 @@ bool has_special_numbers(const check::OpCase& op) {
 
 }  // namespace
 
-ModuleCache::ModuleCache() : source_(shader_with_lines) {}
+ModuleCache::ModuleCache(std::string spirv_tools) : source_(shader_with_lines), spirv_tools_(std::move(spirv_tools)) {}
 
-Result<const Module*> ModuleCache::find_or_read(const runtime::Kernel& kernel) {
+Result<const Module*> ModuleCache::find_or_read(const runtime::Kernel& kernel, std::uint32_t subgroup_size) {
   const std::vector<std::uint32_t> constants(kernel.constants.begin(), kernel.constants.begin() + kernel.n_constants);
-  std::unique_ptr<Module>& found = modules_[{kernel.shader, constants}];
+  std::unique_ptr<Module>& found = modules_[{kernel.shader, constants, subgroup_size}];
   if (!found) {
-    RONDO_ASSIGN(Module module, read_module(source_(kernel.shader), constants, runtime::shader_name(kernel.shader)));
+    RONDO_ASSIGN(Module module, read_module(source_(kernel.shader), {constants, subgroup_size, spirv_tools_}, runtime::shader_name(kernel.shader)));
     found = std::make_unique<Module>(std::move(module));
   }
   return found.get();
@@ -48,7 +48,7 @@ Result<const Module*> ModuleCache::find_or_read(const runtime::Kernel& kernel) {
 Status simulate_program(ModuleCache& modules, const runtime::Program& program, std::span<Buffer> buffers, std::uint32_t subgroup_size, bool expects_nan, const OnDispatch& on_dispatch) {
   for (const runtime::Dispatch& dispatch : program.dispatches) {
     const runtime::Kernel& kernel = program.kernels[dispatch.kernel];
-    RONDO_ASSIGN(const Module* module, modules.find_or_read(kernel));
+    RONDO_ASSIGN(const Module* module, modules.find_or_read(kernel, subgroup_size));
     Launch launch;
     launch.subgroup_size = subgroup_size;
     launch.grid = dispatch.grid;

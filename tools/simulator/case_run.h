@@ -22,16 +22,17 @@ namespace rondo::simulator {
 class ModuleCache {
  public:
   using Source = std::function<std::vector<std::uint32_t>(runtime::Shader)>;
-  ModuleCache();
+  explicit ModuleCache(std::string spirv_tools = {});
   /// Of modules from elsewhere, as a test's.
   explicit ModuleCache(Source source) : source_(std::move(source)) {}
 
   /// Errors: those of read_module.
-  Result<const Module*> find_or_read(const runtime::Kernel& kernel);
+  Result<const Module*> find_or_read(const runtime::Kernel& kernel, std::uint32_t subgroup_size);
 
  private:
   Source source_;
-  std::map<std::pair<runtime::Shader, std::vector<std::uint32_t>>, std::unique_ptr<Module>> modules_;
+  std::string spirv_tools_;  ///< as of ReadOptions
+  std::map<std::tuple<runtime::Shader, std::vector<std::uint32_t>, std::uint32_t>, std::unique_ptr<Module>> modules_;
 };
 
 /// A dispatch that has run.

@@ -6,6 +6,7 @@
 
 #include "runtime/fmt.h"
 #include "tools/simulator/instruction_tables.h"
+#include "tools/simulator/matrix_instructions.h"
 
 namespace rondo::simulator {
 
@@ -33,6 +34,12 @@ std::optional<BuiltIn> input_of(std::uint32_t built_in) {
     case spv::BuiltIn::SubgroupLtMask: return BuiltIn::kSubgroupLtMask;
     default: return std::nullopt;
   }
+}
+
+void has_result_and_type(Op op, bool& has_result, bool& has_type) {
+  spv::HasResultAndType(op, &has_result, &has_type);
+  if (op == khr::OpTypeCooperativeMatrix) has_result = true, has_type = false;
+  if (op == khr::OpCooperativeMatrixLoad || op == khr::OpCooperativeMatrixMulAdd || op == khr::OpCooperativeMatrixLength) has_result = has_type = true;
 }
 
 /// From the folder shaders/ on, wherever that was.
@@ -73,6 +80,7 @@ Status Declarations::read() {
     if (instruction.op == Op::OpFunction) break;
     RONDO_TRY(declare(instruction));
   }
+  for (std::size_t i = 0; i < local_size_ids_.size() && i < 3; ++i) module_.local_size[i] = constant_of(local_size_ids_[i]);
   return {};
 }
 
@@ -85,7 +93,7 @@ void Declarations::split() {
     Instruction one;
     one.op = static_cast<Op>(words_[at] & 0xffffu);
     bool has_result = false, has_type = false;
-    spv::HasResultAndType(one.op, &has_result, &has_type);
+    has_result_and_type(one.op, has_result, has_type);
     std::size_t first = at + 1;
     if (has_type) one.type = words_[first++];
     if (has_result) one.result = words_[first++];
@@ -122,6 +130,9 @@ Status Declarations::declare(const Instruction& in) {
         for (std::size_t i = 0; i < 3; ++i) module_.local_size[i] = in.operands[2 + i];
       }
       return {};
+    case Op::OpExecutionModeId:
+      if (static_cast<spv::ExecutionMode>(in.operands[1]) == spv::ExecutionMode::LocalSizeId) local_size_ids_ = in.operands.subspan(2);
+      return {};
     case Op::OpName: object_names_[in.operands[0]] = literal_text(in.operands.subspan(1)); return {};
     case Op::OpDecorate: decorate(decorations_[in.operands[0]], in.operands.subspan(1)); return {};
     case Op::OpMemberDecorate: decorate(member_decorations_[{in.operands[0], in.operands[1]}], in.operands.subspan(2)); return {};
@@ -149,8 +160,7 @@ Status Declarations::check_capability(const Instruction& in) const {
     case spv::Capability::Int64Atomics:
     case spv::Capability::VariablePointers:
     case spv::Capability::VariablePointersStorageBuffer:
-    case spv::Capability::PhysicalStorageBufferAddresses:
-    case spv::Capability::VulkanMemoryModel: return lacks(in, fmt::format("capability {}", in.operands[0]));
+    case spv::Capability::PhysicalStorageBufferAddresses: return lacks(in, fmt::format("capability {}", in.operands[0]));
     default: return {};  // an instruction that needs another is refused when it comes
   }
 }
@@ -167,6 +177,7 @@ Status Declarations::declare_type(const Instruction& in) {
       type.bits = in.operands[0];
       type.is_signed = in.op == Op::OpTypeInt && in.operands[1] == 1;
       if (type.bits > 32) return lacks(in, fmt::format("{} bits", type.bits));
+      if (in.op == Op::OpTypeFloat && in.operands.size() > 1) return lacks(in, "an encoding of its own");
       break;
     case Op::OpTypeVector:
     case Op::OpTypeMatrix: type.element = in.operands[0], type.count = in.operands[1]; break;
@@ -174,10 +185,28 @@ Status Declarations::declare_type(const Instruction& in) {
     case Op::OpTypeRuntimeArray: type.element = in.operands[0]; break;
     case Op::OpTypeStruct: type.members.assign(in.operands.begin(), in.operands.end()); break;
     case Op::OpTypePointer: type.element = in.operands[1]; break;
-    default: return instruction_name(in.op).starts_with("OpType") ? lacks(in) : Status();  // sources, names and modes tell nothing
+    default:
+      if (in.op == khr::OpTypeCooperativeMatrix) {
+        RONDO_TRY(declare_matrix(in, type));
+        break;
+      }
+      return instruction_name(in.op).starts_with("OpType") ? lacks(in) : Status();  // sources, names and modes tell nothing
   }
   RONDO_TRY(count_parts(in, type));
   types_[in.result] = std::move(type);
+  return {};
+}
+
+Status Declarations::declare_matrix(const Instruction& in, Type& type) {
+  type.op = Op::OpTypeVector;
+  type.element = in.operands[0];
+  type.rows = constant_of(in.operands[2]), type.columns = constant_of(in.operands[3]);
+  const std::uint64_t n = std::uint64_t{type.rows} * type.columns;
+  if (static_cast<spv::Scope>(constant_of(in.operands[1])) != spv::Scope::Subgroup) return lacks(in, "a scope that is not the subgroup");
+  if (subgroup_size_ == 0) return lacks(in, "a cooperative matrix, unless the size of subgroups is known,");
+  if (n == 0 || n > 65536 || n % subgroup_size_ != 0) return lacks(in, fmt::format("{} x {} elements for {} lanes", type.rows, type.columns, subgroup_size_));
+  type.count = static_cast<std::uint32_t>(n / subgroup_size_);
+  module_.subgroup_size = subgroup_size_;
   return {};
 }
 
@@ -208,6 +237,7 @@ Status Declarations::declare_constant(const Instruction& in) {
     case Op::OpConstantFalse: slots = {constant(0)}; break;
     case Op::OpConstantComposite: {
       for (const std::uint32_t part : in.operands) slots.insert(slots.end(), values_[part].begin(), values_[part].end());
+      if (types_.at(in.type).rows != 0) slots.assign(types_.at(in.type).count, slots.at(0));
       const auto decorations = decorations_.find(in.result);
       if (decorations != decorations_.end() && decorations->second.built_in == static_cast<std::uint32_t>(spv::BuiltIn::WorkgroupSize)) {
         for (std::size_t i = 0; i < 3; ++i) module_.local_size[i] = constant_values_.at(slots[i]);
@@ -312,7 +342,7 @@ void Declarations::add_scalars(std::uint32_t id, Layout layout, std::uint32_t of
 bool Declarations::has_matrix(std::uint32_t id) const {
   const Type& type = types_.at(id);
   if (type.op == Op::OpTypeStruct) return std::any_of(type.members.begin(), type.members.end(), [&](std::uint32_t member) { return has_matrix(member); });
-  return type.op == Op::OpTypeMatrix || ((type.op == Op::OpTypeArray || type.op == Op::OpTypeRuntimeArray) && has_matrix(type.element));
+  return type.op == Op::OpTypeMatrix || type.rows != 0 || ((type.op == Op::OpTypeArray || type.op == Op::OpTypeRuntimeArray) && has_matrix(type.element));
 }
 
 std::vector<Scalar> Declarations::scalars_of(std::uint32_t type, Layout layout) const {

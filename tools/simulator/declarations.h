@@ -33,7 +33,8 @@ struct Type {
   std::uint32_t bits = 32;       ///< of a scalar; bools have 32
   bool is_signed = false;
   std::uint32_t element = 0;     ///< of vectors, arrays and pointers
-  std::uint32_t count = 0;       ///< 0: runtime
+  std::uint32_t count = 0;       ///< 0: runtime; of a cooperative matrix, which is a vector in each lane, its elements there
+  std::uint32_t rows = 0, columns = 0;  ///< of a cooperative matrix; else 0
   std::uint64_t n_scalars = 1;   ///< of a runtime array: 0
   std::uint32_t n_parts = 1;     ///< members and members' members; of an array those of its element
   std::vector<std::uint32_t> members;
@@ -62,7 +63,7 @@ struct Pointer {
 /// Reads a module that SPIRV-Tools has found valid. Ids are SPIR-V's; those that are asked for are there.
 class Declarations {
  public:
-  Declarations(Words words, std::string name) : words_(words), name_(std::move(name)) {}
+  Declarations(Words words, std::uint32_t subgroup_size, std::string name) : words_(words), subgroup_size_(subgroup_size), name_(std::move(name)) {}
 
   /// Splits the module and reads what stands before its functions. Errors: kUnsupported.
   Status read();
@@ -96,6 +97,7 @@ class Declarations {
   Status lacks(const Instruction& instruction, const std::string& what = "") const;
 
   Words words_;
+  std::uint32_t subgroup_size_;
   std::string name_;
   Module module_;
   std::vector<Instruction> instructions_;
@@ -111,10 +113,12 @@ class Declarations {
   Status declare(const Instruction& in);
   Status check_capability(const Instruction& in) const;
   Status declare_type(const Instruction& in);
+  Status declare_matrix(const Instruction& in, Type& type);
   Status count_parts(const Instruction& in, Type& type) const;
   Status declare_constant(const Instruction& in);
   void add_scalars(std::uint32_t id, Layout layout, std::uint32_t offset, std::vector<Scalar>& scalars) const;
 
+  Words local_size_ids_;
   std::unordered_map<std::uint32_t, std::string> object_names_;
   std::unordered_map<std::uint32_t, std::uint32_t> files_;
   std::unordered_map<std::uint32_t, Type> types_;

@@ -12,6 +12,7 @@
 #include "runtime/fmt.h"
 #include "tools/simulator/declarations.h"
 #include "tools/simulator/instruction_tables.h"
+#include "tools/simulator/matrix_instructions.h"
 #include "tools/simulator/prepare.h"
 
 namespace rondo::simulator {
@@ -387,6 +388,7 @@ class Decoder : Declarations {
     RONDO_TRY(composites(in, done));
     if (!done) RONDO_TRY(conversions(in, done));
     if (!done) RONDO_TRY(between_lanes(in, done));
+    if (!done) RONDO_TRY(matrices(in, done));
     return done ? Status() : lacks(in);
   }
 
@@ -402,6 +404,7 @@ class Decoder : Declarations {
     switch (in.op) {
       case Op::OpCompositeConstruct:
         for (const std::uint32_t part : operands) slots.insert(slots.end(), value(part).begin(), value(part).end());
+        if (type(in.type).rows != 0) slots.assign(type(in.type).count, slots.at(0));
         return {};
       case Op::OpCompositeExtract: {
         const auto [first, n] = find_part(operands[0], operands.subspan(1));
@@ -433,6 +436,11 @@ class Decoder : Declarations {
         return {};
       case Op::OpSelect: each(in, Code::kSelect, 32, operands); return {};
       case Op::OpDot: slots = {dot(in, bits_of(in.type), value(operands[0]), value(operands[1]))}; return {};
+      case Op::OpMatrixTimesScalar: {
+        if (type(in.type).rows == 0) return lacks(in);
+        each(in, scalar_type(in.type).op == Op::OpTypeFloat ? Code::kFloatMul : Code::kMul, bits_of(in.type), operands);
+        return {};
+      }
       case Op::OpVectorTimesScalar: each(in, Code::kFloatMul, bits_of(in.type), operands); return {};
       case Op::OpAll:
       case Op::OpAny: {
@@ -729,6 +737,72 @@ class Decoder : Declarations {
     return {};
   }
 
+  /// Instructions of cooperative matrices.
+  Status matrices(const Instruction& in, bool& done) {
+    const Words& operands = in.operands;
+    done = true;
+    if (in.op == khr::OpCooperativeMatrixLength) {
+      values_[in.result] = {constant(type(operands[0]).count)};
+      return {};
+    }
+    if (in.op == khr::OpCooperativeMatrixLoad) {
+      Slots slots(count_scalars(in.type));
+      for (Slot& slot : slots) slot = new_slot();
+      values_[in.result] = slots;
+      return matrix_access(in, Code::kMatrixLoad, in.type, operands[0], std::move(slots), operands.subspan(1));
+    }
+    if (in.op == khr::OpCooperativeMatrixStore) return matrix_access(in, Code::kMatrixStore, types_of_.at(operands[1]), operands[0], value(operands[1]), operands.subspan(2));
+    if (in.op == khr::OpCooperativeMatrixMulAdd) return product(in);
+    done = false;
+    return {};
+  }
+
+  /// `how`: the order in memory, and the stride.
+  Status matrix_access(const Instruction& in, Code code, std::uint32_t matrix, std::uint32_t at, Slots slots, Words how) {
+    const auto found = pointers_.find(at);
+    if (found == pointers_.end() || found->second.input != kNone) return lacks(in, "a pointer that is no variable's");
+    const Pointer& pointer = found->second;
+    Variable& variable = module_.variables[pointer.variable];
+    if (variable.space != Space::kBuffer && variable.space != Space::kShared) return lacks(in, "memory that is neither a buffer nor shared");
+    const std::uint32_t order = constant_of(how[0]);
+    if (order > 1) return lacks(in, fmt::format("order {} in memory", order));
+    if (how.size() < 2) return lacks(in, "a matrix without a stride");
+    MatrixAccess access;
+    access.variable = pointer.variable, access.offset = pointer.offset, access.first_byte = pointer.first_byte;
+    access.stride = value(how[1])[0], access.stride_bytes = size_of(pointer.type, layout_of(variable.space));
+    access.rows = type(matrix).rows, access.columns = type(matrix).columns;
+    access.by_column = order == 1;
+    access.bits = static_cast<std::uint8_t>(bits_of(matrix));
+    access.slots = std::move(slots);
+    if (code == Code::kMatrixStore) variable.read_only = false;
+    module_.smallest_access_bytes = std::min<std::uint32_t>(module_.smallest_access_bytes, access.bits / 8);
+    module_.operations.push_back({code, access.bits, kNone, kNone, kNone, kNone, static_cast<std::uint32_t>(module_.matrix_accesses.size()), place_of(in)});
+    module_.matrix_accesses.push_back(std::move(access));
+    return {};
+  }
+
+  Status product(const Instruction& in) {
+    constexpr std::uint32_t kSaturates = 16;
+    const Words& operands = in.operands;
+    const std::uint32_t flags = operands.size() > 3 ? operands[3] : 0;
+    MatrixProduct product;
+    const auto operand = [&](std::uint32_t matrix, Slots slots, std::uint32_t flag) {
+      return MatrixProduct::Operand{std::move(slots), static_cast<std::uint8_t>(bits_of(matrix)), scalar_type(matrix).op == Op::OpTypeFloat, (flags & flag) != 0};
+    };
+    const std::uint32_t a = types_of_.at(operands[0]), b = types_of_.at(operands[1]), c = types_of_.at(operands[2]);
+    product.rows = type(in.type).rows, product.columns = type(in.type).columns, product.depth = type(a).columns;
+    if (product.rows == 0 || type(a).rows != product.rows || type(b).columns != product.columns || type(b).rows != product.depth || type(c).rows != product.rows || type(c).columns != product.columns) return lacks(in, "matrices that do not fit");
+    Slots to(count_scalars(in.type));
+    for (Slot& slot : to) slot = new_slot();
+    values_[in.result] = to;
+    product.a = operand(a, value(operands[0]), 1), product.b = operand(b, value(operands[1]), 2), product.c = operand(c, value(operands[2]), 4), product.to = operand(in.type, std::move(to), 8);
+    if (product.a.is_float != product.to.is_float || product.b.is_float != product.to.is_float || product.c.is_float != product.to.is_float) return lacks(in, "integers and floats together");
+    product.saturates = (flags & kSaturates) != 0;
+    module_.operations.push_back({Code::kMatrixProduct, 32, kNone, kNone, kNone, kNone, static_cast<std::uint32_t>(module_.matrix_products.size()), place_of(in)});
+    module_.matrix_products.push_back(std::move(product));
+    return {};
+  }
+
   /// Places of shared and private variables in their memories.
   Status lay_out() {
     for (Variable& variable : module_.variables) {
@@ -752,14 +826,14 @@ class Decoder : Declarations {
 
 }  // namespace
 
-Result<Module> read_module(std::span<const std::uint32_t> words, std::span<const std::uint32_t> constants, const std::string& name) {
-  RONDO_ASSIGN(const std::vector<std::uint32_t> prepared, prepare(words, constants, name));
-  return decode_module(prepared, name);
+Result<Module> read_module(std::span<const std::uint32_t> words, const ReadOptions& options, const std::string& name) {
+  RONDO_ASSIGN(const std::vector<std::uint32_t> prepared, prepare(words, options, name));
+  return decode_module(prepared, options.subgroup_size, name);
 }
 
-Result<Module> decode_module(std::span<const std::uint32_t> prepared, const std::string& name) {
+Result<Module> decode_module(std::span<const std::uint32_t> prepared, std::uint32_t subgroup_size, const std::string& name) {
   try {
-    return Decoder(prepared, name).run();
+    return Decoder(prepared, subgroup_size, name).run();
   } catch (const std::out_of_range&) {  // an id that is no type, value or block of those that were declared
     return Status(StatusCode::kUnsupported, fmt::format("{}: uses an id in a way that the simulator does not know", name));
   } catch (const std::bad_alloc&) {

@@ -3,6 +3,7 @@
 #include <spirv/unified1/GLSL.std.450.h>
 
 #include "runtime/fmt.h"
+#include "tools/simulator/matrix_instructions.h"
 
 namespace rondo::simulator {
 
@@ -12,6 +13,11 @@ std::string instruction_name(Op op) {
   static const std::unordered_map<std::uint32_t, const char*> kNames = {
 #include "instruction_names.inc"
   };
+  static const std::unordered_map<Op, const char*> kNewer = {
+      {khr::OpTypeCooperativeMatrix, "OpTypeCooperativeMatrixKHR"}, {khr::OpCooperativeMatrixLoad, "OpCooperativeMatrixLoadKHR"}, {khr::OpCooperativeMatrixStore, "OpCooperativeMatrixStoreKHR"},
+      {khr::OpCooperativeMatrixMulAdd, "OpCooperativeMatrixMulAddKHR"}, {khr::OpCooperativeMatrixLength, "OpCooperativeMatrixLengthKHR"},
+  };
+  if (const auto newer = kNewer.find(op); newer != kNewer.end()) return newer->second;
   const auto found = kNames.find(static_cast<std::uint32_t>(op));
   return found == kNames.end() ? fmt::format("instruction {}", static_cast<std::uint32_t>(op)) : found->second;
 }

@@ -83,6 +83,14 @@ Report Machine::run() {
       for (const Slot slot : {op.a, op.b, op.c}) {
         if (const auto found = levels.find(slot); slot != kNone && found != levels.end()) level = std::max(level, found->second);
       }
+      if (op.code == Code::kMatrixLoad) {
+        const MatrixAccess& access = module_.matrix_accesses[op.extra];
+        if (const auto found = levels.find(access.offset); access.offset != kNone && found != levels.end()) level = found->second;
+        if (module_.variables[access.variable].space != Space::kBuffer) continue;
+        ++loads, ++loads_at[level];
+        for (const Slot slot : access.slots) levels[slot] = level + 1;
+        continue;
+      }
       if (op.code != Code::kLoad) {
         if (op.to != kNone && level > 0) levels[op.to] = level;
         continue;
@@ -316,6 +324,9 @@ void Machine::execute(Subgroup& subgroup, const Operation& op) {
       if ((op.extra & 4u) != 0 && subgroup.active == subgroup.lanes) subgroup.released = true;
       return;
     case Code::kBound: return check_bound(subgroup, op);
+    case Code::kMatrixLoad:
+    case Code::kMatrixStore: return matrix_access(subgroup, op);
+    case Code::kMatrixProduct: return matrix_product(subgroup, op);
     default: break;
   }
   if (op.code >= Code::kElect) between_lanes(subgroup, op);

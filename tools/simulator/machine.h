@@ -65,6 +65,8 @@ class Machine {
   void array_length(Subgroup& subgroup, const Operation& op);
   void check_bound(const Subgroup& subgroup, const Operation& op);
   void between_lanes(Subgroup& subgroup, const Operation& op);
+  /// Says where not all lanes come to what they must do together.
+  void check_together(const Subgroup& subgroup, const Operation& op);
   void reduce(Subgroup& subgroup, const Operation& op);
   void scan(Subgroup& subgroup, const Operation& op);
 
@@ -74,9 +76,11 @@ class Machine {
   void access_shared_or_buffer(Subgroup& subgroup, const Operation& op, const Access& access);
   void access_push(Subgroup& subgroup, const Operation& op, const Access& access);
   void access_lane(Subgroup& subgroup, const Operation& op, const Access& access, const SpaceView& view, std::uint32_t lane, std::uint64_t address);
-  /// The count of what `access` is in the source, in report_.accesses.
-  std::size_t find_count(const Operation& op, const Access& access, bool& is_new);
+  /// The count of what an access is in the source, in report_.accesses.
+  std::size_t find_count(const Operation& op, std::uint32_t variable, bool& is_new);
   bool is_written(const SpaceView& view, std::uint64_t at, std::uint32_t n_bytes) const;
+  void matrix_access(Subgroup& subgroup, const Operation& op);
+  void matrix_product(Subgroup& subgroup, const Operation& op);
   Mask check_address(Subgroup& subgroup, const Operation& op, const Access& access);
 
   void find(FindingKind kind, std::uint32_t place, std::uint32_t other_place, std::string text);

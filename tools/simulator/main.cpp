@@ -103,7 +103,7 @@ Status simulate_kernel(const Flags& flags, const OnDispatch& on_dispatch) {
   RONDO_ASSIGN(const runtime::DeviceCaps caps, find_caps(flags, kernel, lanes));
   check::RunOptions how;
   if (!kernel.empty()) how.kernels[check::table_of(op).name] = kernel;
-  ModuleCache modules;
+  ModuleCache modules(flags.own.spirv_tools);
   return simulate_case(modules, built, how, caps, lanes, on_dispatch).status();
 }
 
@@ -162,7 +162,7 @@ int run_check(const Flags& flags) {
   options.ops = flags.ops, options.kernels = flags.kernels, options.text = flags.one_case;
   options.brief = flags.brief;
   const std::uint32_t lanes = flags.subgroup ? flags.subgroup : 32;
-  ModuleCache modules;
+  ModuleCache modules(flags.own.spirv_tools);
   std::size_t n_findings = 0;
   std::uint64_t lane_operations = 0;
   const check::CaseRunner run_case = [&](const check::OpCase& op, const check::RunOptions& how) -> Result<check::DeviceRun> {
@@ -210,6 +210,7 @@ int run(int argc, char** argv) {
   app.add_option("--push", flags.own.push, "of a module: push constants, such as 3,0x10,1.5f")->type_name("WORDS");
   app.add_option("--constants", flags.own.constants, "of a module: specialization constants 0, 1, ...")->type_name("WORDS");
   app.add_option("--grid", flags.own.grid, "of a module: workgroups, X,Y,Z")->delimiter(',')->type_name("X,Y,Z");
+  app.add_option("--spirv-tools", flags.own.spirv_tools, "a program that runs spirv-val and spirv-opt of another release, named by its first argument: tools/new_drivers.sh makes one")->check(CLI::ExistingFile)->type_name("PROGRAM");
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

@@ -3,7 +3,7 @@
 namespace rondo::simulator {
 
 bool RaceDetector::ordered(const Toucher& before, const Toucher& now) const {
-  if (before.invocation == kNone || before.invocation == now.invocation || (before.atomic && now.atomic)) return true;
+  if (before.invocation == kNone || before.is_same(now) || (before.atomic && now.atomic)) return true;
   if (before.invocation / workgroup_size_ != now.invocation / workgroup_size_) return !across_;
   if (before.epoch != now.epoch) return true;
   return subgroup_of(before) == subgroup_of(now) && before.subgroup_epoch != now.subgroup_epoch;
@@ -39,7 +39,7 @@ const Toucher* RaceDetector::touch(std::uint64_t first_byte, std::uint32_t n_byt
       else own = Cell{now, {}, {}, {}, {}, {}};
       continue;
     }
-    if (own.reader.invocation != kNone && own.reader.invocation != now.invocation) {
+    if (own.reader.invocation != kNone && !own.reader.is_same(now)) {
       if (own.reader.invocation / workgroup_size_ != now.invocation / workgroup_size_) own.other_workgroup = own.reader;
       else if (subgroup_of(own.reader) != subgroup_of(now)) own.other_subgroup = own.reader;
       own.other_reader = own.reader;

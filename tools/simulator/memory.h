@@ -30,6 +30,9 @@ struct Toucher {
   std::uint32_t subgroup_epoch = 0;   ///< those between barriers of the subgroup
   std::uint32_t place = 0;
   bool atomic = false;
+  bool matrix = false;                ///< whose lanes' shares only its own kind of access knows
+
+  bool is_same(const Toucher& other) const { return invocation == other.invocation && matrix == other.matrix; }
 };
 
 /// Finds accesses that nothing orders. Of each granule it keeps the last writer, the last atomic and, of the readers since, the last of

@@ -83,6 +83,31 @@ struct Access {
   std::vector<Scalar> scalars;
 };
 
+/// A cooperative matrix: its elements lie row after row, each in the lane behind that of the one before, and then in the next slot.
+struct MatrixAccess {
+  std::uint32_t variable = 0;
+  Slot offset = kNone;           ///< of the first element, in bytes; kNone: `first_byte` alone
+  std::uint32_t first_byte = 0;
+  Slot stride = kNone;           ///< from a row, or a column, to the next, in units of
+  std::uint32_t stride_bytes = 0;
+  std::uint32_t rows = 0, columns = 0;
+  bool by_column = false;        ///< how it lies in memory
+  std::uint8_t bits = 32;        ///< of an element
+  std::vector<Slot> slots;
+};
+
+/// to = a b + c, of matrices with rows x depth, depth x columns and rows x columns elements.
+struct MatrixProduct {
+  struct Operand {
+    std::vector<Slot> slots;
+    std::uint8_t bits = 32;
+    bool is_float = false, is_signed = false;
+  };
+  std::uint32_t rows = 0, columns = 0, depth = 0;
+  Operand a, b, c, to;
+  bool saturates = false;
+};
+
 /// Where control goes, and what the phis there become on this way.
 struct Edge {
   std::uint32_t block = 0;
@@ -113,10 +138,13 @@ struct Module {
   std::vector<Constant> constants;
   std::vector<Operation> operations;
   std::vector<Access> accesses;
+  std::vector<MatrixAccess> matrix_accesses;
+  std::vector<MatrixProduct> matrix_products;
   std::vector<Block> blocks;
   std::vector<Place> places;
   std::vector<std::string> files;
   std::uint32_t n_slots = 0;
+  std::uint32_t subgroup_size = 0;          ///< that cooperative matrices are shared among; 0: any will do
   std::uint32_t shared_bytes = 0, private_bytes = 0;
   std::uint32_t smallest_access_bytes = 4;  ///< of buffers and shared memory
   std::uint32_t push_bytes = 0;             ///< that the module reads at most
@@ -124,13 +152,21 @@ struct Module {
   std::uint32_t n_invocations() const { return local_size[0] * local_size[1] * local_size[2]; }
 };
 
-/// Reads a module with one compute entry point. `constants` are the values of specialization constants 0, 1, ... Errors:
-/// kCorruptData (it is not valid SPIR-V for Vulkan 1.2, with what SPIRV-Tools says), kUnsupported (it has what the simulator
-/// does not; the instruction, capability or type is named).
-Result<Module> read_module(std::span<const std::uint32_t> words, std::span<const std::uint32_t> constants, const std::string& name);
+struct ReadOptions {
+  std::span<const std::uint32_t> constants;  ///< values of specialization constants 0, 1, ...
+  std::uint32_t subgroup_size = 0;           ///< needed where there are cooperative matrices
+  /// A program that runs `spirv-val` and `spirv-opt` of another release than the one that is linked, as its first argument says;
+  /// empty: the linked one is used.
+  std::string spirv_tools;
+};
+
+/// Reads a module with one compute entry point. Errors: kCorruptData (it is not valid SPIR-V for Vulkan, with what SPIRV-Tools
+/// says), kUnsupported (it has what the simulator does not; the instruction, capability or type is named), kIo (`spirv_tools`
+/// can't be run).
+Result<Module> read_module(std::span<const std::uint32_t> words, const ReadOptions& options, const std::string& name);
 
 /// The same of a module that is valid, whose constants are set and whose calls are inlined; nothing of that is checked.
-Result<Module> decode_module(std::span<const std::uint32_t> prepared, const std::string& name);
+Result<Module> decode_module(std::span<const std::uint32_t> prepared, std::uint32_t subgroup_size, const std::string& name);
 
 /// "shaders/linear_vector.comp:41 (OpLoad)", as far as it is known.
 std::string describe(const Module& module, std::uint32_t place);

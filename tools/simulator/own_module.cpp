@@ -95,7 +95,7 @@ Result<OwnRun> run_own_module(const OwnModule& own) {
   };
   RONDO_ASSIGN(const std::vector<std::uint32_t> constants, words_of(own.constants, "--constants"));
   RONDO_ASSIGN(const std::vector<std::uint32_t> push, words_of(own.push, "--push"));
-  RONDO_ASSIGN(Module module, read_module(words, constants, own.path));
+  RONDO_ASSIGN(Module module, read_module(words, {constants, own.subgroup_size, own.spirv_tools}, own.path));
 
   Launch launch;
   launch.subgroup_size = own.subgroup_size;

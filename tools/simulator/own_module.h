@@ -17,6 +17,7 @@ struct OwnModule {
   std::string push, constants;        ///< numbers with commas: 3, 0x10, 1.5f
   std::array<std::uint32_t, 3> grid{1, 1, 1};
   std::uint32_t subgroup_size = 32;
+  std::string spirv_tools;            ///< as of ReadOptions
 };
 
 /// 32-bit words of a text like "3,0x10,-1,1.5f". Errors: kInvalidArgument, quoting what is none.

@@ -1,6 +1,17 @@
 #include "tools/simulator/prepare.h"
 
+#include <fcntl.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
 #include <unordered_map>
 
 #include <spirv-tools/libspirv.hpp>
@@ -8,12 +19,12 @@
 #include <spirv/unified1/spirv.hpp11>
 
 #include "runtime/fmt.h"
+#include "tools/simulator/matrix_instructions.h"
 
 namespace rondo::simulator {
 
 namespace {
 
-constexpr spv_target_env kEnvironment = SPV_ENV_VULKAN_1_2;
 constexpr std::uint32_t kMostUnrolled = 1024;
 
 /// The first thing that SPIRV-Tools says, on one line.
@@ -72,46 +83,150 @@ void bound_unrolling(std::vector<std::uint32_t>& words, std::uint32_t most) {
   }
 }
 
+/// Gives specialization constants 0, 1, ... these values; others keep their own.
+void set_constants(std::vector<std::uint32_t>& words, std::span<const std::uint32_t> constants) {
+  std::unordered_map<std::uint32_t, std::uint32_t> values;
+  for (std::size_t at = 5; at < words.size(); at += std::max(words[at] >> 16, 1u)) {
+    const auto op = static_cast<spv::Op>(words[at] & 0xffffu);
+    if (op == spv::Op::OpDecorate && static_cast<spv::Decoration>(words[at + 2]) == spv::Decoration::SpecId && words[at + 3] < constants.size()) values[words[at + 1]] = constants[words[at + 3]];
+    const bool is_bool = op == spv::Op::OpSpecConstantTrue || op == spv::Op::OpSpecConstantFalse;
+    if (!is_bool && op != spv::Op::OpSpecConstant) continue;
+    const auto found = values.find(words[at + 2]);
+    if (found == values.end()) continue;
+    if (is_bool) words[at] = (words[at] & 0xffff0000u) | static_cast<std::uint32_t>(found->second != 0 ? spv::Op::OpSpecConstantTrue : spv::Op::OpSpecConstantFalse);
+    else words[at + 3] = found->second;
+  }
+}
+
+bool has_cooperative_matrices(std::span<const std::uint32_t> words) {
+  for (std::size_t at = 5; at + 1 < words.size(); at += std::max(words[at] >> 16, 1u)) {
+    const auto op = static_cast<spv::Op>(words[at] & 0xffffu);
+    if (op == spv::Op::OpCapability && static_cast<spv::Capability>(words[at + 1]) == khr::kCapabilityCooperativeMatrix) return true;
+    if (op == spv::Op::OpMemoryModel) return false;
+  }
+  return false;
+}
+
+// What is done before and after loops are kept from being unrolled, as arguments of spirv-opt.
+const std::vector<std::string>& inlining() {
+  static const std::vector<std::string> kPasses = {"--freeze-spec-const", "--fold-spec-const-op-composite", "--merge-return", "--inline-entry-points-exhaustive", "--eliminate-dead-functions", "--ssa-rewrite", "--ccp"};
+  return kPasses;
+}
+const std::vector<std::string>& optimising() {
+  // -O once, and then for the arrays with known indices that unrolling left, which become values now.
+  static const std::vector<std::string> kPasses = {"-O", "--scalar-replacement=0", "--ssa-rewrite", "--simplify-instructions", "--redundancy-elimination", "--eliminate-dead-branches", "--merge-blocks", "--eliminate-dead-code-aggressive"};
+  return kPasses;
+}
+
+/// SPIRV-Tools as it is linked.
+class LinkedTools {
+ public:
+  explicit LinkedTools(std::uint32_t version) : environment_(version > 0x10500u ? SPV_ENV_VULKAN_1_3 : SPV_ENV_VULKAN_1_2) {}
+
+  Status validate(std::span<const std::uint32_t> words) const {
+    FirstMessage message;
+    spvtools::SpirvTools tools(environment_);
+    tools.SetMessageConsumer(message.consumer());
+    spvtools::ValidatorOptions rules;
+    rules.SetScalarBlockLayout(true);
+    return tools.Validate(words.data(), words.size(), rules) ? Status() : Status(StatusCode::kCorruptData, message.text());
+  }
+  Result<std::vector<std::uint32_t>> run(std::span<const std::uint32_t> words, const std::vector<std::string>& passes) const {
+    FirstMessage message;
+    spvtools::Optimizer optimizer(environment_);
+    optimizer.SetMessageConsumer(message.consumer());
+    spvtools::OptimizerOptions options;
+    options.set_run_validator(false);
+    std::vector<std::uint32_t> done;
+    if (!optimizer.RegisterPassesFromFlags(passes) || !optimizer.Run(words.data(), words.size(), &done, options)) return Status(StatusCode::kCorruptData, message.text());
+    return done;
+  }
+
+ private:
+  spv_target_env environment_;
+};
+
+/// SPIRV-Tools as `program` runs it.
+class OtherTools {
+ public:
+  explicit OtherTools(std::string program) : program_(std::move(program)) {}
+
+  Status validate(std::span<const std::uint32_t> words) { return start(words, {"spirv-val", "--target-env", "vulkan1.3", "--scalar-block-layout"}, false).status(); }
+  Result<std::vector<std::uint32_t>> run(std::span<const std::uint32_t> words, const std::vector<std::string>& passes) {
+    std::vector<std::string> arguments = {"spirv-opt", "--target-env=vulkan1.3"};
+    arguments.insert(arguments.end(), passes.begin(), passes.end());
+    return start(words, std::move(arguments), true);
+  }
+
+ private:
+  Result<std::vector<std::uint32_t>> start(std::span<const std::uint32_t> words, std::vector<std::string> arguments, bool writes) {
+    namespace fs = std::filesystem;
+    std::string folder = (fs::temp_directory_path() / "rondo-simulate-XXXXXX").string();
+    if (!mkdtemp(folder.data())) return Status(StatusCode::kIo, fmt::format("{}: can't be made", folder));
+    const std::string in = folder + "/in.spv", out = folder + "/out.spv", said = folder + "/said";
+    std::ofstream(in, std::ios::binary).write(reinterpret_cast<const char*>(words.data()), static_cast<std::streamsize>(words.size() * 4));
+    arguments.insert(arguments.begin(), program_);
+    arguments.push_back(in);
+    if (writes) arguments.insert(arguments.end(), {"-o", out});
+    Result<std::vector<std::uint32_t>> result = finish(arguments, said, writes ? out : "");
+    std::error_code ignored;
+    fs::remove_all(folder, ignored);
+    return result;
+  }
+  Result<std::vector<std::uint32_t>> finish(const std::vector<std::string>& arguments, const std::string& said, const std::string& out) const {
+    std::vector<char*> pointers;
+    for (const std::string& argument : arguments) pointers.push_back(const_cast<char*>(argument.c_str()));
+    pointers.push_back(nullptr);
+    posix_spawn_file_actions_t actions;
+    posix_spawn_file_actions_init(&actions);
+    posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, said.c_str(), O_WRONLY | O_CREAT, 0600);
+    posix_spawn_file_actions_adddup2(&actions, STDOUT_FILENO, STDERR_FILENO);
+    pid_t process = 0;
+    const int error = posix_spawn(&process, program_.c_str(), &actions, nullptr, pointers.data(), environ);
+    posix_spawn_file_actions_destroy(&actions);
+    int status = 0;
+    if (error != 0 || waitpid(process, &status, 0) < 0) return Status(StatusCode::kIo, fmt::format("{}: can't be run: {}", program_, std::strerror(error != 0 ? error : errno)));
+    if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) {
+      std::ifstream text(said);
+      std::string line;
+      std::getline(text, line);
+      return Status(StatusCode::kCorruptData, line.empty() ? fmt::format("{} {} does not say why", program_, arguments[1]) : line);
+    }
+    std::vector<std::uint32_t> words;
+    if (out.empty()) return words;
+    std::ifstream file(out, std::ios::binary);
+    const std::vector<char> bytes{std::istreambuf_iterator<char>(file), {}};
+    words.resize(bytes.size() / 4);
+    if (!words.empty()) std::memcpy(words.data(), bytes.data(), words.size() * 4);
+    return words;
+  }
+
+  std::string program_;
+};
+
+template <typename Tools>
+Result<std::vector<std::uint32_t>> prepare_with(Tools tools, std::span<const std::uint32_t> words, const ReadOptions& options, const std::string& name) {
+  const Status valid = tools.validate(words);
+  if (!valid.ok()) {
+    const bool lacks_tools = options.spirv_tools.empty() && has_cooperative_matrices(words);
+    if (lacks_tools) return Status(StatusCode::kUnsupported, fmt::format("{}: has cooperative matrices, which SPIRV-Tools {} can't validate; --spirv-tools names newer ones: {}", name, spvSoftwareVersionString(), valid.message()));
+    return valid.code() == StatusCode::kIo ? valid : Status(valid.code(), fmt::format("{}: is no valid SPIR-V: {}", name, valid.message()));
+  }
+  std::vector<std::uint32_t> set(words.begin(), words.end());
+  set_constants(set, options.constants);
+  Result<std::vector<std::uint32_t>> inlined = tools.run(set, inlining());
+  if (!inlined.ok()) return inlined.status().with_prefix(fmt::format("{}: SPIRV-Tools can't inline it", name));
+  bound_unrolling(*inlined, kMostUnrolled);
+  Result<std::vector<std::uint32_t>> optimised = tools.run(*inlined, optimising());
+  if (!optimised.ok()) return optimised.status().with_prefix(fmt::format("{}: SPIRV-Tools can't optimise it", name));
+  return optimised;
+}
+
 }  // namespace
 
-Result<std::vector<std::uint32_t>> prepare(std::span<const std::uint32_t> words, std::span<const std::uint32_t> constants, const std::string& name) {
-  FirstMessage message;
-  spvtools::SpirvTools tools(kEnvironment);
-  tools.SetMessageConsumer(message.consumer());
-  spvtools::ValidatorOptions rules;
-  rules.SetScalarBlockLayout(true);
-  if (!tools.Validate(words.data(), words.size(), rules)) return Status(StatusCode::kCorruptData, fmt::format("{}: is no valid SPIR-V: {}", name, message.text()));
-
-  std::unordered_map<std::uint32_t, std::vector<std::uint32_t>> values;
-  for (std::size_t i = 0; i < constants.size(); ++i) values[static_cast<std::uint32_t>(i)] = {constants[i]};
-  spvtools::Optimizer optimizer(kEnvironment);
-  optimizer.SetMessageConsumer(message.consumer());
-  spvtools::Optimizer before(kEnvironment);
-  before.SetMessageConsumer(message.consumer());
-  before.RegisterPass(spvtools::CreateSetSpecConstantDefaultValuePass(values))
-      .RegisterPass(spvtools::CreateFreezeSpecConstantValuePass())
-      .RegisterPass(spvtools::CreateFoldSpecConstantOpAndCompositePass())
-      .RegisterPass(spvtools::CreateMergeReturnPass())
-      .RegisterPass(spvtools::CreateInlineExhaustivePass())
-      .RegisterPass(spvtools::CreateEliminateDeadFunctionsPass())
-      .RegisterPass(spvtools::CreateSSARewritePass())
-      .RegisterPass(spvtools::CreateCCPPass());
-  optimizer.RegisterPerformancePasses()
-      // Once more: what unrolling left are arrays with known indices, which become values now.
-      .RegisterPass(spvtools::CreateScalarReplacementPass(0))
-      .RegisterPass(spvtools::CreateSSARewritePass())
-      .RegisterPass(spvtools::CreateSimplificationPass())
-      .RegisterPass(spvtools::CreateRedundancyEliminationPass())
-      .RegisterPass(spvtools::CreateDeadBranchElimPass())
-      .RegisterPass(spvtools::CreateBlockMergePass())
-      .RegisterPass(spvtools::CreateAggressiveDCEPass());
-  spvtools::OptimizerOptions options;
-  options.set_run_validator(false);
-  std::vector<std::uint32_t> inlined, optimised;
-  if (!before.Run(words.data(), words.size(), &inlined, options)) return Status(StatusCode::kCorruptData, fmt::format("{}: SPIRV-Tools can't inline it: {}", name, message.text()));
-  bound_unrolling(inlined, kMostUnrolled);
-  if (!optimizer.Run(inlined.data(), inlined.size(), &optimised, options)) return Status(StatusCode::kCorruptData, fmt::format("{}: SPIRV-Tools can't optimise it: {}", name, message.text()));
-  return optimised;
+Result<std::vector<std::uint32_t>> prepare(std::span<const std::uint32_t> words, const ReadOptions& options, const std::string& name) {
+  if (!options.spirv_tools.empty()) return prepare_with(OtherTools(options.spirv_tools), words, options, name);
+  return prepare_with(LinkedTools(words.size() > 1 ? words[1] : 0), words, options, name);
 }
 
 }  // namespace rondo::simulator

@@ -8,11 +8,13 @@
 
 #include <rondo/status.h>
 
+#include "tools/simulator/module.h"
+
 namespace rondo::simulator {
 
-/// Validates a module for Vulkan 1.2, gives its specialization constants 0, 1, ... these values (others keep their own), inlines
+/// Validates a module for Vulkan 1.2 (1.3, if its SPIR-V is newer), gives its specialization constants their values, inlines
 /// every call and optimises as drivers do before they choose instructions: memory of an invocation becomes values, what is known
-/// is computed, loops that ask for it are unrolled. Lines are kept. Errors: kCorruptData, with what SPIRV-Tools says.
-Result<std::vector<std::uint32_t>> prepare(std::span<const std::uint32_t> words, std::span<const std::uint32_t> constants, const std::string& name);
+/// is computed, loops that ask for it are unrolled. Lines are kept. Errors: kCorruptData, with what SPIRV-Tools says, kUnsupported and kIo, as of read_module.
+Result<std::vector<std::uint32_t>> prepare(std::span<const std::uint32_t> words, const ReadOptions& options, const std::string& name);
 
 }  // namespace rondo::simulator

@@ -19,6 +19,7 @@ Status refuse(const std::string& what) { return Status(StatusCode::kInvalidArgum
 
 Result<Report> simulate(const Module& module, std::span<Buffer> buffers, const Launch& launch) {
   if (!std::has_single_bit(launch.subgroup_size) || launch.subgroup_size < 4 || launch.subgroup_size > kMostLanes) return refuse(fmt::format("a subgroup has {} lanes; it must be a power of two from 4 to {}", launch.subgroup_size, kMostLanes));
+  if (module.subgroup_size != 0 && module.subgroup_size != launch.subgroup_size) return refuse(fmt::format("the module was read for subgroups of {} lanes", module.subgroup_size));
   std::uint64_t invocations = 1;
   for (const std::uint32_t size : module.local_size) invocations = std::min<std::uint64_t>(invocations * size, std::uint64_t{1} << 32);
   if (invocations == 0 || invocations > kMostInvocations) return refuse(fmt::format("a workgroup is {} x {} x {}, but may have {} invocations at most", module.local_size[0], module.local_size[1], module.local_size[2], kMostInvocations));

@@ -1,0 +1,15 @@
+// SPV_KHR_cooperative_matrix, which headers have had since 2023.
+#pragma once
+
+#include <spirv/unified1/spirv.hpp11>
+
+namespace rondo::simulator::khr {
+
+constexpr auto kCapabilityCooperativeMatrix = static_cast<spv::Capability>(6022);
+constexpr auto OpTypeCooperativeMatrix = static_cast<spv::Op>(4456);
+constexpr auto OpCooperativeMatrixLoad = static_cast<spv::Op>(4457);
+constexpr auto OpCooperativeMatrixStore = static_cast<spv::Op>(4458);
+constexpr auto OpCooperativeMatrixMulAdd = static_cast<spv::Op>(4459);
+constexpr auto OpCooperativeMatrixLength = static_cast<spv::Op>(4460);
+
+}  // namespace rondo::simulator::khr
