@@ -34,7 +34,7 @@ std::string escaped(const std::string& text) {
 
 Metrics::Metrics(const SimulatedDispatch& done) {
   const Report& report = done.report;
-  std::uint64_t bytes = 0, lines = 0, weight_bytes = 0, weight_lines = 0, lane_weight_bytes = 0, lane_activation_bytes = 0, rounds = 0, ideal_rounds = 0, all_lines = 0, ideal_lines = 0;
+  std::uint64_t bytes = 0, lines = 0, weight_bytes = 0, weight_lines = 0, lane_activation_bytes = 0, rounds = 0, ideal_rounds = 0, all_lines = 0, ideal_lines = 0;
   for (const AccessCount& count : report.accesses) {
     const Variable& variable = done.module.variables[count.variable];
     rounds += count.bank_rounds, ideal_rounds += count.ideal_bank_rounds;
@@ -43,12 +43,12 @@ Metrics::Metrics(const SimulatedDispatch& done) {
     bytes += count.bytes, lines += count.lines64;
     if (variable.binding >= done.kinds.size()) continue;
     const graph::StorageKind kind = done.kinds[variable.binding];
-    if (kind == graph::StorageKind::kWeight) weight_bytes += count.bytes, weight_lines += count.lines64, lane_weight_bytes += count.lane_bytes;
+    if (kind == graph::StorageKind::kWeight) weight_bytes += count.bytes, weight_lines += count.lines64;
     if (kind == graph::StorageKind::kInput || kind == graph::StorageKind::kActivation) lane_activation_bytes += count.lane_bytes;
   }
   useful_bytes_per_line = ratio(bytes, lines);
   useful_weight_bytes_per_line = ratio(weight_bytes, weight_lines);
-  activation_bytes_per_weight_byte = ratio(lane_activation_bytes, lane_weight_bytes);
+  activation_bytes_per_weight_byte = ratio(lane_activation_bytes, weight_bytes);
   bank_conflict_factor = ratio(rounds, ideal_rounds);
   line_factor = ratio(all_lines, ideal_lines);
   barriers = report.barriers;

@@ -12,7 +12,7 @@ namespace rondo::simulator {
 struct Metrics {
   double useful_bytes_per_line = 0;         ///< of all loads from buffers: bytes that some lane asks for, for each line touched
   double useful_weight_bytes_per_line = 0;  ///< of weights
-  double activation_bytes_per_weight_byte = 0;  ///< loaded, by lanes
+  double activation_bytes_per_weight_byte = 0;  ///< loaded by lanes, for each byte of weights that a subgroup's access fetches
   double bank_conflict_factor = 0;          ///< rounds of shared memory for each that would do
   double line_factor = 0;                   ///< lines that loads and stores of buffers touch for each that would do
   std::uint64_t barriers = 0;
