@@ -153,6 +153,9 @@ TEST_F(MatricesTest, FaultsAreFound) {
       {"coopMatLoad(sum, c, 0, 16, gl_CooperativeMatrixLayoutRowMajor); coopMatStore(sum, e, 0, 16, gl_CooperativeMatrixLayoutRowMajor);", FindingKind::kUndefined},
       {load_y + "coopMatLoad(x, tile, 0, 16, gl_CooperativeMatrixLayoutRowMajor); " + multiply, FindingKind::kUndefined},
       {load_x + "coopMatLoad(y, b, self / 16, k, gl_CooperativeMatrixLayoutColumnMajor); " + multiply, FindingKind::kSubgroup},
+      {"coopMatStore(MATRIX(float16_t, Accumulator)(float16_t(1.0)), tile, 0, 16, gl_CooperativeMatrixLayoutRowMajor); coopMatLoad(x, tile, 0, 16, gl_CooperativeMatrixLayoutRowMajor); " + load_y + multiply, FindingKind::kRace},
+      {load_x + "coopMatLoad(y, b, 3, 19, gl_CooperativeMatrixLayoutColumnMajor); " + multiply, FindingKind::kAlignment},
+      {load_x + load_y + "sum[40] = 1.0; " + multiply, FindingKind::kOutOfBounds},
       {"if (self < 5) " + store, FindingKind::kSubgroup},
       {store, FindingKind::kSubgroup, 16},
   };
@@ -170,6 +173,7 @@ TEST_F(MatricesTest, WhatIsMissingIsNamed) {
   const auto message = [&](const simulator::ReadOptions& options) { return simulator::read_module(words, options, "kernel").status().message(); };
   EXPECT_NE(message({{}, 0, tools_}).find("the size of subgroups"), std::string::npos) << message({{}, 0, tools_});
   EXPECT_NE(message({{}, 32, "/nowhere/tools"}).find("/nowhere/tools: can't be run"), std::string::npos);
+  EXPECT_NE(message({{}, 32, "/bin/false"}).find("it does not say why"), std::string::npos);
   const std::string without = message({{}, 32, {}});
   EXPECT_TRUE(without.empty() || without.find("--spirv-tools") != std::string::npos) << without;
   const auto module = simulator::read_module(words, {{}, 32, tools_}, "kernel");

@@ -142,6 +142,7 @@ TEST(ModulesTest, SubgroupsShareWhatTheyShould) {
     }, lanes);
     expect_each("subgroupClusteredMax(x, 4u)", [](std::uint32_t i) { return 3 * (i / 4 * 4 + 3); }, lanes);
     expect_each("subgroupBallotBitCount(subgroupBallot(self % 2u == 0u))", [&](std::uint32_t) { return lanes / 2; }, lanes);
+    expect_each("subgroupBallotBitCount(uvec4(~0u)) * 100u + subgroupBallotFindMSB(uvec4(~0u))", [&](std::uint32_t) { return lanes * 100 + lanes - 1; }, lanes);
     expect_each("subgroupBallotInclusiveBitCount(subgroupBallot(self % 2u == 0u))", [&](std::uint32_t i) { return i % lanes / 2 + 1; }, lanes);
     expect_each("subgroupBallotExclusiveBitCount(subgroupBallot(self % 2u == 0u))", [&](std::uint32_t i) { return (i % lanes + 1) / 2; }, lanes);
     expect_each("uint(subgroupInverseBallot(uvec4(0x0a0a0a0au))) + 2u * uint(subgroupBallotBitExtract(uvec4(0x0a0a0a0au), (gl_SubgroupInvocationID + 1u) % gl_SubgroupSize))", [&](std::uint32_t i) {
@@ -196,6 +197,9 @@ TEST(ModulesTest, WhatItCantRunIsRefused) {
   for (std::size_t n : {std::size_t{0}, std::size_t{4}, std::size_t{5}, words.size() / 2, words.size() - 1}) {
     expect_refused(read({words.begin(), words.begin() + static_cast<std::ptrdiff_t>(n)}), StatusCode::kCorruptData, "own.spv: ");
   }
+  std::vector<std::uint32_t> swapped = words;
+  for (std::uint32_t& word : swapped) word = word << 24 | (word & 0xff00u) << 8 | (word >> 8 & 0xff00u) | word >> 24;
+  expect_refused(read(swapped), StatusCode::kCorruptData, "byte order");
   for (std::size_t i = 0; i < words.size(); ++i) {  // damaged words: any answer but a crash
     std::vector<std::uint32_t> damaged = words;
     damaged[i] ^= 0x00010001u << (i % 16);

@@ -35,7 +35,7 @@ std::uint32_t after(Code code, std::uint32_t old, std::uint32_t a, std::uint32_t
 /// Bytes from the first to behind the last scalar.
 std::uint32_t extent(const Access& access) {
   std::uint32_t end = 0;
-  for (const Access::Scalar& scalar : access.scalars) end = std::max(end, scalar.offset_bytes + access.bits / 8);
+  for (const Access::Scalar& scalar : access.scalars) end = std::max(end, saturated(std::uint64_t{scalar.offset_bytes} + access.bits / 8));
   return end;
 }
 

@@ -106,6 +106,9 @@ void Machine::between_lanes(Subgroup& subgroup, const Operation& op) {
       undefined = from.has(active.lowest()) ? active : Mask();
       break;
     default:
+      if (op.extra == kSameLane && !every([&](Word lane) { return b[lane] == b[active.lowest()]; })) {
+        find(FindingKind::kSubgroup, op.place, kNone, fmt::format("{}: lanes of a subgroup ask for different lanes, such as {} and others", describe(module_, op.place), b[active.lowest()]));
+      }
       active.for_each([&](Word lane) {
         const Word source = op.code == Code::kShuffle ? b[lane] : op.code == Code::kShuffleQuad ? (lane & ~3u) + (b[lane] & 3u) : op.code == Code::kShuffleXor ? lane ^ b[lane] : op.code == Code::kShuffleUp ? lane - b[lane] : lane + b[lane];
         if (source < width_ && active.has(source)) {

@@ -42,6 +42,8 @@ void has_result_and_type(Op op, bool& has_result, bool& has_type) {
   if (op == khr::OpCooperativeMatrixLoad || op == khr::OpCooperativeMatrixMulAdd || op == khr::OpCooperativeMatrixLength) has_result = has_type = true;
 }
 
+std::uint32_t aligned(std::uint32_t bytes, std::uint32_t alignment) { return saturated((std::uint64_t{bytes} + alignment - 1) / alignment * alignment); }
+
 /// From the folder shaders/ on, wherever that was.
 std::string file_name(const std::string& path) {
   const std::size_t at = path.rfind("/shaders/");
@@ -54,7 +56,7 @@ std::string literal_text(Words words) {
     for (int shift = 0; shift < 32; shift += 8) {
       const char c = static_cast<char>(word >> shift & 0xff);
       if (c == '\0') return text;
-      text += c;
+      text += static_cast<unsigned char>(c) < ' ' ? ' ' : c;
     }
   }
   return text;
@@ -80,7 +82,7 @@ Status Declarations::read() {
     if (instruction.op == Op::OpFunction) break;
     RONDO_TRY(declare(instruction));
   }
-  for (std::size_t i = 0; i < local_size_ids_.size() && i < 3; ++i) module_.local_size[i] = constant_of(local_size_ids_[i]);
+  for (std::size_t i = 0; !has_workgroup_size_ && i < local_size_ids_.size() && i < 3; ++i) module_.local_size[i] = constant_of(local_size_ids_[i]);
   return {};
 }
 
@@ -136,6 +138,9 @@ Status Declarations::declare(const Instruction& in) {
     case Op::OpName: object_names_[in.operands[0]] = literal_text(in.operands.subspan(1)); return {};
     case Op::OpDecorate: decorate(decorations_[in.operands[0]], in.operands.subspan(1)); return {};
     case Op::OpMemberDecorate: decorate(member_decorations_[{in.operands[0], in.operands[1]}], in.operands.subspan(2)); return {};
+    case Op::OpDecorationGroup:
+    case Op::OpGroupDecorate:
+    case Op::OpGroupMemberDecorate: return lacks(in);
     case Op::OpExtInst: return comments_.contains(in.operands[0]) ? Status() : lacks(in);
     case Op::OpVariable: return declare_variable(in);
     case Op::OpUndef:
@@ -160,8 +165,9 @@ Status Declarations::check_capability(const Instruction& in) const {
     case spv::Capability::Int64Atomics:
     case spv::Capability::VariablePointers:
     case spv::Capability::VariablePointersStorageBuffer:
+    case spv::Capability::WorkgroupMemoryExplicitLayoutKHR:
     case spv::Capability::PhysicalStorageBufferAddresses: return lacks(in, fmt::format("capability {}", in.operands[0]));
-    default: return {};  // an instruction that needs another is refused when it comes
+    default: return {};  // an instruction or type that needs another is refused when it comes
   }
 }
 
@@ -175,7 +181,6 @@ Status Declarations::declare_type(const Instruction& in) {
     case Op::OpTypeInt:
     case Op::OpTypeFloat:
       type.bits = in.operands[0];
-      type.is_signed = in.op == Op::OpTypeInt && in.operands[1] == 1;
       if (type.bits > 32) return lacks(in, fmt::format("{} bits", type.bits));
       if (in.op == Op::OpTypeFloat && in.operands.size() > 1) return lacks(in, "an encoding of its own");
       break;
@@ -218,12 +223,16 @@ Status Declarations::count_parts(const Instruction& in, Type& type) const {
     type.n_scalars = 0, type.n_parts = 1;
     for (const std::uint32_t member : type.members) {
       type.n_scalars = std::min(type.n_scalars + types_.at(member).n_scalars, kMostCounted);
+      type.alignment = std::max(type.alignment, types_.at(member).alignment);
       type.n_parts += types_.at(member).n_parts;
       if (type.n_parts > kMostParts) return lacks(in, fmt::format("more than {} members", kMostParts));
     }
   } else if (type.op == Op::OpTypeVector || type.op == Op::OpTypeArray || type.op == Op::OpTypeMatrix || type.op == Op::OpTypeRuntimeArray) {
     type.n_scalars = std::min(type.count * types_.at(type.element).n_scalars, kMostCounted);
     type.n_parts = types_.at(type.element).n_parts;
+    type.alignment = types_.at(type.element).alignment;
+  } else if (type.op == Op::OpTypeInt || type.op == Op::OpTypeFloat || type.op == Op::OpTypeBool) {
+    type.alignment = type.bits / 8;
   }
   return {};
 }
@@ -237,10 +246,11 @@ Status Declarations::declare_constant(const Instruction& in) {
     case Op::OpConstantFalse: slots = {constant(0)}; break;
     case Op::OpConstantComposite: {
       for (const std::uint32_t part : in.operands) slots.insert(slots.end(), values_[part].begin(), values_[part].end());
-      if (types_.at(in.type).rows != 0) slots.assign(types_.at(in.type).count, slots.at(0));
+      if (types_.at(in.type).rows != 0) slots = std::vector<Slot>(types_.at(in.type).count, slots.at(0));
       const auto decorations = decorations_.find(in.result);
       if (decorations != decorations_.end() && decorations->second.built_in == static_cast<std::uint32_t>(spv::BuiltIn::WorkgroupSize)) {
-        for (std::size_t i = 0; i < 3; ++i) module_.local_size[i] = constant_values_.at(slots[i]);
+        for (std::size_t i = 0; i < 3; ++i) module_.local_size[i] = constant_values_.at(slots.at(i));
+        has_workgroup_size_ = true;  // which overrules LocalSizeId
       }
       break;
     }
@@ -307,7 +317,11 @@ std::uint32_t Declarations::member_offset(std::uint32_t type, std::uint32_t memb
     if (found != member_decorations_.end() && found->second.offset) return *found->second.offset;
   }
   std::uint32_t offset = 0;
-  for (std::uint32_t i = 0; i < member; ++i) offset = saturated(std::uint64_t{offset} + size_of(types_.at(type).members[i], layout));
+  for (std::uint32_t i = 0; i <= member; ++i) {
+    const std::uint32_t id = types_.at(type).members.at(i);
+    offset = aligned(offset, layout == Layout::kPacked ? types_.at(id).alignment : 1);
+    if (i < member) offset = saturated(std::uint64_t{offset} + size_of(id, layout));
+  }
   return offset;
 }
 
@@ -320,7 +334,7 @@ std::uint32_t Declarations::size_of(std::uint32_t id, Layout layout) const {
     case Op::OpTypeStruct: {
       std::uint32_t size = 0;
       for (std::uint32_t i = 0; i < type.members.size(); ++i) size = std::max(size, saturated(std::uint64_t{member_offset(id, i, layout)} + size_of(type.members[i], layout)));
-      return size;
+      return aligned(size, layout == Layout::kPacked ? type.alignment : 1);
     }
     case Op::OpTypeVector: return type.count * size_of(type.element, layout);
     default: return saturated(std::uint64_t{type.count} * stride_of(id, layout));
@@ -330,10 +344,10 @@ std::uint32_t Declarations::size_of(std::uint32_t id, Layout layout) const {
 void Declarations::add_scalars(std::uint32_t id, Layout layout, std::uint32_t offset, std::vector<Scalar>& scalars) const {
   const Type& type = types_.at(id);
   if (type.op == Op::OpTypeStruct) {
-    for (std::uint32_t i = 0; i < type.members.size(); ++i) add_scalars(type.members[i], layout, offset + member_offset(id, i, layout), scalars);
+    for (std::uint32_t i = 0; i < type.members.size(); ++i) add_scalars(type.members[i], layout, saturated(std::uint64_t{offset} + member_offset(id, i, layout)), scalars);
   } else if (type.op == Op::OpTypeVector || type.op == Op::OpTypeArray || type.op == Op::OpTypeMatrix) {
     const std::uint32_t stride = type.op == Op::OpTypeVector ? size_of(type.element, layout) : stride_of(id, layout);
-    for (std::uint32_t i = 0; i < type.count; ++i) add_scalars(type.element, layout, offset + i * stride, scalars);
+    for (std::uint32_t i = 0; i < type.count; ++i) add_scalars(type.element, layout, saturated(offset + std::uint64_t{i} * stride), scalars);
   } else {
     scalars.push_back({offset, layout == Layout::kWords ? 32 : type.bits});
   }

@@ -31,11 +31,11 @@ struct Instruction {
 struct Type {
   spv::Op op{};
   std::uint32_t bits = 32;       ///< of a scalar; bools have 32
-  bool is_signed = false;
   std::uint32_t element = 0;     ///< of vectors, arrays and pointers
   std::uint32_t count = 0;       ///< 0: runtime; of a cooperative matrix, which is a vector in each lane, its elements there
   std::uint32_t rows = 0, columns = 0;  ///< of a cooperative matrix; else 0
   std::uint64_t n_scalars = 1;   ///< of a runtime array: 0
+  std::uint32_t alignment = 1;   ///< bytes of its largest scalar
   std::uint32_t n_parts = 1;     ///< members and members' members; of an array those of its element
   std::vector<std::uint32_t> members;
 };
@@ -44,7 +44,7 @@ struct Decorations {
   std::optional<std::uint32_t> set, binding, built_in, array_stride, offset;
 };
 
-/// How types lie in memory: as decorated, without gaps, or each scalar in four bytes.
+/// How types lie in memory: as decorated, as scalars are aligned, or each scalar in four bytes.
 enum class Layout : std::uint8_t { kDecorated, kPacked, kWords };
 constexpr Layout layout_of(Space space) { return space == Space::kPrivate ? Layout::kWords : space == Space::kShared ? Layout::kPacked : Layout::kDecorated; }
 
@@ -119,6 +119,7 @@ class Declarations {
   void add_scalars(std::uint32_t id, Layout layout, std::uint32_t offset, std::vector<Scalar>& scalars) const;
 
   Words local_size_ids_;
+  bool has_workgroup_size_ = false;
   std::unordered_map<std::uint32_t, std::string> object_names_;
   std::unordered_map<std::uint32_t, std::uint32_t> files_;
   std::unordered_map<std::uint32_t, Type> types_;

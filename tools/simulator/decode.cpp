@@ -54,6 +54,7 @@ class Decoder : Declarations {
     bool inside = false;
     for (const Instruction& in : instructions_) {
       if (in.op == Op::OpFunction) inside = in.result == entry_;
+      if (in.op == Op::OpFunctionEnd) inside = false;
       if (!inside) continue;
       if (in.op == Op::OpLabel) {
         numbers_[in.result] = body_.size();
@@ -62,7 +63,7 @@ class Decoder : Declarations {
         body_.back().merge = in.operands[0], body_.back().next = in.operands[1];
       } else if (in.op == Op::OpSelectionMerge) {
         body_.back().merge = in.operands[0];
-      } else if (!body_.empty() && in.op != Op::OpFunctionEnd && in.op != Op::OpLine && in.op != Op::OpNoLine && in.op != Op::OpName) {
+      } else if (!body_.empty() && in.op != Op::OpLine && in.op != Op::OpNoLine && in.op != Op::OpName) {
         body_.back().instructions.push_back(&in);
       }
     }
@@ -233,8 +234,14 @@ class Decoder : Declarations {
     std::vector<Access> accesses;
     const std::vector<Scalar> scalars = scalars_of(pointer.type, layout_of(module_.variables[pointer.variable].space));
     for (std::size_t i = 0; i < scalars.size(); ++i) {
-      if (accesses.empty() || accesses.back().bits != scalars[i].bits) accesses.push_back({pointer.variable, pointer.offset, saturated(std::uint64_t{pointer.first_byte} + scalars[i].offset_bytes), static_cast<std::uint8_t>(scalars[i].bits), {}});
-      accesses.back().scalars.push_back({slots[i], scalars[i].offset_bytes - (accesses.back().first_byte - pointer.first_byte)});
+      if (accesses.empty() || accesses.back().bits != scalars[i].bits) accesses.push_back({pointer.variable, pointer.offset, pointer.first_byte, static_cast<std::uint8_t>(scalars[i].bits), {}});
+      accesses.back().scalars.push_back({slots[i], scalars[i].offset_bytes});
+    }
+    for (Access& access : accesses) {
+      std::uint32_t least = kNone;
+      for (const Access::Scalar& scalar : access.scalars) least = std::min(least, scalar.offset_bytes);
+      for (Access::Scalar& scalar : access.scalars) scalar.offset_bytes -= least;
+      access.first_byte = saturated(std::uint64_t{access.first_byte} + least);
     }
     return accesses;
   }
@@ -290,7 +297,7 @@ class Decoder : Declarations {
     if (found == pointers_.end()) return lacks(in, "a pointer that is no variable's");
     Pointer pointer = found->second;
     const Layout layout = pointer.input == kNone ? layout_of(module_.variables[pointer.variable].space) : Layout::kWords;
-    for (const std::uint32_t index : in.operands.subspan(1)) {
+    for (const std::uint32_t& index : in.operands.subspan(1)) {
       const std::uint32_t* const known = find_constant(index);
       const Type& composite = type(pointer.type);
       if (composite.op == Op::OpTypeMatrix) return lacks(in, "a matrix");
@@ -301,7 +308,11 @@ class Decoder : Declarations {
         continue;
       }
       const std::uint32_t stride = composite.op == Op::OpTypeVector ? size_of(composite.element, layout) : stride_of(pointer.type, layout);
-      if (known && composite.count > 0 && *known >= composite.count) return lacks(in, fmt::format("part {} of {}", *known, composite.count));
+      if (known && composite.count > 0 && *known >= composite.count) {  // wrong only where it is executed
+        emit_bound(in, value(index).at(0), composite.count);
+        pointer.type = composite.element;
+        continue;
+      }
       if (pointer.input != kNone) {
         if (known) pointer.first_byte += *known;
         else pointer.offset = value(index).at(0);
@@ -309,7 +320,7 @@ class Decoder : Declarations {
         pointer.first_byte = saturated(pointer.first_byte + std::uint64_t{*known} * stride);
       } else {
         // Beyond the whole variable an access itself is found.
-        if (composite.count > 0 && index != in.operands[1]) emit_bound(in, value(index).at(0), composite.count);
+        if (composite.count > 0 && &index != &in.operands[1]) emit_bound(in, value(index).at(0), composite.count);
         pointer.offset = emit(in, Code::kAddress, 32, value(index).at(0), pointer.offset, kNone, stride);
       }
       pointer.type = composite.element;
@@ -404,7 +415,7 @@ class Decoder : Declarations {
     switch (in.op) {
       case Op::OpCompositeConstruct:
         for (const std::uint32_t part : operands) slots.insert(slots.end(), value(part).begin(), value(part).end());
-        if (type(in.type).rows != 0) slots.assign(type(in.type).count, slots.at(0));
+        if (type(in.type).rows != 0) slots = Slots(type(in.type).count, slots.at(0));
         return {};
       case Op::OpCompositeExtract: {
         const auto [first, n] = find_part(operands[0], operands.subspan(1));
@@ -474,14 +485,16 @@ class Decoder : Declarations {
 
   /// Which scalars of a composite `indices` mean.
   std::pair<std::ptrdiff_t, std::ptrdiff_t> find_part(std::uint32_t id, Words indices) const {
-    std::uint32_t at = types_of_.at(id), first = 0;
-    std::uint32_t n = static_cast<std::uint32_t>(count_scalars(at));
+    std::uint32_t at = types_of_.at(id);
+    std::uint64_t first = 0, n = count_scalars(at);
+    const std::uint64_t all = n;
     for (const std::uint32_t index : indices) {
       const auto [before, own] = part_of(at, index);
       first += before, n = own;
+      if (first + n > all) throw std::out_of_range("a part beyond a composite");  // the length of a cooperative matrix is the implementation's
       at = part_type(at, index);
     }
-    return {first, n};
+    return {static_cast<std::ptrdiff_t>(first), static_cast<std::ptrdiff_t>(n)};
   }
 
   Status conversions(const Instruction& in, bool& done) {
@@ -534,6 +547,8 @@ class Decoder : Declarations {
     return {};
   }
 
+  Slot defined_where(const Instruction& in, Slot condition, Slot slot) { return emit(in, Code::kSelect, 32, condition, slot, emit(in, Code::kUndefined, 32, kNone)); }
+
   /// Component by component; the second may be one number for all.
   Slots float2(const Instruction& in, Code code, std::uint32_t bits, const Slots& a, const Slots& b) {
     Slots slots;
@@ -563,7 +578,11 @@ class Decoder : Declarations {
         const bool is_float = number == GLSLstd450FClamp || number == GLSLstd450NClamp;
         const Code most = number == GLSLstd450NClamp ? Code::kFloatMinNumber : is_float ? Code::kFloatMin : number == GLSLstd450UClamp ? Code::kMinU : Code::kMinS;
         const Code least = number == GLSLstd450NClamp ? Code::kFloatMaxNumber : is_float ? Code::kFloatMax : number == GLSLstd450UClamp ? Code::kMaxU : Code::kMaxS;
-        for (std::size_t i = 0; i < value(operands[0]).size(); ++i) slots.push_back(emit(in, most, bits, emit(in, least, bits, component(operands[0], i), component(operands[1], i)), component(operands[2], i)));
+        const Code in_order = is_float ? Code::kFloatLessEqual : number == GLSLstd450UClamp ? Code::kLessEqualU : Code::kLessEqualS;
+        for (std::size_t i = 0; i < value(operands[0]).size(); ++i) {
+          const Slot low = component(operands[1], i), high = component(operands[2], i);
+          slots.push_back(defined_where(in, emit(in, in_order, bits, low, high), emit(in, most, bits, emit(in, least, bits, component(operands[0], i), low), high)));
+        }
         return {};
       }
       case GLSLstd450FMix:  // x (1 - a) + y a
@@ -596,6 +615,7 @@ class Decoder : Declarations {
         Slots t = float2(in, Code::kFloatDiv, bits, float2(in, Code::kFloatSub, bits, x, a), float2(in, Code::kFloatSub, bits, b, a));
         t = float2(in, Code::kFloatMin, bits, float2(in, Code::kFloatMax, bits, t, zero), one);
         slots = float2(in, Code::kFloatMul, bits, float2(in, Code::kFloatMul, bits, t, t), float2(in, Code::kFloatSub, bits, Slots(t.size(), number_of(bits, 3)), float2(in, Code::kFloatMul, bits, t, {number_of(bits, 2)})));
+        for (std::size_t i = 0; i < slots.size(); ++i) slots[i] = defined_where(in, emit(in, Code::kFloatLess, bits, a.at(i), b.at(i)), slots[i]);
         return {};
       }
       default: return lacks(in, extended_instruction_name(number));
@@ -609,19 +629,31 @@ class Decoder : Declarations {
     return {};
   }
 
-  std::uint32_t barrier_of(std::uint32_t execution, std::uint32_t semantics) const {
+  /// What waits (kNone: nothing), in whose sight memory is ordered, and which.
+  std::uint32_t barrier_of(std::uint32_t execution, std::uint32_t memory, std::uint32_t semantics) const {
     constexpr std::uint32_t kUniformMemory = 0x40, kWorkgroupMemory = 0x100, kOrders = 0x2 | 0x4 | 0x8 | 0x10;
-    const bool orders = (semantics & kOrders) != 0;
-    return (execution <= static_cast<std::uint32_t>(spv::Scope::Workgroup) ? 1u : 0u) | (orders && (semantics & kWorkgroupMemory) ? 2u : 0u) | (orders && (semantics & kUniformMemory) ? 4u : 0u);
+    const bool of_workgroup = execution <= static_cast<std::uint32_t>(spv::Scope::Workgroup), of_subgroup = execution == static_cast<std::uint32_t>(spv::Scope::Subgroup);
+    const bool reaches = memory != static_cast<std::uint32_t>(spv::Scope::Invocation) && (of_subgroup || memory != static_cast<std::uint32_t>(spv::Scope::Subgroup));
+    const bool orders = reaches && (semantics & kOrders) != 0;
+    return (of_workgroup ? 1u : 0u) | (orders && (semantics & kWorkgroupMemory) ? 2u : 0u) | (orders && (semantics & kUniformMemory) ? 4u : 0u);
   }
 
   /// The slots of a built-in input, whether or not the module has it.
-  Slots own_lane(BuiltIn what) {
-    Slots slots(what == BuiltIn::kSubgroupInvocationId ? 1 : 4);
+  const Slots& own_lane(BuiltIn what) {
+    Slots& slots = own_lanes_[what];
+    if (!slots.empty()) return slots;
+    slots.resize(what == BuiltIn::kSubgroupInvocationId || what == BuiltIn::kSubgroupSize ? 1 : 4);
     for (Slot& slot : slots) slot = new_slot();
     module_.inputs.push_back({what, slots});
     return slots;
   }
+  Slots both(const Instruction& in, Code code, const Slots& a, const Slots& b) {
+    Slots slots;
+    for (std::size_t i = 0; i < a.size(); ++i) slots.push_back(emit(in, code, 32, a[i], b.at(i)));
+    return slots;
+  }
+  /// A mask without the lanes that a subgroup does not have.
+  Slots of_subgroup(const Instruction& in, const Slots& mask) { return both(in, Code::kAnd, mask, both(in, Code::kOr, own_lane(BuiltIn::kSubgroupGeMask), own_lane(BuiltIn::kSubgroupLtMask))); }
   /// Whether a mask of four words has lane `lane`.
   Slot bit_of(const Instruction& in, const Slots& words, Slot lane) {
     const Slot word = pick(in, words, emit(in, Code::kShiftRightU, 32, lane, constant(5)));
@@ -633,10 +665,10 @@ class Decoder : Declarations {
     done = true;
     switch (in.op) {
       case Op::OpControlBarrier:
-        module_.operations.push_back({Code::kBarrier, 32, kNone, kNone, kNone, kNone, barrier_of(constant_of(operands[0]), constant_of(operands[2])), place_of(in)});
+        module_.operations.push_back({Code::kBarrier, 32, kNone, kNone, kNone, kNone, barrier_of(constant_of(operands[0]), constant_of(operands[1]), constant_of(operands[2])), place_of(in)});
         return {};
       case Op::OpMemoryBarrier:
-        module_.operations.push_back({Code::kMemoryBarrier, 32, kNone, kNone, kNone, kNone, barrier_of(constant_of(operands[0]), constant_of(operands[1])), place_of(in)});
+        module_.operations.push_back({Code::kMemoryBarrier, 32, kNone, kNone, kNone, kNone, barrier_of(kNone, constant_of(operands[0]), constant_of(operands[1])), place_of(in)});
         return {};
       case Op::OpGroupNonUniformElect: values_[in.result] = {emit(in, Code::kElect, 32, kNone)}; return {};
       case Op::OpGroupNonUniformAll: each(in, Code::kVoteAll, 32, operands.subspan(1)); return {};
@@ -649,24 +681,28 @@ class Decoder : Declarations {
         values_[in.result] = {all};
         return {};
       }
-      case Op::OpGroupNonUniformBroadcast:
+      case Op::OpGroupNonUniformBroadcast: each(in, Code::kShuffle, 32, operands.subspan(1), kSameLane); return {};
       case Op::OpGroupNonUniformShuffle: each(in, Code::kShuffle, 32, operands.subspan(1)); return {};
       case Op::OpGroupNonUniformShuffleXor: each(in, Code::kShuffleXor, 32, operands.subspan(1)); return {};
       case Op::OpGroupNonUniformShuffleUp: each(in, Code::kShuffleUp, 32, operands.subspan(1)); return {};
       case Op::OpGroupNonUniformShuffleDown: each(in, Code::kShuffleDown, 32, operands.subspan(1)); return {};
       case Op::OpGroupNonUniformBroadcastFirst: each(in, Code::kBroadcastFirst, 32, operands.subspan(1)); return {};
-      case Op::OpGroupNonUniformQuadBroadcast: each(in, Code::kShuffleQuad, 32, operands.subspan(1)); return {};
+      case Op::OpGroupNonUniformQuadBroadcast: each(in, Code::kShuffleQuad, 32, operands.subspan(1), kSameLane); return {};
       case Op::OpGroupNonUniformQuadSwap: {
         const Slot apart = constant(constant_of(operands[2]) + 1);
         for (const Slot part : Slots(value(operands[1]))) values_[in.result].push_back(emit(in, Code::kShuffleXor, 32, part, apart));
         return {};
       }
       case Op::OpGroupNonUniformInverseBallot: values_[in.result] = {bit_of(in, value(operands[1]), own_lane(BuiltIn::kSubgroupInvocationId)[0])}; return {};
-      case Op::OpGroupNonUniformBallotBitExtract: values_[in.result] = {bit_of(in, value(operands[1]), value(operands[2]).at(0))}; return {};
+      case Op::OpGroupNonUniformBallotBitExtract: {
+        const Slot lane = value(operands[2]).at(0), bit = bit_of(in, value(operands[1]), lane);
+        values_[in.result] = {defined_where(in, emit(in, Code::kLessU, 32, lane, own_lane(BuiltIn::kSubgroupSize)[0]), bit)};
+        return {};
+      }
       case Op::OpGroupNonUniformBallotFindLSB:
       case Op::OpGroupNonUniformBallotFindMSB: {
         const bool first = in.op == Op::OpGroupNonUniformBallotFindLSB;
-        const Slots words = value(operands[1]);
+        const Slots words = of_subgroup(in, value(operands[1]));
         Slot found = emit(in, Code::kUndefined, 32, kNone);
         for (std::uint32_t k = 0; k < 4; ++k) {
           const std::uint32_t i = first ? 3 - k : k;
@@ -683,11 +719,10 @@ class Decoder : Declarations {
     }
     if (in.op == Op::OpGroupNonUniformBallotBitCount) {
       const auto how = static_cast<spv::GroupOperation>(operands[1]);
-      const Slots words = value(operands[2]);
-      Slots own;  // which lanes count
-      if (how != spv::GroupOperation::Reduce) own = own_lane(how == spv::GroupOperation::InclusiveScan ? BuiltIn::kSubgroupLeMask : BuiltIn::kSubgroupLtMask);
+      Slots words = of_subgroup(in, value(operands[2]));
+      if (how != spv::GroupOperation::Reduce) words = both(in, Code::kAnd, words, own_lane(how == spv::GroupOperation::InclusiveScan ? BuiltIn::kSubgroupLeMask : BuiltIn::kSubgroupLtMask));
       Slot sum = constant(0);
-      for (std::size_t i = 0; i < words.size(); ++i) sum = emit(in, Code::kAdd, 32, sum, emit(in, Code::kBitCount, 32, own.empty() ? words[i] : emit(in, Code::kAnd, 32, words[i], own.at(i))));
+      for (const Slot word : words) sum = emit(in, Code::kAdd, 32, sum, emit(in, Code::kBitCount, 32, word));
       values_[in.result] = {sum};
       return {};
     }
@@ -773,6 +808,7 @@ class Decoder : Declarations {
     access.rows = type(matrix).rows, access.columns = type(matrix).columns;
     access.by_column = order == 1;
     access.bits = static_cast<std::uint8_t>(bits_of(matrix));
+    access.type = matrix;
     access.slots = std::move(slots);
     if (code == Code::kMatrixStore) variable.read_only = false;
     module_.smallest_access_bytes = std::min<std::uint32_t>(module_.smallest_access_bytes, access.bits / 8);
@@ -816,6 +852,7 @@ class Decoder : Declarations {
   }
 
   std::vector<std::pair<std::uint32_t, std::uint32_t>> initial_stores_;
+  std::map<BuiltIn, Slots> own_lanes_;
   std::uint64_t n_scalars_ = 0;                                ///< of all results
   std::vector<Source> body_;
   std::unordered_map<std::uint32_t, std::size_t> numbers_;     ///< of labels, in body_

@@ -16,6 +16,7 @@ const char* name_of(FindingKind kind) {
     case FindingKind::kUndefined: return "undefined value";
     case FindingKind::kOutOfBounds: return "out of bounds";
     case FindingKind::kSubgroup: return "subgroup";
+    case FindingKind::kAlignment: return "alignment";
     default: return "endless";
   }
 }

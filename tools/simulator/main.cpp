@@ -124,6 +124,7 @@ int run_budget(const Flags& flags) {
   for (const BudgetLine& line : *lines) {
     Flags own;
     own.what = line.kernel, own.shape = line.shape, own.type = line.type, own.subgroup = line.lanes;
+    own.own.spirv_tools = flags.own.spirv_tools;
     std::optional<Metrics> metrics;
     std::uint64_t most = 0;
     const Status done = simulate_kernel(own, [&](const SimulatedDispatch& dispatch) {

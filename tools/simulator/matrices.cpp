@@ -65,14 +65,20 @@ void Machine::matrix_access(Subgroup& subgroup, const Operation& op) {
   }
   if (!undefined_address.none()) {
     find(FindingKind::kUndefined, op.place, kNone, fmt::format("{}: {} uses a value that is not defined as an address or stride in {}", describe(module_, op.place), invocation(subgroup, undefined_address.lowest()), variable.name));
-    for (const Slot slot : access.slots) subgroup.undefined[slot] = subgroup.active;
+    if (loads) {
+      for (const Slot slot : access.slots) subgroup.undefined[slot] = subgroup.active;
+    }
     return;
+  }
+  const std::uint64_t alignment = std::min<std::uint64_t>(16, std::uint64_t{access.by_column ? access.rows : access.columns} * n_bytes);
+  if ((view.base + offset) % alignment != 0 || stride % alignment != 0) {
+    find(FindingKind::kAlignment, op.place, kNone, fmt::format("{}: {}'s matrix is at byte {} of {} with {} bytes from one line to the next; both must be multiples of {}", describe(module_, op.place), invocation(subgroup, first), offset, variable.name, stride, alignment));
   }
   Toucher toucher;
   toucher.epoch = variable.space == Space::kShared ? shared_epoch_ : buffer_epoch_;
   toucher.subgroup_epoch = variable.space == Space::kShared ? subgroup.shared_epoch : subgroup.buffer_epoch;
   toucher.place = op.place;
-  toucher.matrix = true;
+  toucher.matrix = access.type;
   std::vector<std::uint64_t> addresses;
   for (std::uint32_t i = 0; i < access.slots.size() * width_; ++i) {
     const std::uint32_t lane = i % width_, row = i / access.columns, column = i % access.columns;

@@ -30,7 +30,7 @@ struct Toucher {
   std::uint32_t subgroup_epoch = 0;   ///< those between barriers of the subgroup
   std::uint32_t place = 0;
   bool atomic = false;
-  bool matrix = false;                ///< whose lanes' shares only its own kind of access knows
+  std::uint32_t matrix = 0;           ///< the type of the matrix that it loads or stores: which lane does is known among those of one type only
 
   bool is_same(const Toucher& other) const { return invocation == other.invocation && matrix == other.matrix; }
 };

@@ -60,6 +60,8 @@ enum class Code : std::uint8_t {
 
 /// What `extra` of a reduction may be in place of a number of lanes: each lane gets what those up to it, or before it, hold.
 constexpr std::uint32_t kInclusiveScan = 1000, kExclusiveScan = 1001;
+/// What `extra` of a shuffle is where all lanes must ask for the same lane.
+constexpr std::uint32_t kSameLane = 1;
 
 struct Operation {
   Code code{};
@@ -92,6 +94,7 @@ struct MatrixAccess {
   std::uint32_t stride_bytes = 0;
   std::uint32_t rows = 0, columns = 0;
   bool by_column = false;        ///< how it lies in memory
+  std::uint32_t type = 0;        ///< the id of the matrix' type
   std::uint8_t bits = 32;        ///< of an element
   std::vector<Slot> slots;
 };

@@ -98,6 +98,14 @@ void set_constants(std::vector<std::uint32_t>& words, std::span<const std::uint3
   }
 }
 
+/// Whether instructions follow each other to the end.
+bool is_whole(std::span<const std::uint32_t> words) {
+  if (words.size() < 5 || words[0] != spv::MagicNumber) return false;
+  std::size_t at = 5;
+  while (at < words.size() && words[at] >> 16 != 0) at += words[at] >> 16;
+  return at == words.size();
+}
+
 bool has_cooperative_matrices(std::span<const std::uint32_t> words) {
   for (std::size_t at = 5; at + 1 < words.size(); at += std::max(words[at] >> 16, 1u)) {
     const auto op = static_cast<spv::Op>(words[at] & 0xffffu);
@@ -161,16 +169,19 @@ class OtherTools {
  private:
   Result<std::vector<std::uint32_t>> start(std::span<const std::uint32_t> words, std::vector<std::string> arguments, bool writes) {
     namespace fs = std::filesystem;
-    std::string folder = (fs::temp_directory_path() / "rondo-simulate-XXXXXX").string();
-    if (!mkdtemp(folder.data())) return Status(StatusCode::kIo, fmt::format("{}: can't be made", folder));
+    std::error_code none;
+    std::string folder = (fs::temp_directory_path(none) / "rondo-simulate-XXXXXX").string();
+    if (none || !mkdtemp(folder.data())) return Status(StatusCode::kIo, fmt::format("{}: no folder for temporary files can be made", folder));
     const std::string in = folder + "/in.spv", out = folder + "/out.spv", said = folder + "/said";
-    std::ofstream(in, std::ios::binary).write(reinterpret_cast<const char*>(words.data()), static_cast<std::streamsize>(words.size() * 4));
+    std::ofstream file(in, std::ios::binary);
+    file.write(reinterpret_cast<const char*>(words.data()), static_cast<std::streamsize>(words.size() * 4));
+    file.close();
     arguments.insert(arguments.begin(), program_);
     arguments.push_back(in);
     if (writes) arguments.insert(arguments.end(), {"-o", out});
-    Result<std::vector<std::uint32_t>> result = finish(arguments, said, writes ? out : "");
-    std::error_code ignored;
-    fs::remove_all(folder, ignored);
+    Result<std::vector<std::uint32_t>> result = Status(StatusCode::kIo, fmt::format("{}: can't be written", in));
+    if (file) result = finish(arguments, said, writes ? out : "");
+    fs::remove_all(folder, none);
     return result;
   }
   Result<std::vector<std::uint32_t>> finish(const std::vector<std::string>& arguments, const std::string& said, const std::string& out) const {
@@ -186,19 +197,26 @@ class OtherTools {
     posix_spawn_file_actions_destroy(&actions);
     int status = 0;
     if (error != 0 || waitpid(process, &status, 0) < 0) return Status(StatusCode::kIo, fmt::format("{}: can't be run: {}", program_, std::strerror(error != 0 ? error : errno)));
-    if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) {
-      std::ifstream text(said);
-      std::string line;
-      std::getline(text, line);
-      return Status(StatusCode::kCorruptData, line.empty() ? fmt::format("{} {} does not say why", program_, arguments[1]) : line);
-    }
+    if (!WIFEXITED(status) || WEXITSTATUS(status) > 1) return Status(StatusCode::kIo, fmt::format("{} {}: ends with status {}: {}", program_, arguments[1], WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status), error_in(said)));
+    if (WEXITSTATUS(status) == 1) return Status(StatusCode::kCorruptData, error_in(said));
     std::vector<std::uint32_t> words;
     if (out.empty()) return words;
     std::ifstream file(out, std::ios::binary);
     const std::vector<char> bytes{std::istreambuf_iterator<char>(file), {}};
     words.resize(bytes.size() / 4);
     if (!words.empty()) std::memcpy(words.data(), bytes.data(), words.size() * 4);
+    if (bytes.size() % 4 != 0 || !is_whole(words)) return Status(StatusCode::kIo, fmt::format("{} {}: writes no whole module", program_, arguments[1]));
     return words;
+  }
+  /// The first line that says so, or the first of all.
+  static std::string error_in(const std::string& said) {
+    std::ifstream text(said);
+    std::string first, line;
+    while (std::getline(text, line)) {
+      if (first.empty()) first = line;
+      if (line.starts_with("error")) return line;
+    }
+    return first.empty() ? "it does not say why" : first;
   }
 
   std::string program_;
@@ -208,7 +226,7 @@ template <typename Tools>
 Result<std::vector<std::uint32_t>> prepare_with(Tools tools, std::span<const std::uint32_t> words, const ReadOptions& options, const std::string& name) {
   const Status valid = tools.validate(words);
   if (!valid.ok()) {
-    const bool lacks_tools = options.spirv_tools.empty() && has_cooperative_matrices(words);
+    const bool lacks_tools = options.spirv_tools.empty() && has_cooperative_matrices(words) && valid.message().find("capability") != std::string::npos;
     if (lacks_tools) return Status(StatusCode::kUnsupported, fmt::format("{}: has cooperative matrices, which SPIRV-Tools {} can't validate; --spirv-tools names newer ones: {}", name, spvSoftwareVersionString(), valid.message()));
     return valid.code() == StatusCode::kIo ? valid : Status(valid.code(), fmt::format("{}: is no valid SPIR-V: {}", name, valid.message()));
   }
@@ -225,6 +243,8 @@ Result<std::vector<std::uint32_t>> prepare_with(Tools tools, std::span<const std
 }  // namespace
 
 Result<std::vector<std::uint32_t>> prepare(std::span<const std::uint32_t> words, const ReadOptions& options, const std::string& name) {
+  // In the other byte order a module would be valid too.
+  if (!is_whole(words)) return Status(StatusCode::kCorruptData, fmt::format("{}: is no SPIR-V of this machine's byte order, or ends within an instruction", name));
   if (!options.spirv_tools.empty()) return prepare_with(OtherTools(options.spirv_tools), words, options, name);
   return prepare_with(LinkedTools(words.size() > 1 ? words[1] : 0), words, options, name);
 }

@@ -16,6 +16,7 @@ enum class FindingKind : std::uint8_t {
   kUndefined,        ///< what was never written, or an instruction leaves undefined, is stored, branched on or used as an address
   kOutOfBounds,
   kSubgroup,         ///< relies on which lanes of a subgroup are active, or on a lane that is not
+  kAlignment,        ///< of a cooperative matrix in memory
   kEndless,          ///< more operations than allowed
 };
 const char* name_of(FindingKind kind);
