@@ -30,24 +30,30 @@ run_target() {
   mkdir -p "$corpus"
   rm -rf "$found"
   mkdir -p "$found"
-  printf '\n== %s, %s seconds\n' "$1" "$seconds"
   local dictionary=()
   [[ ! -e tests/fuzz/$1.dict ]] || dictionary=("-dict=tests/fuzz/$1.dict")
   if "$target" -max_total_time="$seconds" -timeout=5 -rss_limit_mb=2048 -max_len="$2" "${dictionary[@]}" \
     -artifact_prefix="$found/" -print_final_stats=1 "$corpus" "$3" >"$log" 2>&1; then
+    printf '\n== %s, %s seconds\n' "$1" "$seconds"
     grep -E 'INITED|DONE|exec/s:|peak_rss|number_of_executed' "$log" | tail -n 4
     return
   fi
+  printf '\n== %s failed\n' "$1"
   tail -n 60 "$log"
   input=$(find "$found" -type f | sort | head -n 1)
   echo "fuzz: error: $1 failed on ${input:-no single input, see $log}"
   [[ -z $input ]] || echo "fuzz: repeat with: UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 $target -timeout=5 -rss_limit_mb=2048 $input"
-  status=1
+  return 1
 }
 
 status=0
-run_target graph_json 16384 tests/fuzz/corpus/graph_json
-run_target gguf 65536 build/fuzz/seeds/gguf
-run_target safetensors 16384 build/fuzz/seeds/safetensors
-run_target spirv 16384 build/fuzz/seeds/spirv
+# run_two FORMAT MAX_LEN SEEDS FORMAT MAX_LEN SEEDS: at once, as each takes one core
+run_two() {
+  run_target "$1" "$2" "$3" &
+  local first=$!
+  run_target "$4" "$5" "$6" || status=1
+  wait "$first" || status=1
+}
+run_two graph_json 16384 tests/fuzz/corpus/graph_json gguf 65536 build/fuzz/seeds/gguf
+run_two safetensors 16384 build/fuzz/seeds/safetensors spirv 16384 build/fuzz/seeds/spirv
 exit "$status"
