@@ -3,8 +3,8 @@
 # Last line: "N passed, N failed, N skipped".
 # usage: tools/test.sh [--all | --thorough]
 #   --all       also the tests labelled `all`; and with `check --brief`, which runs every kernel: lavapipe at 4 and 16 lanes (the
-#               default is 8), a newer lavapipe under newer validation layers (tools/new_drivers.sh) with the tests labelled
-#               `device`, and SwiftShader, which is the slowest, with every third of those
+#               default is 8), a newer lavapipe under newer validation layers (tools/new_drivers.sh) with every second of the
+#               tests labelled `device`, and SwiftShader, which is the slowest, with every third
 #   --thorough  all that, with everything labelled `device` on every driver and at 4 and 16 lanes, the tests labelled `thorough`, and
 #               RONDO_TEST_THOROUGH=1 for those that can do more
 # RONDO_TEST_DATA=FOLDER gives the tests more models and cases. With CI=true, no SwiftShader or
@@ -57,6 +57,13 @@ run_tests() {
     failed_runs+=("$name")
 }
 
+# share N COMMAND...: with every Nth test of each program, or all if thorough.
+share() {
+  local shards=$1
+  [[ $thorough == no ]] || shards=1
+  GTEST_TOTAL_SHARDS=$shards GTEST_SHARD_INDEX=0 "${@:2}"
+}
+
 lavapipe=
 for manifest in /usr/share/vulkan/icd.d/lvp_icd*.json /usr/local/share/vulkan/icd.d/lvp_icd*.json; do
   if [[ -z $lavapipe && -e $manifest ]]; then lavapipe=$manifest; fi
@@ -76,15 +83,13 @@ if [[ $all == yes ]]; then
   LP_NATIVE_VECTOR_WIDTH=128 run_tests lavapipe-4-lanes "$lavapipe" "${lanes[@]}"
   LP_NATIVE_VECTOR_WIDTH=512 run_tests lavapipe-16-lanes "$lavapipe" "${lanes[@]}"
   if swiftshader=$(tools/fetch_swiftshader.sh); then
-    shards=1
-    [[ $thorough == yes ]] || shards=3
-    GTEST_TOTAL_SHARDS=$shards GTEST_SHARD_INDEX=0 run_tests swiftshader "$swiftshader" "${others[@]}"
+    share 3 run_tests swiftshader "$swiftshader" "${others[@]}"
   else
     echo "test: no SwiftShader, so its run is left out"
     if [[ ${CI-} == true ]]; then failed_runs+=(swiftshader); fi
   fi
   if [[ -n $newer ]]; then
-    RONDO_TEST_LAUNCHER=$newer/run RONDO_TEST_DRIVER=lvp run_tests "lavapipe-of-mesa-$(cat "$newer/mesa.txt")" "$newer/icd/lvp.json" "${others[@]}"
+    RONDO_TEST_LAUNCHER=$newer/run RONDO_TEST_DRIVER=lvp share 2 run_tests "lavapipe-of-mesa-$(cat "$newer/mesa.txt")" "$newer/icd/lvp.json" "${others[@]}"
   else
     echo "test: no newer drivers, so their run is left out"
     if [[ ${CI-} == true ]]; then failed_runs+=(newer-lavapipe); fi
