@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Every device profile of the command on one software driver, lavapipe unless VK_DRIVER_FILES says otherwise: `check --brief` and
-# the demo model, clamped to the profile's limits; the model must continue its text as it does unclamped.
+# the demo model, clamped to the profile's limits; the model must continue its text as it does unclamped. Profiles that differ only
+# beyond what such a driver has, or what kernels and the demo model come near, are one on it: the first stands for them.
 # usage: tools/check_profiles.sh [COMMAND=build/dev/bin/rondo [PROFILE...]]
 # Exit status 1 where a kernel fails, or the text is another.
 set -euo pipefail
@@ -10,7 +11,31 @@ shift || :
 [[ -x $rondo ]] || { echo "check_profiles: error: $rondo is not there; build it first" >&2; exit 1; }
 profiles=("$@")
 if (($# == 0)); then
-  for file in tools/rondo/profiles/*.json; do profiles+=("$(basename "$file" .json)"); done
+  groups=$(/usr/bin/python3 - tools/rondo/profiles/*.json <<'END'
+import json
+import sys
+
+MOST = {"max_storage_range_bytes": 1 << 27, "max_allocation_bytes": 1 << 30, "max_grid": 65535, "max_storage_buffers": 8,
+        "max_invocations": 1024, "max_shared_bytes": 32768, "max_push_bytes": 128}
+groups = {}
+for path in sys.argv[1:]:
+    with open(path) as file:
+        profile = json.load(file)
+    name = profile.pop("name")
+    for field in ("sources", "memory_budget_bytes"):
+        profile.pop(field, None)
+    profile["features"].sort()
+    for field, most in MOST.items():
+        profile[field] = min(profile[field], most)
+    groups.setdefault(json.dumps(profile, sort_keys=True), []).append(name)
+for names in groups.values():
+    print(*names)
+END
+)
+  while read -r first others; do
+    profiles+=("$first")
+    [[ -z $others ]] || echo "$first stands for $others"
+  done <<<"$groups"
 fi
 if [[ -z ${VK_DRIVER_FILES-} ]]; then
   for manifest in /usr/local/share/vulkan/icd.d/lvp_icd*.json /usr/share/vulkan/icd.d/lvp_icd*.json; do
