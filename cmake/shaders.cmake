@@ -9,22 +9,34 @@ set(weight_types ${PROJECT_SOURCE_DIR}/shaders/lib/weight_types.inc)
 set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${weight_types})
 file(STRINGS ${weight_types} lines REGEX "^RONDO_WEIGHT_TYPE")
 set(weight_includes "")
-set(weight_cases "")
+set(chunk_cases "")
+set(quad_cases "")
+set(weight_constants "")
 foreach(line IN LISTS lines)
   if(NOT line MATCHES "^RONDO_WEIGHT_TYPE\\([A-Za-z0-9_]+, ([a-z0-9_]+), ([0-9]+), ")
     message(FATAL_ERROR "${weight_types}: can't read ${line}")
   endif()
   string(APPEND weight_includes "#include \"lib/block_${CMAKE_MATCH_1}.glsl\"\n")
-  string(APPEND weight_cases "    case ${CMAKE_MATCH_2}u: return weight_group_${CMAKE_MATCH_1}(row, group, w);\n")
+  string(APPEND chunk_cases "    case ${CMAKE_MATCH_2}u: return chunk_${CMAKE_MATCH_1}(row, chunk);\n")
+  string(APPEND quad_cases "    case ${CMAKE_MATCH_2}u: return quad_${CMAKE_MATCH_1}(c, i);\n")
+  string(TOUPPER ${CMAKE_MATCH_1} constant)
+  string(APPEND weight_constants "#define RONDO_WEIGHT_${constant} ${CMAKE_MATCH_2}u\n")
 endforeach()
 file(CONFIGURE OUTPUT ${RONDO_GENERATED_DIR}/shaders/lib/weight_types.glsl CONTENT
 "// Generated from shaders/lib/weight_types.inc.
+@weight_constants@
 @weight_includes@
-// The unscaled values of 32 elements, and what to multiply their sum of products (or each of them) by; types whose groups
-// have more than one factor give the values themselves, and 1.
-float weight_group(uint row, uint group, out vec4 w[8]) {
+// Chunk number `chunk` of a row.
+Chunk load_chunk(uint row, uint chunk) {
   switch (kWeightType) {
-@weight_cases@    default: return 0.0;
+@chunk_cases@    default: return chunk_of(uvec4(0u));
+  }
+}
+
+// The i-th four values of a chunk, before scale and addend.
+vec4 chunk_quad(Chunk c, uint i) {
+  switch (kWeightType) {
+@quad_cases@    default: return vec4(0.0);
   }
 }
 " @ONLY)

@@ -20,6 +20,11 @@ const BlockFormat* find_block_format(Type type) {
   return nullptr;
 }
 
+std::uint32_t columns_of_chunk(Type type) {
+  const std::uint32_t words = find_block_format(type)->group_words;
+  return words < 8 ? kGroupElements : 4 * kGroupElements / words;
+}
+
 std::optional<Type> find_ggml_type(std::uint32_t number) {
   switch (number) {
 #define RONDO_WEIGHT_TYPE(enumerator, name, value, text, ggml) \

@@ -39,6 +39,9 @@ struct BlockFormat {
   void (*dequantize_row)(std::span<const std::byte> row, std::uint32_t k, float* values);
 };
 
+/// Columns of a weight of this type that an invocation loads at once (Chunk of shaders/lib/block_bits.glsl): 4, 8, 16 or 32.
+std::uint32_t columns_of_chunk(Type type);
+
 /// The format of a weight type; null for types that weights can't have (i32).
 const BlockFormat* find_block_format(Type type);
 

@@ -51,16 +51,12 @@ void repack_high_bits(std::uint32_t bits, std::uint32_t* word) {
   pack_bits<0, 1>(q, 32, word);
 }
 
-// Q4_0: f16 scale, 16 bytes of nibbles; value - 8. Its words have the elements in order, unlike all later types'.
+// Q4_0: f16 scale, 16 bytes of nibbles; value - 8.
 void repack_q4_0(std::span<const std::byte> row, std::uint32_t k, std::uint32_t* quants, std::uint32_t* scales) {
   for (std::uint32_t block = 0; block < k / 32; ++block) {
     const std::byte* at = row.data() + std::size_t{block} * 18;
     put_scale(scales, block, read_u16(at));
-    for (std::uint32_t word = 0; word < 4; ++word) {
-      std::uint32_t packed = 0;
-      for (std::uint32_t n = 0; n < 8; ++n) packed |= nibble(at + 2, 8 * word + n) << (4 * n);
-      quants[block * 4 + word] = packed;
-    }
+    repack_nibbles(at + 2, quants + std::size_t{block} * 4);
   }
 }
 

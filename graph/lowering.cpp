@@ -52,7 +52,7 @@ runtime::Shader Lowering::module_for(runtime::Shader shader, Type activations) {
   return variant;
 }
 
-void Lowering::emit(std::string label, runtime::Shader shader, std::span<const std::uint32_t> constants,
+void Lowering::emit(std::string label, Code code, std::span<const std::uint32_t> constants,
                     std::span<const Argument> arguments, std::span<const std::byte> push, std::array<std::uint32_t, 3> grid,
                     runtime::Cost cost, runtime::Access state_access) {
   const auto exceeds = [&](const char* what, std::size_t found, std::size_t most) {
@@ -61,7 +61,8 @@ void Lowering::emit(std::string label, runtime::Shader shader, std::span<const s
   };
   if (exceeds("specialization constants", constants.size(), runtime::kMaxSpecialization) || exceeds("bindings", arguments.size() + 1, runtime::kMaxBindings)) return;
   runtime::Kernel kernel;
-  kernel.shader = shader;
+  kernel.shader = code.shader;
+  kernel.subgroup_size = code.subgroup_size;
   std::copy(constants.begin(), constants.end(), kernel.constants.begin());
   kernel.n_constants = static_cast<std::uint32_t>(constants.size());
   kernel.n_bindings = static_cast<std::uint32_t>(arguments.size() + 1);

@@ -101,6 +101,13 @@ class Lowering {
   /// refuses the node afterwards.
   runtime::Shader module_for(runtime::Shader shader, Type activations);
 
+  /// A module, and the size that it relies on for its subgroups; 0: none.
+  struct Code {
+    Code(runtime::Shader module, std::uint32_t size = 0) : shader(module), subgroup_size(size) {}
+    runtime::Shader shader;
+    std::uint32_t subgroup_size;
+  };
+
   struct Argument {
     StorageId storage;  ///< kNone binds the step state in its place (a binding that the kernel does not touch)
     runtime::Access access;
@@ -109,11 +116,11 @@ class Lowering {
 
   /// Emits one dispatch; binding 0, the step state, is added in front. `push` is one of the params structs.
   template <typename Push>
-  void dispatch(std::string label, runtime::Shader shader, std::initializer_list<std::uint32_t> constants,
+  void dispatch(std::string label, Code code, std::initializer_list<std::uint32_t> constants,
                 std::initializer_list<Argument> arguments, const Push& push, std::array<std::uint32_t, 3> grid,
                 runtime::Cost cost, runtime::Access state_access = runtime::Access::kRead) {
     static_assert(sizeof(Push) <= runtime::kMaxPushBytes);
-    emit(std::move(label), shader, {constants.begin(), constants.size()}, {arguments.begin(), arguments.size()},
+    emit(std::move(label), code, {constants.begin(), constants.size()}, {arguments.begin(), arguments.size()},
          std::as_bytes(std::span<const Push, 1>(&push, 1)), grid, cost, state_access);
   }
 
@@ -124,7 +131,7 @@ class Lowering {
   StorageId read_only(TensorId id) const { return id == kNone ? kNone : graph_.tensor(id).storage; }
 
   /// The same without types. What does not fit a Kernel is kInternal when the lowering is finished.
-  void emit(std::string label, runtime::Shader shader, std::span<const std::uint32_t> constants,
+  void emit(std::string label, Code code, std::span<const std::uint32_t> constants,
             std::span<const Argument> arguments, std::span<const std::byte> push, std::array<std::uint32_t, 3> grid,
             runtime::Cost cost, runtime::Access state_access);
   /// The Program, once all nodes have emitted.

@@ -29,12 +29,16 @@ Status read_u32(const nlohmann::json& document, const char* field, std::string_v
 
 Status read_features(const nlohmann::json& document, std::string_view what, runtime::DeviceCaps& caps) {
   RONDO_ASSIGN(const nlohmann::json* features, models::find_array(document, "features", what));
+  bool size_control = false;
   for (const nlohmann::json& feature : *features) {
     if (feature == "subgroup_shuffle") caps.subgroup_shuffle = true;
+    else if (feature == "subgroup_arithmetic") caps.subgroup_arithmetic = true;
+    else if (feature == "subgroup_size_control") size_control = true;
     else if (feature == "storage16") caps.storage16 = true;
     else if (feature == "timestamps") caps.timestamp_bits = 64;
-    else return Status(StatusCode::kCorruptData, fmt::format("{}: 'features' holds something that is none of \"subgroup_shuffle\", \"storage16\" and \"timestamps\"", what));
+    else return Status(StatusCode::kCorruptData, fmt::format("{}: 'features' holds something that is none of \"subgroup_shuffle\", \"subgroup_arithmetic\", \"subgroup_size_control\", \"storage16\" and \"timestamps\"", what));
   }
+  runtime::set_required_subgroup_sizes(caps, size_control);
   return {};
 }
 
@@ -94,8 +98,8 @@ Result<DeviceProfile> DeviceProfile::parse(std::string_view json, std::string_vi
   if (!power_of_two(caps->storage_offset_alignment) || caps->storage_offset_alignment < 16 || !power_of_two(caps->non_coherent_atom_bytes)) {
     return Status(StatusCode::kCorruptData, fmt::format("{}: alignments must be powers of two, that of offsets at least 16", what));
   }
-  if (caps->min_subgroup_size < 1 || caps->min_subgroup_size > caps->max_subgroup_size) {
-    return Status(StatusCode::kCorruptData, fmt::format("{}: subgroup sizes from {} to {} make no range", what, caps->min_subgroup_size, caps->max_subgroup_size));
+  if (!power_of_two(caps->min_subgroup_size) || !power_of_two(caps->max_subgroup_size) || caps->min_subgroup_size > caps->max_subgroup_size) {
+    return Status(StatusCode::kCorruptData, fmt::format("{}: subgroup sizes from {} to {} make no range of powers of two", what, caps->min_subgroup_size, caps->max_subgroup_size));
   }
   const std::string low = runtime::find_low_limit(*caps);
   if (!low.empty()) return Status(StatusCode::kUnsupported, fmt::format("{}: {}", what, low));

@@ -59,8 +59,11 @@ Result<std::unique_ptr<Device>> Device::create(std::shared_ptr<Instance> owner, 
   features11.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_1_FEATURES;
   features11.storageBuffer16BitAccess = parts.plan.caps.storage16;
   features12.pNext = &features11;
+  VkPhysicalDeviceSubgroupSizeControlFeaturesEXT size_control{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_SIZE_CONTROL_FEATURES_EXT, nullptr, VK_TRUE, VK_TRUE};
+  if (parts.plan.subgroup_size_control) features11.pNext = &size_control;
   std::vector<const char*> extensions;
   for (const std::string& name : parts.plan.extensions) extensions.push_back(name.c_str());
+  for (const std::string& name : parts.plan.optional_extensions) extensions.push_back(name.c_str());
   RONDO_ASSIGN(const Instance::LogicalDevice logical, instance.create_logical_device(index, &features12, extensions));
   parts.handle = logical.handle;
   parts.vk = logical.vk;
@@ -390,7 +393,7 @@ namespace {
 
 /// The features that Rondo uses and a VkDeviceCreateInfo's pNext chain has on.
 struct EnabledFeatures {
-  bool timeline_semaphore = false, storage16 = false;
+  bool timeline_semaphore = false, storage16 = false, subgroup_size_control = false;
 };
 EnabledFeatures read_features(const void* chain) {
   EnabledFeatures enabled;
@@ -403,6 +406,12 @@ EnabledFeatures read_features(const void* chain) {
       enabled.storage16 |= reinterpret_cast<const VkPhysicalDeviceVulkan11Features*>(link)->storageBuffer16BitAccess == VK_TRUE;
     } else if (link->sType == VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_16BIT_STORAGE_FEATURES) {
       enabled.storage16 |= reinterpret_cast<const VkPhysicalDevice16BitStorageFeatures*>(link)->storageBuffer16BitAccess == VK_TRUE;
+    } else if (link->sType == VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_SIZE_CONTROL_FEATURES_EXT) {
+      const auto* sizes = reinterpret_cast<const VkPhysicalDeviceSubgroupSizeControlFeaturesEXT*>(link);
+      enabled.subgroup_size_control |= sizes->subgroupSizeControl && sizes->computeFullSubgroups;
+    } else if (link->sType == VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_3_FEATURES) {
+      const auto* features13 = reinterpret_cast<const VkPhysicalDeviceVulkan13Features*>(link);
+      enabled.subgroup_size_control |= features13->subgroupSizeControl && features13->computeFullSubgroups;
     }
   }
   return enabled;
@@ -422,6 +431,7 @@ Result<Device> import_device(const ImportedDevice& imported) {
   snapshot.api_version = std::min(snapshot.api_version, imported.api_version);
   const EnabledFeatures enabled = read_features(imported.enabled_features);
   snapshot.storage16 = enabled.storage16;
+  snapshot.subgroup_size_control = snapshot.subgroup_size_control && enabled.subgroup_size_control;
   if (!enabled.timeline_semaphore) {
     return Status(StatusCode::kUnsupported, fmt::format("import_device: {}: feature timelineSemaphore is not enabled", snapshot.reported.name));
   }

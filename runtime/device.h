@@ -71,6 +71,8 @@ class Device {
   VkDevice handle() const { return parts_.handle; }
   /// The predictions among them change once, where the device is measured later; references stay valid, with the old ones.
   const DeviceCaps& caps() const { return *caps_.load(std::memory_order_acquire); }
+  /// Whether pipelines can require the size of their subgroups; what has one size has it without being asked.
+  bool has_subgroup_size_control() const { return parts_.plan.subgroup_size_control; }
   std::uint32_t queue_family() const { return parts_.plan.queue_family; }
   const DeviceInfo& info() const { return parts_.info; }
   const std::vector<MemoryType>& memory_types() const { return parts_.memory_types; }

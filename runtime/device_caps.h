@@ -32,7 +32,11 @@ struct DeviceCaps {
 
   std::uint32_t min_subgroup_size = 1;
   std::uint32_t max_subgroup_size = 128;
+  /// Sizes that a kernel can rely on for its subgroups, because it requires them or there is one only; 0 and 0: none.
+  std::uint32_t min_required_subgroup_size = 0;
+  std::uint32_t max_required_subgroup_size = 0;
   bool subgroup_shuffle = false;  ///< subgroupShuffle in compute shaders
+  bool subgroup_arithmetic = false;  ///< subgroupAdd and its like in compute shaders
   bool storage16 = false;  ///< storageBuffer16BitAccess: what kernels for activations in f16 need
   std::uint32_t timestamp_bits = 0;  ///< of the compute queue's counter; 0: no timestamps
   double timestamp_period_ns = 1;

@@ -58,6 +58,12 @@ std::string find_low_limit(const DeviceCaps& caps) {
   return "";
 }
 
+void set_required_subgroup_sizes(DeviceCaps& caps, bool size_control) {
+  const bool any = size_control || caps.min_subgroup_size == caps.max_subgroup_size;
+  caps.min_required_subgroup_size = any ? caps.min_subgroup_size : 0;
+  caps.max_required_subgroup_size = any ? caps.max_subgroup_size : 0;
+}
+
 void set_predictions(DeviceCaps& caps) {
   switch (caps.type) {
     case DeviceType::kDiscrete: caps.bytes_per_s = 300e9, caps.flops_per_s = 3e12, caps.dispatch_ns = 3000; break;
@@ -92,6 +98,14 @@ DeviceCaps clamp_caps(const DeviceCaps& caps, const DeviceCaps& profile) {
   for (std::size_t i = 0; i < 3; ++i) both.max_grid[i] = std::min(caps.max_grid[i], profile.max_grid[i]);
   both.min_subgroup_size = std::min(caps.min_subgroup_size, profile.min_subgroup_size);
   both.max_subgroup_size = std::max(caps.max_subgroup_size, profile.max_subgroup_size);
+  both.min_required_subgroup_size = std::max(caps.min_required_subgroup_size, profile.min_required_subgroup_size);
+  both.max_required_subgroup_size = std::min(caps.max_required_subgroup_size, profile.max_required_subgroup_size);
+  if (profile.max_required_subgroup_size != 0 && both.min_required_subgroup_size > both.max_required_subgroup_size) {
+    both.min_required_subgroup_size = caps.min_required_subgroup_size;
+    both.max_required_subgroup_size = caps.max_required_subgroup_size;
+  }
+  if (both.max_required_subgroup_size == 0) both.min_required_subgroup_size = 0;
+  both.subgroup_arithmetic = caps.subgroup_arithmetic && profile.subgroup_arithmetic;
   both.subgroup_shuffle = caps.subgroup_shuffle && profile.subgroup_shuffle;
   both.storage16 = caps.storage16 && profile.storage16;
   both.timestamp_bits = std::min(caps.timestamp_bits, profile.timestamp_bits);
@@ -118,6 +132,7 @@ DevicePlan plan_device(const DeviceSnapshot& snapshot) {
   DevicePlan plan;
   plan.caps = snapshot.reported;
   plan.caps.storage16 = snapshot.storage16;
+  if (snapshot.subgroup_sizes_known) set_required_subgroup_sizes(plan.caps, snapshot.subgroup_size_control);
   plan.caps.storage_offset_alignment = std::max(plan.caps.storage_offset_alignment, 16u);  // kernels read 16 bytes at a time
   for (const MemoryHeap& heap : snapshot.heaps) {
     if (heap.device_local) plan.caps.memory_budget_bytes = std::max(plan.caps.memory_budget_bytes, heap.size_bytes);
@@ -137,6 +152,8 @@ DevicePlan plan_device(const DeviceSnapshot& snapshot) {
   if (std::find(snapshot.extensions.begin(), snapshot.extensions.end(), portability) != snapshot.extensions.end()) {
     plan.extensions.push_back(portability);  // must be enabled where it exists
   }
+  plan.subgroup_size_control = snapshot.subgroup_size_control;
+  if (plan.subgroup_size_control) plan.optional_extensions.push_back(kSubgroupSizeControl);
   return plan;
 }
 

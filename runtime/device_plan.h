@@ -33,13 +33,18 @@ struct QueueFamily {
   std::uint32_t timestamp_bits = 0;
 };
 
+/// The extension with which a kernel requires the size of its subgroups.
+constexpr const char* kSubgroupSizeControl = "VK_EXT_subgroup_size_control";
+
 /// What a physical device reports.
 struct DeviceSnapshot {
   DeviceCaps reported;  ///< names, type and limits as reported; predictions unset
   std::uint32_t api_version = 0;  ///< VK_MAKE_API_VERSION
   std::string driver_version;
   bool timeline_semaphore = false;
-  bool float16 = false, int8 = false, storage16 = false, storage8 = false, subgroup_size_control = false, integer_dot = false;
+  bool float16 = false, int8 = false, storage16 = false, storage8 = false, integer_dot = false;
+  bool subgroup_sizes_known = false;  ///< the range, and not one of several
+  bool subgroup_size_control = false;  ///< feature and extension, and that compute shaders can require a size
   std::vector<QueueFamily> queues;
   std::vector<MemoryType> memory_types;
   std::vector<MemoryHeap> heaps;
@@ -52,12 +57,17 @@ struct DevicePlan {
   std::string reason;
   DeviceCaps caps;
   std::uint32_t queue_family = 0;
-  std::vector<std::string> extensions;  ///< to enable
+  std::vector<std::string> extensions;  ///< that must be enabled
+  std::vector<std::string> optional_extensions;  ///< whose features are used where they are enabled
+  bool subgroup_size_control = false;  ///< pipelines can require the size of their subgroups
 };
 DevicePlan plan_device(const DeviceSnapshot& snapshot);
 
 /// The limit that is below the baseline device (docs: the least that kernels are written for) and by how much, or "".
 std::string find_low_limit(const DeviceCaps& caps);
+
+/// The sizes that can be required: those that there are, where a size can be chosen or there is one only.
+void set_required_subgroup_sizes(DeviceCaps& caps, bool size_control);
 
 /// Sets the predictions to orders of magnitude by device type, until a measurement scales them.
 void set_predictions(DeviceCaps& caps);
@@ -66,7 +76,7 @@ void set_predictions(DeviceCaps& caps);
 void scale_predictions(DeviceCaps& caps, double measured_bytes_per_s);
 
 /// What is left of a device that pretends to be `profile`: the smaller limits, the larger alignments, the range that holds
-/// both subgroup sizes, the features of both, and the profile's type. Driver, vendor and predictions stay the device's,
+/// both subgroup sizes, of sizes that can be required those of both or else the device's, the features of both, and the profile's type. Driver, vendor and predictions stay the device's,
 /// which does the work. Zeros that mean "no limit" or "unknown" give way to numbers. The name is "<device> as <profile>".
 DeviceCaps clamp_caps(const DeviceCaps& caps, const DeviceCaps& profile);
 

@@ -96,7 +96,9 @@ DeviceSnapshot take_snapshot(const InstanceTable& vk, VkPhysicalDevice physical_
   for (std::size_t i = 0; i < 3; ++i) caps.max_grid[i] = limits.maxComputeWorkGroupCount[i];
   caps.min_subgroup_size = sizes_known ? subgroup_sizes.minSubgroupSize : properties11.subgroupSize;
   caps.max_subgroup_size = sizes_known ? subgroup_sizes.maxSubgroupSize : properties11.subgroupSize;
-  caps.subgroup_shuffle = (properties11.subgroupSupportedOperations & VK_SUBGROUP_FEATURE_SHUFFLE_BIT) && (properties11.subgroupSupportedStages & VK_SHADER_STAGE_COMPUTE_BIT);
+  const VkSubgroupFeatureFlags operations = properties11.subgroupSupportedStages & VK_SHADER_STAGE_COMPUTE_BIT ? properties11.subgroupSupportedOperations : 0;
+  caps.subgroup_shuffle = (operations & VK_SUBGROUP_FEATURE_SHUFFLE_BIT) != 0;
+  caps.subgroup_arithmetic = (operations & VK_SUBGROUP_FEATURE_ARITHMETIC_BIT) != 0;
 
   if (is_12) {
     VkPhysicalDeviceVulkan11Features features11{};
@@ -106,7 +108,9 @@ DeviceSnapshot take_snapshot(const InstanceTable& vk, VkPhysicalDevice physical_
     features12.pNext = &features11;
     VkPhysicalDeviceShaderIntegerDotProductFeatures dot{};
     dot.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_INTEGER_DOT_PRODUCT_FEATURES;
+    VkPhysicalDeviceSubgroupSizeControlFeaturesEXT size_control{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_SIZE_CONTROL_FEATURES_EXT, nullptr, VK_FALSE, VK_FALSE};
     if (dot_known) features11.pNext = &dot;
+    if (sizes_known) dot.pNext = &size_control, features11.pNext = dot_known ? static_cast<void*>(&dot) : &size_control;
     VkPhysicalDeviceFeatures2 features{};
     features.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2;
     features.pNext = &features12;
@@ -117,7 +121,9 @@ DeviceSnapshot take_snapshot(const InstanceTable& vk, VkPhysicalDevice physical_
     snapshot.storage8 = features12.storageBuffer8BitAccess;
     snapshot.storage16 = features11.storageBuffer16BitAccess;
     snapshot.integer_dot = dot.shaderIntegerDotProduct;
-    snapshot.subgroup_size_control = sizes_known;
+    snapshot.subgroup_sizes_known = sizes_known;
+    snapshot.subgroup_size_control = size_control.subgroupSizeControl && size_control.computeFullSubgroups && (subgroup_sizes.requiredSubgroupSizeStages & VK_SHADER_STAGE_COMPUTE_BIT) &&
+                                     has_extension(extensions, kSubgroupSizeControl);
   }
 
   n = 0;

@@ -107,6 +107,11 @@ Result<const Pipeline*> KernelCache::find_or_create(const Kernel& kernel) {
   info.stage.pName = "main";
   info.stage.pSpecializationInfo = &specialization;
   info.layout = layout.layout;
+  const VkPipelineShaderStageRequiredSubgroupSizeCreateInfoEXT required{VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_REQUIRED_SUBGROUP_SIZE_CREATE_INFO_EXT, nullptr, kernel.subgroup_size};
+  if (kernel.subgroup_size != 0 && device_.has_subgroup_size_control()) {
+    info.stage.pNext = &required;
+    info.stage.flags = VK_PIPELINE_SHADER_STAGE_CREATE_REQUIRE_FULL_SUBGROUPS_BIT_EXT;
+  }
   auto pipeline = std::make_unique<Pipeline>(Pipeline{kernel, layout.set_layout, layout.layout, VK_NULL_HANDLE});
   const VolkDeviceTable& vk = device_.vk();
   const VkResult result = vk.vkCreateComputePipelines(device_.handle(), device_.pipeline_cache().handle(), 1, &info, nullptr, &pipeline->handle);

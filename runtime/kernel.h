@@ -1,4 +1,4 @@
-// Compute pipelines: one per Kernel (module and specialization constants), made once per device and shared.
+// Compute pipelines: one per Kernel (module, specialization constants and size of subgroups), made once per device and shared.
 //
 // Thread-safe: several threads may create pipelines at once. Handles live as long as the Device. SPIR-V is embedded at build time; nothing is compiled from source.
 #pragma once

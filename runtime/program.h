@@ -30,7 +30,7 @@ struct Binding {
   Access access = Access::kRead;
 };
 
-constexpr std::size_t kMaxSpecialization = 10;
+constexpr std::size_t kMaxSpecialization = 12;
 constexpr std::size_t kMaxBindings = 8;
 constexpr std::size_t kMaxPushBytes = 128;
 
@@ -41,6 +41,7 @@ struct Kernel {
   std::uint32_t n_constants = 0;
   std::uint32_t n_bindings = 0;
   std::uint32_t push_bytes = 0;
+  std::uint32_t subgroup_size = 0;  ///< that it relies on, of full subgroups; 0: any
   bool operator==(const Kernel&) const = default;
 };
 

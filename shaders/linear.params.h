@@ -1,5 +1,5 @@
 #include "lib/params.h"
-// Shared by linear_vector, linear_wide and linear_tiled.
+// Shared by all kernels of linear.
 RONDO_PARAMS(LinearParams) {
   uint rows;               // M: rows of the input
   uint rows_per_sequence;

@@ -29,12 +29,12 @@ NVIDIA = ["tu102", "ad102", "gh100", "gb202"]
 def vector(name, beside, chips, width, rows, subgroup, reduction="_subgroup_no_shmem"):
     """A matrix-vector kernel: constants are the workgroup's width, rows of a workgroup, columns."""
     return {"name": f"mul_mat_vec_{name}_f32{reduction}",
-            "beside": f"linear vector {beside} kInputVec4=1 kBias=0 kActivation=0", "chips": chips, "constants": [width, rows, 1],
+            "beside": f"linear subgroup {beside} kTokens=1 kInputVec4=2 kBias=0 kActivation=0", "chips": chips, "constants": [width, rows, 1],
             "subgroup_size": subgroup, "full_subgroups": True}
 
 
 def matrix(name, beside, chips, constants):
-    return {"name": name, "beside": f"linear tiled {beside} kTileRows=4 kInputVec4=1 kBias=0 kActivation=0", "chips": chips, "constants": constants}
+    return {"name": name, "beside": f"linear tiled {beside} kTileRows=4 kInputVec4=2 kBias=0 kActivation=0", "chips": chips, "constants": constants}
 
 
 def attention(beside, chips, width, rows, row_split, subgroup, flags, full):

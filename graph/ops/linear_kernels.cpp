@@ -1,63 +1,64 @@
 #include "graph/ops/linear_kernels.h"
 
+#include <algorithm>
+
 #include "graph/block_format.h"
+#include "graph/kernel_choice.h"
 #include "graph/ops/checks.h"
 #include "graph/ops/wide_kernels.h"
+#include "graph/tiles.h"
 #include "linear.params.h"
 
 namespace rondo::graph {
 
-const char* const kLinearKernels[3] = {"vector", "wide", "tiled"};
+constexpr const char* const kLinearKernels[4] = {"subgroup", "vector", "wide", "tiled"};
 
 namespace {
 
-enum class LinearKernel { kVector, kWide, kTiled };
+enum class LinearKernel { kSubgroup, kVector, kWide, kTiled };
 
-/// Up to this many rows the weight is read once per row rather than through tiles.
+/// What decides between kernels.
+struct LinearShape {
+  std::uint32_t rows, groups, outputs;  ///< outputs: of the largest piece
+  Type activations;
+  bool glu, experts;
+};
+
+/// Up to this many rows a CPU driver, or a device without subgroup reductions, reads the weight once per row rather than through tiles.
 constexpr std::uint32_t kVectorRows = 4;
 /// Rows that an invocation of the wide kernel makes where there are as many.
 constexpr std::uint32_t kWideRows = 8;
 
-std::string label_of(std::string_view op, LinearKernel kernel, Type weight) { return fmt::format("{} {} {}", op, kLinearKernels[static_cast<std::size_t>(kernel)], type_name(weight)); }
+std::string label_of(std::string_view op, std::string_view kernel, Type weight) { return fmt::format("{} {} {}", op, kernel, type_name(weight)); }
 
-bool has_kernel(const Operator& op, LinearKernel kernel) { return static_cast<std::size_t>(kernel) < op.kernels.size(); }
+bool is_cpu(const runtime::DeviceCaps& caps) { return caps.type == runtime::DeviceType::kCpu; }
 
-/// Upper bound of the iterations of an invocation's loops: drivers may end them early, and say nothing.
-std::uint64_t iterations_of(LinearKernel kernel, std::uint32_t groups) {
-  constexpr std::uint64_t kTouched = 20'000, kOfTiledGroup = 40;  // linear_wide.comp's touch() with scales; a group's 32 columns, and its loads
-  switch (kernel) {
-    case LinearKernel::kTiled: return kOfTiledGroup * groups;
-    case LinearKernel::kWide: return kTouched + groups;
-    default: return groups;
-  }
+std::string lacks_nothing(const runtime::DeviceCaps&, const LinearShape&) { return ""; }
+
+std::string subgroup_lacks(const runtime::DeviceCaps& caps, const LinearShape& shape) {
+  if (!caps.subgroup_arithmetic) return "subgroup reductions";
+  const SubgroupTile tile = subgroup_tile(caps, shape.activations, shape.experts ? 1 : shape.rows, shape.glu);
+  if (tile.lanes == 0) return "subgroups of a size that can be relied on";
+  const std::uint32_t workgroups = ceil_div(shape.outputs, tile.subgroups * tile.rows);
+  return workgroups > caps.max_grid[0] ? fmt::format("{} workgroups", workgroups) : "";
 }
 
-Result<LinearKernel> choose(const Lowering& lowering, const Operator& op, std::uint32_t rows, std::uint32_t groups, Type activations, Type weight) {
-  std::string_view forced = lowering.forced_kernel(op.name);
-  if (forced.empty() && op.kernels.size() == std::size(kLinearKernels)) forced = lowering.forced_kernel("linear");
-  const char* missing = wide_kernel_needs(lowering.caps(), activations);
-  if (forced == "wide" && missing) {
-    return Status(StatusCode::kUnsupported, fmt::format("kernel 'wide' needs {}, which device {} or this graph does not have", missing, lowering.caps().name));
-  }
-  const runtime::DeviceCaps& caps = lowering.caps();
-  const auto ends = [&](LinearKernel kernel) { return caps.max_loop_iterations == 0 || iterations_of(kernel, groups) <= caps.max_loop_iterations; };
-  for (std::size_t i = 0; i < std::size(kLinearKernels); ++i) {
-    const auto kernel = static_cast<LinearKernel>(i);
-    if (forced != kLinearKernels[i]) continue;
-    if (ends(kernel)) return kernel;
-    return Status(StatusCode::kUnsupported, fmt::format("kernel '{}' takes {} loop iterations for rows of {} groups, but driver {} ends a kernel's loops after {}", forced, iterations_of(kernel, groups), groups, caps.driver, caps.max_loop_iterations));
-  }
-  std::vector<LinearKernel> candidates = {LinearKernel::kVector};  // best first
-  const bool tiles = has_kernel(op, LinearKernel::kTiled);
-  if (tiles) candidates.insert(rows > kVectorRows ? candidates.begin() : candidates.end(), LinearKernel::kTiled);
-  if (lowering.caps().type == runtime::DeviceType::kCpu && !missing) candidates.insert(candidates.begin(), LinearKernel::kWide);
-  std::erase_if(candidates, [&](LinearKernel candidate) { return !ends(candidate); });
-  if (candidates.empty()) return Status(StatusCode::kUnsupported, fmt::format("rows of {} groups take more loop iterations than driver {} lets a kernel have, which are {}", groups, caps.driver, caps.max_loop_iterations));
-  for (const LinearKernel candidate : candidates) {
-    if (!lowering.is_quarantined(label_of(op.name, candidate, weight))) return candidate;
-  }
-  return candidates.front();
+std::string wide_lacks(const runtime::DeviceCaps& caps, const LinearShape& shape) {
+  const char* missing = wide_kernel_needs(caps, shape.activations);
+  return missing ? missing : "";
 }
+
+/// The order of the ranks is that of the kernels in use: on CPU drivers wide, on others subgroup or vector for few rows and tiles for many.
+constexpr KernelEntry<LinearShape> kTable[] = {
+    {kLinearKernels[0], subgroup_lacks, [](const LinearShape& shape) { return std::uint64_t{2} * shape.groups + 100; },  // 4 lanes or more share at most 8 chunks a group; and its short loops, unrolled or not
+     [](const runtime::DeviceCaps& caps, const LinearShape& shape) { return is_cpu(caps) ? 0 : shape.rows <= kMostSubgroupRows || shape.experts ? 4 : 1; }},
+    {kLinearKernels[1], lacks_nothing, [](const LinearShape& shape) { return std::uint64_t{shape.groups}; },
+     [](const runtime::DeviceCaps&, const LinearShape& shape) { return shape.rows <= kVectorRows ? 3 : 1; }},
+    {kLinearKernels[2], wide_lacks, [](const LinearShape& shape) { return std::uint64_t{20'000} + shape.groups; },  // linear_wide.comp's touch() with scales
+     [](const runtime::DeviceCaps& caps, const LinearShape&) { return is_cpu(caps) ? 5 : -1; }},
+    {kLinearKernels[3], lacks_nothing, [](const LinearShape& shape) { return std::uint64_t{40} * shape.groups; },  // a group's 32 columns, and its loads
+     [](const runtime::DeviceCaps&, const LinearShape&) { return 2; }},
+};
 
 /// What the dispatches of one linear have in common.
 struct LinearVariant {
@@ -71,7 +72,15 @@ struct LinearVariant {
 void dispatch_linear(Lowering& lowering, const LinearVariant& variant, std::initializer_list<Lowering::Argument> arguments, const shaders::LinearParams& push,
                      runtime::Cost cost, double weight_bytes) {
   const auto [kernel, activations, type, glu, input_vec4, activation, has_bias, experts, limited, label] = variant;
-  if (kernel == LinearKernel::kTiled) {
+  if (kernel == LinearKernel::kSubgroup) {
+    const SubgroupTile tile = subgroup_tile(lowering.caps(), activations, experts ? 1 : push.rows, glu != 0);
+    const std::uint32_t quads = columns_of_chunk(static_cast<Type>(type)) / 4;
+    if (!experts) cost.bytes += weight_bytes * (ceil_div(push.rows, tile.tokens) - 1);
+    cost.loops[0] = {(tile.rows * tile.tokens * quads * 4) << glu};
+    lowering.dispatch(label, {lowering.module_for(runtime::Shader::linear_subgroup, activations), tile.lanes},
+                      {tile.lanes * tile.subgroups, type, tile.lanes, tile.rows, tile.tokens, glu, input_vec4, activation, has_bias, experts, limited}, arguments, push,
+                      {ceil_div(push.outputs, tile.subgroups * tile.rows), ceil_div(push.rows, tile.tokens), 1}, cost);
+  } else if (kernel == LinearKernel::kTiled) {
     const std::uint32_t tile_rows = push.rows_per_sequence <= 8 ? 1 : 4;
     cost.loops[0] = {tile_rows * 8, tile_rows * 8 * 32};
     lowering.dispatch(label, lowering.module_for(runtime::Shader::linear_tiled, activations), {64, type, tile_rows, glu, input_vec4, activation, has_bias, limited}, arguments, push,
@@ -146,19 +155,26 @@ Status lower_linear(Lowering& lowering, const Operator& op, const LinearCall& ca
   variant.has_bias = call.bias != kNone;
   variant.experts = by_experts;
   variant.limited = call.glu && call.glu->is_limited();
-  variant.input_vec4 = (push.columns | push.input_offset | push.input_stride) % 4 == 0;
+  const bool quads = (push.columns | push.input_offset | push.input_stride | push.input_choice_stride) % 4 == 0;
+  variant.input_vec4 = !quads ? 0 : push.columns % kGroupElements == 0 ? 2 : 1;
   if (call.glu) push.glu_limit = static_cast<float>(call.glu->limit), push.glu_up_bias = static_cast<float>(call.glu->up_bias);
   push.output_stride = u32(row_stride(output)) / push.chosen;
   push.has_residual = call.residual != kNone;
   if (push.has_residual) push.residual_stride = u32(row_stride(lowering.tensor(call.residual)));
 
-  RONDO_ASSIGN(variant.kernel, choose(lowering, op, push.rows, push.groups, input.type, weight.type));
-  variant.label = label_of(op.name, variant.kernel, weight.type);
-
   const std::vector<WeightPlanes> pieces = planes_of(lowering.graph(), weight);
   if (in_one && pieces.size() > 1) {
     return Status(StatusCode::kUnsupported, fmt::format("weight {} is in {} pieces, which is there for linear only", weight.name, pieces.size()));
   }
+  std::uint32_t largest = 0;
+  for (const WeightPlanes& planes : pieces) largest = std::max(largest, (planes.n_rows >> variant.glu) / push.experts);
+  const LinearShape shape{push.rows, push.groups, largest, input.type, call.glu.has_value(), by_experts};
+  std::string_view forced = lowering.forced_kernel(op.name);
+  if (forced.empty() && op.kernels.size() == std::size(kLinearKernels)) forced = lowering.forced_kernel("linear");
+  RONDO_ASSIGN(const std::size_t chosen, choose_kernel(lowering, std::span(kTable).first(op.kernels.size()), shape, forced, [&](const char* kernel) { return label_of(op.name, kernel, weight.type); }));
+  variant.kernel = static_cast<LinearKernel>(chosen);
+  variant.label = label_of(op.name, kTable[chosen].name, weight.type);
+
   for (const WeightPlanes& planes : pieces) {
     push.outputs = (planes.n_rows >> variant.glu) / push.experts;
     push.output_offset = u32(output.offset_elements) + planes.tensor_row;

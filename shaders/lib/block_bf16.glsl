@@ -1,10 +1,6 @@
-// 32 elements = 16 words of two: the upper halves of f32.
-float weight_group_bf16(uint row, uint group, out vec4 w[8]) {
-  const uint at = (quant_row(row) >> 2) + group * 4u;
-  for (uint i = 0u; i < 4u; ++i) {
-    const uvec4 words = weight_words4[at + i], low = words << 16, high = words & 0xffff0000u;
-    w[2u * i] = uintBitsToFloat(uvec4(low.x, high.x, low.y, high.y));
-    w[2u * i + 1u] = uintBitsToFloat(uvec4(low.z, high.z, low.w, high.w));
-  }
-  return 1.0;
+// 8 elements = 4 words of two: the upper halves of f32.
+Chunk chunk_bf16(uint row, uint chunk) { return chunk_of(chunk_bits(row, chunk)); }
+vec4 quad_bf16(Chunk c, uint i) {
+  const uvec2 words = uvec2(c.bits[2u * i], c.bits[2u * i + 1u]), low = words << 16, high = words & 0xffff0000u;
+  return uintBitsToFloat(uvec4(low.x, high.x, low.y, high.y));
 }

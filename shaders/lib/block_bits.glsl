@@ -1,5 +1,17 @@
 // What the weight types share. Quants of fewer than 8 bits lie so that one shift and one mask bring four neighbours into the
 // four bytes of a word: with fields of b bits, element e of a word is at bit 8 (e % 4) + b (e / 4).
+
+// As many elements of a row as 16 bytes of it have, of types with fewer than 4 bits a group of 32: what an invocation loads at once.
+struct Chunk {
+  uvec4 bits;
+  uvec2 high;     // bits of quants that lie apart
+  vec2 scale;     // of the chunk's first half and of its second; floats have none
+  vec2 addend;    // to each scaled quant of the halves
+};
+
+Chunk chunk_of(uvec4 bits) { return Chunk(bits, uvec2(0u), vec2(1.0), vec2(0.0)); }
+Chunk chunk_of(uvec4 bits, vec2 affine) { return Chunk(bits, uvec2(0u), affine.xx, affine.yy); }
+
 vec4 unsigned_bytes(uint word) {
   return vec4(float(word & 255u), float((word >> 8) & 255u), float((word >> 16) & 255u), float(word >> 24));
 }
@@ -12,34 +24,37 @@ vec4 signed_bytes(uint word) {
 uint quant_row(uint row) { return row * weight_layout.row_words; }
 uint scale_row(uint row) { return weight_layout.scale_offset_words + row * weight_layout.scale_row_words; }
 
-// The scale of a group, where they are f16 numbers, two a word.
+// Of a row that has 16 bytes for each chunk, and nothing else.
+uvec4 chunk_bits(uint row, uint chunk) { return weight_words4[(quant_row(row) >> 2) + chunk]; }
+
+// The scale of a group of 32, where they are f16 numbers, two a word.
 float group_scale(uint row, uint group) {
-  const vec2 scales = unpackHalf2x16(weight_words[scale_row(row) + (group >> 1)]);
-  return (group & 1u) == 0u ? scales.x : scales.y;
+  return unpackHalf2x16(weight_words[scale_row(row) + (group >> 1)] >> (16u * (group & 1u))).x;
 }
 
-// 32 elements of nibbles and, where `high` is not 0, of fifth bits: q factor + addend.
-void affine_group(uvec4 low, uint high, vec2 affine, out vec4 w[8]) {
-  for (uint i = 0u; i < 4u; ++i) {
-    const uint fifth = high >> (2u * i);
-    w[2u * i] = unsigned_bytes((low[i] & 0x0f0f0f0fu) | ((fifth & 0x01010101u) << 4)) * affine.x + affine.y;
-    w[2u * i + 1u] = unsigned_bytes(((low[i] >> 4) & 0x0f0f0f0fu) | ((fifth & 0x02020202u) << 3)) * affine.x + affine.y;
-  }
-}
+// The quants of the i-th four of 32 elements, a byte each, from nibbles and from pairs of bits.
+uint nibble_bytes(uvec4 nibbles, uint i) { return (nibbles[i >> 1] >> (4u * (i & 1u))) & 0x0f0f0f0fu; }
+uint pair_bytes(uvec2 pairs, uint i) { return (pairs[i >> 2] >> (2u * (i & 3u))) & 0x03030303u; }
+// Adds the fifth bits of the same elements. By +, not |, which compilers take apart again where the bytes are.
+uint fifth_bits(uint bytes, uint fifth, uint i) { return bytes + (((fifth >> i) & 0x01010101u) << 4); }
 
-// Of a row of nibbles of which each group has its scales, and of nothing else.
-uvec4 group_nibbles(uint row, uint group) { return weight_words4[(quant_row(row) >> 2) + group]; }
-
-// The values that 32 nibbles stand for: 16 signed bytes.
-void table_group(uvec4 low, uvec4 table, out vec4 w[8]) {
-  for (uint i = 0u; i < 8u; ++i) {
-    const uint word = low[i >> 1] >> (4u * (i & 1u));
-    const uvec4 places = uvec4(word, word >> 8, word >> 16, word >> 24);
-    const bvec4 odd = notEqual(places & 4u, uvec4(0u));
-    const uvec4 chosen = mix(mix(uvec4(table.x), uvec4(table.y), odd), mix(uvec4(table.z), uvec4(table.w), odd), notEqual(places & 8u, uvec4(0u)));
-    w[i] = vec4(ivec4(chosen << (24u - 8u * (places & 3u))) >> 24);
-  }
+// The values that four nibbles stand for, places in a table of 16 signed bytes. Kernels that define RONDO_SHARED_TABLE have it as
+// floats in shared memory, once fill_table() of lib/weight.glsl was called: a third of the instructions.
+#ifdef RONDO_SHARED_TABLE
+shared float table_values[16];
+vec4 table_quad(uvec4 nibbles, uint i, uvec4 table) {
+  const uint bytes = nibble_bytes(nibbles, i);
+  return vec4(table_values[bytes & 15u], table_values[(bytes >> 8) & 15u], table_values[(bytes >> 16) & 15u], table_values[bytes >> 24]);
 }
+#else
+vec4 table_quad(uvec4 nibbles, uint i, uvec4 table) {
+  const uint word = nibbles[i >> 1] >> (4u * (i & 1u));
+  const uvec4 places = uvec4(word, word >> 8, word >> 16, word >> 24);
+  const bvec4 odd = notEqual(places & 4u, uvec4(0u));
+  const uvec4 chosen = mix(mix(uvec4(table.x), uvec4(table.y), odd), mix(uvec4(table.z), uvec4(table.w), odd), notEqual(places & 8u, uvec4(0u)));
+  return vec4(ivec4(chosen << (24u - 8u * (places & 3u))) >> 24);
+}
+#endif
 
 // Scale and negative minimum of a group of 32, for q4_K and q5_K: 8 groups share four words, which are f16 d and dmin, the low
 // four bits of 8 scales, of 8 mins, and their high two bits, the mins' above the scales'.
@@ -54,3 +69,8 @@ vec2 k_scale_and_min(uint row, uint group) {
 uint k_scales(uint row, uint group) { return scale_row(row) + (group >> 3) * 5u; }
 // The two bytes of a group, in the low half.
 uint k_scale_bytes(uint scales, uint group) { return weight_words[scales + 1u + ((group >> 1) & 3u)] >> (16u * (group & 1u)); }
+// Of q3_K and q6_K: f16 d times the signed bytes.
+vec2 k_signed_scales(uint row, uint group) {
+  const uint scales = k_scales(row, group);
+  return unpackHalf2x16(weight_words[scales]).x * signed_bytes(k_scale_bytes(scales, group)).xy;
+}

@@ -1,8 +1,10 @@
-// 32 elements = 4 words of eight E2M1 numbers; a byte of E8M0 scale, four groups a word. The table has the numbers' doubles:
-// 0 1 2 3, 4 6 8 12, and their negatives. Returns half the scale, 2^(byte - 128), which is 0 where f32 has no normal number for
-// it (bytes 0 and 1) and NaN for 255.
-float weight_group_mxfp4(uint row, uint group, out vec4 w[8]) {
-  table_group(group_nibbles(row, group), uvec4(0x03020100u, 0x0c080604u, 0xfdfeff00u, 0xf4f8fafcu), w);
-  const uint exponent = (weight_words[scale_row(row) + (group >> 2)] >> (8u * (group & 3u))) & 255u;
-  return exponent == 255u ? uintBitsToFloat(0x7fc00000u) : uintBitsToFloat(max(exponent, 1u) - 1u << 23);
+// 32 elements = 4 words of eight nibbles, E2M1 numbers; a byte of E8M0 scale, four groups a word. The table has the numbers'
+// doubles: 0 1 2 3, 4 6 8 12, and their negatives. The scale is half of E8M0's, 2^(byte - 128), which is 0 where f32 has no normal
+// number for it (bytes 0 and 1) and NaN for 255.
+Chunk chunk_mxfp4(uint row, uint chunk) {
+  const uint exponent = (weight_words[scale_row(row) + (chunk >> 2)] >> (8u * (chunk & 3u))) & 255u;
+  const float scale = exponent == 255u ? uintBitsToFloat(0x7fc00000u) : uintBitsToFloat(max(exponent, 1u) - 1u << 23);
+  return chunk_of(chunk_bits(row, chunk), vec2(scale, 0.0));
 }
+const uvec4 kTableMxfp4 = uvec4(0x03020100u, 0x0c080604u, 0xfdfeff00u, 0xf4f8fafcu);
+vec4 quad_mxfp4(Chunk c, uint i) { return table_quad(c.bits, i, kTableMxfp4); }

@@ -1,7 +1,8 @@
 // 32 elements = 4 words of eight nibbles. Two groups share three words of scales: f16 scales, then the fifth bits of each.
-// Value: q - 16; returns the scale.
-float weight_group_q5_0(uint row, uint group, out vec4 w[8]) {
-  const uint scales = scale_row(row) + (group >> 1) * 3u;
-  affine_group(group_nibbles(row, group), weight_words[scales + 1u + (group & 1u)], vec2(1.0, -16.0), w);
-  return unpackHalf2x16(weight_words[scales])[group & 1u];
+// Value: scale (q - kCentre).
+Chunk chunk_q5_0(uint row, uint chunk) {
+  const uint scales = scale_row(row) + (chunk >> 1) * 3u;
+  const float scale = unpackHalf2x16(weight_words[scales])[chunk & 1u];
+  return Chunk(chunk_bits(row, chunk), uvec2(weight_words[scales + 1u + (chunk & 1u)], 0u), vec2(scale), vec2(0.0));
 }
+vec4 quad_q5_0(Chunk c, uint i) { return unsigned_bytes(fifth_bits(nibble_bytes(c.bits, i), c.high.x, i)); }

@@ -1,6 +1,7 @@
 // 32 elements = 4 words of eight nibbles; two words: f16 scale and minimum, fifth bits. Value: scale q + minimum.
-float weight_group_q5_1(uint row, uint group, out vec4 w[8]) {
-  const uvec2 scales = weight_words2[(scale_row(row) >> 1) + group];
-  affine_group(group_nibbles(row, group), scales.y, unpackHalf2x16(scales.x), w);
-  return 1.0;
+Chunk chunk_q5_1(uint row, uint chunk) {
+  const uvec2 scales = weight_words2[(scale_row(row) >> 1) + chunk];
+  const vec2 affine = unpackHalf2x16(scales.x);
+  return Chunk(chunk_bits(row, chunk), uvec2(scales.y, 0u), affine.xx, affine.yy);
 }
+vec4 quad_q5_1(Chunk c, uint i) { return unsigned_bytes(fifth_bits(nibble_bytes(c.bits, i), c.high.x, i)); }

@@ -1,7 +1,8 @@
 // 32 elements = 4 words of eight nibbles and a word of fifth bits. A block of 256 has its 32 words of nibbles first, then its 8
 // of fifth bits. Value: d scale q - dmin min, whose products are exact.
-float weight_group_q5_k(uint row, uint group, out vec4 w[8]) {
-  const uint block = quant_row(row) + (group >> 3) * 40u;
-  affine_group(weight_words4[(block >> 2) + (group & 7u)], weight_words[block + 32u + (group & 7u)], k_scale_and_min(row, group), w);
-  return 1.0;
+Chunk chunk_q5_k(uint row, uint chunk) {
+  const uint block = quant_row(row) + (chunk >> 3) * 40u;
+  const vec2 affine = k_scale_and_min(row, chunk);
+  return Chunk(weight_words4[(block >> 2) + (chunk & 7u)], uvec2(weight_words[block + 32u + (chunk & 7u)], 0u), affine.xx, affine.yy);
 }
+vec4 quad_q5_k(Chunk c, uint i) { return unsigned_bytes(fifth_bits(nibble_bytes(c.bits, i), c.high.x, i)); }

@@ -1,5 +1,5 @@
 // The activations of linear: 32 elements of a row, zeros beyond K. Needs p of linear.params.h and the specialization
-// constant kInputVec4 (1: offset, stride and K are multiples of 4). Clamped loads and selects, no branches: CPU drivers run
+// constant kInputVec4 (1: offset, stride and K are multiples of 4; 2: and K of 32). Clamped loads and selects, no branches: CPU drivers run
 // both sides of a branch.
 #include "lib/element.glsl"
 layout(std430, set = 0, binding = 1) readonly buffer Input { ELEMENT input_values[]; };
@@ -21,6 +21,7 @@ float input_element(uint at, uint column) {
 
 // Elements [column, column + 4) of the row at element `at`; column is a multiple of 4.
 vec4 input_quad(uint at, uint column) {
+  if (kInputVec4 == 2u) return stored_quad((at >> 2) + (column >> 2));
   if (kInputVec4 == 1u) {
     const vec4 x = stored_quad((at + min(column, p.columns - 4u)) >> 2);
     return mix(vec4(0.0), x, bvec4(column < p.columns));

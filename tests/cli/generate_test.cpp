@@ -242,7 +242,7 @@ INSTANTIATE_TEST_SUITE_P(
     ::testing::Values(Way{"Burst1", {"--burst", "1"}}, Way{"Burst7", {"--burst", "7"}},
                       Way{"Burst64", {"--burst", "64"}}, Way{"KvF32", {"--kv-type", "f32"}},
                       Way{"KvF16", {"--kv-type", "f16"}}, Way{"KvAuto", {"--kv-type", "auto"}}, Way{"KvQ8", {"--kv-type", "q8_0"}},
-                      Way{"NoFusion", {"--no-fusion"}}, Way{"LinearVector", {"--kernel", "linear=vector"}},
+                      Way{"NoFusion", {"--no-fusion"}}, Way{"LinearSubgroup", {"--kernel", "linear=subgroup"}}, Way{"LinearVector", {"--kernel", "linear=vector"}},
                       Way{"LinearWide", {"--kernel", "linear=wide"}}, Way{"LinearTiled", {"--kernel", "linear=tiled"}},
                       Way{"AttentionSplit", {"--kernel", "attention=split"}},
                       Way{"AttentionTiled", {"--kernel", "attention=tiled"}}, Way{"AttentionWide", {"--kernel", "attention=wide"}},
@@ -384,7 +384,7 @@ TEST(GenerateErrorTest, TokensAndFilesAreNamed) {
 }
 
 TEST(GenerateErrorTest, Kernels) {
-  expect_error(generate({"-p", "x", "--kernel", "linear=fastest"}), 1, {"linear=fastest", "vector", "wide", "tiled"});
+  expect_error(generate({"-p", "x", "--kernel", "linear=fastest"}), 1, {"linear=fastest", "subgroup", "vector", "wide", "tiled"});
   expect_error(generate({"-p", "x", "--kernel", "lineal=vector"}), 1, {"lineal"});
   expect_error(generate({"-p", "x", "--kernel", "="}), 1, {"kernel ="});
 }

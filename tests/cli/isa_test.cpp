@@ -36,7 +36,7 @@ TEST_F(IsaTest, EveryFieldOfEveryKernel) {
   testing::expect_done(result);
   const json document = testing::parse_output(result);
   EXPECT_NE(document.at("device").at("name").get<std::string>().find("NAVI21"), std::string::npos);
-  bool vector_q8 = false, tiled_glu = false;
+  bool subgroup_q8 = false, tiled_glu = false;
   for (const json& row : document.at("kernels")) {
     const std::string label = row.at("label");
     EXPECT_NE(label.find("linear"), std::string::npos);
@@ -45,10 +45,10 @@ TEST_F(IsaTest, EveryFieldOfEveryKernel) {
     for (const char* field : {"spills", "scratch_bytes"}) EXPECT_EQ(row.at(field), 0) << field << " of " << row;
     EXPECT_GT(row.at("per_multiply_add").get<double>(), 1) << row;
     EXPECT_LT(row.at("per_multiply_add").get<double>(), 20) << row;
-    vector_q8 = vector_q8 || (label == "linear vector q8_0" && row.at("specialization").at("kWeightType") == 2 && row.at("kernel") == "linear_vector");
+    subgroup_q8 = subgroup_q8 || (label == "linear subgroup q8_0" && row.at("specialization").at("kWeightType") == 2 && row.at("kernel") == "linear_subgroup" && row.at("subgroup_size") == row.at("specialization").at("kLanes"));
     tiled_glu = tiled_glu || (label == "linear_glu tiled q4_0" && row.at("specialization").at("kGlu") == 1);
   }
-  EXPECT_TRUE(vector_q8);
+  EXPECT_TRUE(subgroup_q8);
   EXPECT_TRUE(tiled_glu);
 }
 

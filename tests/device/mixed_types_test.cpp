@@ -77,7 +77,7 @@ TEST_F(MixedTypesTest, LogitsAreThoseOfTheInterpreter) {
   EXPECT_GT(relative_to_range(*wanted, pure_.logits), 1e-3) << "the mixture must tell something";
   ModelOptions options;
   options.kv_type = KvType::kF32;
-  for (const char* kernel : {"", "vector", "tiled"}) {
+  for (const char* kernel : {"", "subgroup", "vector", "tiled"}) {
     for (const bool fusion : {true, false}) {
       options.fusion = fusion;
       options.kernels.clear();

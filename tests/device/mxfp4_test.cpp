@@ -101,7 +101,7 @@ TEST_F(Mxfp4Test, LogitsAreThoseOfTheNumbers) {
   const std::vector<float> wanted = reference(f32_, input_);
   ModelOptions options;
   options.kv_type = KvType::kF32;
-  for (const char* kernel : {"", "vector", "tiled"}) {
+  for (const char* kernel : {"", "subgroup", "vector", "tiled"}) {
     options.kernels.clear();
     if (*kernel) options.kernels["linear"] = kernel;
     const Model model = load_model_from(mxfp4_, options);

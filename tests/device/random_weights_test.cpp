@@ -26,7 +26,7 @@ constexpr std::int64_t kRows = 256, kColumns = 512;
 
 float half_of(std::uint32_t word, std::uint32_t index) { return graph::half_to_float(static_cast<std::uint16_t>(word >> (16 * index))); }
 std::int32_t signed_byte(std::uint32_t word, std::uint32_t index) { return static_cast<std::int8_t>(word >> (8 * index)); }
-/// Nibble of element `i` of 32 whose low bits begin at `at`, as the K types lay them out.
+/// Nibble of element `i` of 32 whose low bits begin at `at`, in the order of all types but Q8_0.
 std::uint32_t k_nibble(const std::uint32_t* at, std::uint32_t i) { return at[i / 8] >> (8 * (i % 4) + i / 4 % 2 * 4) & 15u; }
 
 /// Element `column` of a row whose planes begin at `quants` and `scales`: what block_format.h and lib/block_<type>.glsl say.
@@ -40,7 +40,7 @@ float decode(Type type, const std::uint32_t* quants, const std::uint32_t* scales
     }
     case Type::kF16: return half_of(quants[column / 2], column % 2);
     case Type::kQ8_0: return half_of(scales[group / 2], group % 2) * static_cast<float>(signed_byte(quants[column / 4], column % 4));
-    case Type::kQ4_0: return half_of(scales[group / 2], group % 2) * (static_cast<float>(quants[column / 8] >> (4 * (column % 8)) & 15u) - 8);
+    case Type::kQ4_0: return half_of(scales[group / 2], group % 2) * (static_cast<float>(k_nibble(quants + 4 * group, i)) - 8);
     case Type::kQ4_K: {
       const std::uint32_t* at = scales + 4 * block;
       const std::uint32_t scale = (at[1] >> (4 * in_block) & 15u) | (at[3] >> (2 * in_block) & 3u) << 4;

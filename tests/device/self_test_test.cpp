@@ -284,8 +284,8 @@ TEST(QuarantineTest, AKernelThatThereIsNotIsRefused) {
     return Model::create(test_device(), open_file(tiny_path()).value(), options).status();
   };
   expect_failure(refusal("lineal tiled q4_0"), StatusCode::kInvalidArgument, {"quarantine", "'lineal tiled q4_0'", "no operator 'lineal'"});
-  expect_failure(refusal("linear tilde q4_0"), StatusCode::kInvalidArgument, {"quarantine", "'linear tilde q4_0'", "vector, wide, tiled"});
-  expect_failure(refusal("linear"), StatusCode::kInvalidArgument, {"quarantine", "vector, wide, tiled"});
+  expect_failure(refusal("linear tilde q4_0"), StatusCode::kInvalidArgument, {"quarantine", "'linear tilde q4_0'", "subgroup, vector, wide, tiled"});
+  expect_failure(refusal("linear"), StatusCode::kInvalidArgument, {"quarantine", "subgroup, vector, wide, tiled"});
   for (const char* label : {"linear tiled", "linear tiled q9_9", "linear tiled q4_0 ", "linear tiled q4_0 x", "kv_write", "rope_kv_write x"}) {
     expect_failure(refusal(label), StatusCode::kInvalidArgument, {"quarantine", "one type"});
   }

@@ -120,7 +120,7 @@ OpCase two_of_eight(std::int32_t other) {
 
 TEST(ExpertsTest, OnlyThoseChosenAreRead) {
   const OpCase c = two_of_eight(2);
-  for (const char* kernel : {"vector", "wide"}) {
+  for (const char* kernel : {"subgroup", "vector", "wide"}) {
     RunOptions options;
     options.kernels["expert_linear"] = kernel;
     EXPECT_TRUE(agrees(c, kBound, options)) << kernel;

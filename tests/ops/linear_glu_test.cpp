@@ -94,7 +94,7 @@ TEST_P(LinearGluTest, RowsBeyondTheCountStayUntouched) {
 }
 
 INSTANTIATE_TEST_SUITE_P(TypesAndKernels, LinearGluTest,
-                         ::testing::Combine(::testing::ValuesIn(kRowLayouts), ::testing::Values("vector", "wide", "tiled")),
+                         ::testing::Combine(::testing::ValuesIn(kRowLayouts), ::testing::Values("subgroup", "vector", "wide", "tiled")),
                          [](const ::testing::TestParamInfo<std::tuple<Type, const char*>>& tested) {
                            return fmt::format("{}_{}", graph::type_name(std::get<0>(tested.param)), std::get<1>(tested.param));
                          });

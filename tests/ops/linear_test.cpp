@@ -152,14 +152,14 @@ TEST_P(LinearCountTest, RowsBeyondItStayUntouched) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Kernels, LinearCountTest, ::testing::Values("vector", "wide", "tiled"));
+INSTANTIATE_TEST_SUITE_P(Kernels, LinearCountTest, ::testing::Values("subgroup", "vector", "wide", "tiled"));
 
 std::string param_name(const ::testing::TestParamInfo<std::tuple<Type, const char*>>& tested) {
   return fmt::format("{}_{}", graph::type_name(std::get<0>(tested.param)), std::get<1>(tested.param));
 }
 
 INSTANTIATE_TEST_SUITE_P(TypesAndKernels, LinearTest,
-                         ::testing::Combine(::testing::ValuesIn(kRowLayouts), ::testing::Values("vector", "wide", "tiled")),
+                         ::testing::Combine(::testing::ValuesIn(kRowLayouts), ::testing::Values("subgroup", "vector", "wide", "tiled")),
                          param_name);
 
 }  // namespace

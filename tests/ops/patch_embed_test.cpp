@@ -26,7 +26,7 @@ OpCase patch_case(std::int64_t patch, std::int64_t patches_y, std::int64_t patch
 TEST(PatchEmbedTest, EverySizeAndKernel) {
   for (std::int64_t patch : {1, 2, 3, 7, 8}) {
     for (std::int64_t outputs : {1, 7, 37, 113}) {
-      for (const char* kernel : {"vector", "tiled"}) {
+      for (const char* kernel : {"subgroup", "vector", "tiled"}) {
         RunOptions options;
         options.kernels["patch_embed"] = kernel;
         EXPECT_TRUE(agrees(patch_case(patch, 3, 5, outputs, patch != 2), kBound, options)) << patch << ", " << outputs << ", " << kernel;

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <cstring>
 #include <functional>
+#include <set>
 #include <string>
 
 #include "graph/float16.h"
@@ -182,6 +183,33 @@ TEST(ModulesTest, OperatorsGiveWhatTheirReferencesGive) {
       EXPECT_EQ(found, "") << text << ", " << lanes << " lanes";
     }
   }
+}
+
+/// Of a device with several sizes: the size that a kernel relies on is the one it gets, whatever others have.
+TEST(ModulesTest, AKernelGetsTheSizeOfSubgroupsThatItRequires) {
+  simulator::ModuleCache modules;
+  runtime::DeviceCaps caps = simulator::simulated_caps(32);
+  caps.max_subgroup_size = 64;
+  caps.min_required_subgroup_size = caps.max_required_subgroup_size = 64;
+  std::string found;
+  std::set<std::uint32_t> sizes;
+  const check::CaseRunner run_case = [&](const check::OpCase& op, const check::RunOptions& how) {
+    return simulator::simulate_case(modules, op, how, caps, 32, [&](const simulator::SimulatedDispatch& done) {
+      found += simulator_test::all_findings(done.report);
+      sizes.insert(done.report.subgroup_size);
+    });
+  };
+  check::CheckOptions options;
+  options.text = "linear input (3, 256), weight q8_0 (37, 256)";
+  options.kernels = {"subgroup"};
+  options.brief = true;
+  const auto report = check::run_check(run_case, options, [](const check::CheckResult& result, std::size_t, std::size_t) {
+    EXPECT_EQ(result.outcome, check::Outcome::kPassed) << result.complaint;
+    return true;
+  });
+  ASSERT_TRUE(report.ok()) << report.status().message();
+  EXPECT_EQ(found, "");
+  EXPECT_EQ(sizes, std::set<std::uint32_t>{64});
 }
 
 void expect_refused(const Status& status, StatusCode code, const std::string& words) {

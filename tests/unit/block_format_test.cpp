@@ -48,7 +48,7 @@ float block_value(Type type, const std::uint32_t* quants, const std::uint32_t* s
   const auto with_high = [&](std::uint32_t high) { return static_cast<float>(q | field(&high, k % 32, 1) << 4); };
   switch (type) {
     case Type::kQ8_0: return static_cast<float>(static_cast<std::int8_t>(quants[k / 4] >> (8 * (k % 4)))) * half_of(scales[group / 2], group % 2);
-    case Type::kQ4_0: return (static_cast<float>((quants[k / 8] >> (4 * (k % 8))) & 15u) - 8.0f) * half_of(scales[group / 2], group % 2);
+    case Type::kQ4_0: return (static_cast<float>(q) - 8.0f) * half_of(scales[group / 2], group % 2);
     case Type::kQ4_1: return static_cast<float>(q) * half_of(scales[group], 0) + half_of(scales[group], 1);
     case Type::kQ5_0: return (with_high(scales[group / 2 * 3 + 1 + group % 2]) - 16.0f) * half_of(scales[group / 2 * 3], group % 2);
     case Type::kQ5_1: return with_high(scales[group * 2 + 1]) * half_of(scales[group * 2], 0) + half_of(scales[group * 2], 1);

@@ -32,6 +32,23 @@ TEST(DevicePlanTest, TheBaselineIsUsable) {
   EXPECT_TRUE(plan.extensions.empty());
 }
 
+TEST(DevicePlanTest, SubgroupSizesCanBeReliedOnWhereTheyCanBeRequired) {
+  DeviceSnapshot snapshot = baseline();
+  snapshot.reported.min_subgroup_size = 8, snapshot.reported.max_subgroup_size = 32;
+  snapshot.subgroup_sizes_known = true;
+  EXPECT_EQ(plan_device(snapshot).caps.max_required_subgroup_size, 0u);
+  EXPECT_TRUE(plan_device(snapshot).optional_extensions.empty());
+  snapshot.subgroup_size_control = true;
+  EXPECT_EQ(plan_device(snapshot).caps.min_required_subgroup_size, 8u);
+  EXPECT_EQ(plan_device(snapshot).caps.max_required_subgroup_size, 32u);
+  EXPECT_EQ(plan_device(snapshot).optional_extensions, std::vector<std::string>{kSubgroupSizeControl});
+  snapshot.subgroup_size_control = false;
+  snapshot.reported.min_subgroup_size = 32;
+  EXPECT_EQ(plan_device(snapshot).caps.min_required_subgroup_size, 32u) << "what has one size has it without being asked";
+  snapshot.subgroup_sizes_known = false;
+  EXPECT_EQ(plan_device(snapshot).caps.min_required_subgroup_size, 0u) << "it may be one of several";
+}
+
 struct Refusal {
   const char* named;
   void (*spoil)(DeviceSnapshot&);

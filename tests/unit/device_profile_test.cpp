@@ -33,7 +33,8 @@ DeviceCaps generous() {
   caps.max_push_bytes = 256;
   caps.max_grid = {1u << 31, 70000, 65535};
   caps.min_subgroup_size = caps.max_subgroup_size = 8;
-  caps.subgroup_shuffle = true;
+  caps.min_required_subgroup_size = caps.max_required_subgroup_size = 8;
+  caps.subgroup_shuffle = caps.subgroup_arithmetic = true;
   caps.storage16 = true;
   caps.timestamp_bits = 36;
   caps.bytes_per_s = 3e9;
@@ -97,6 +98,22 @@ TEST(ClampCapsTest, NothingIsWonByPretending) {
   EXPECT_EQ(caps.type, DeviceType::kCpu) << "but the type is the profile's";
 }
 
+TEST(ClampCapsTest, SubgroupsHaveASizeThatTheDeviceHas) {
+  DeviceCaps rdna = generous();
+  rdna.min_subgroup_size = rdna.min_required_subgroup_size = 32;
+  rdna.max_subgroup_size = rdna.max_required_subgroup_size = 64;
+  const DeviceCaps eight = clamp_caps(generous(), rdna);
+  EXPECT_EQ(eight.min_required_subgroup_size, 8u);
+  EXPECT_EQ(eight.max_required_subgroup_size, 8u);
+  EXPECT_EQ(eight.max_subgroup_size, 64u);
+  DeviceCaps wide = generous();
+  wide.min_required_subgroup_size = 16, wide.max_required_subgroup_size = 128;
+  EXPECT_EQ(clamp_caps(wide, rdna).min_required_subgroup_size, 32u);
+  EXPECT_EQ(clamp_caps(wide, rdna).max_required_subgroup_size, 64u);
+  rdna.min_required_subgroup_size = rdna.max_required_subgroup_size = 0;
+  EXPECT_EQ(clamp_caps(wide, rdna).max_required_subgroup_size, 0u) << "what the profile can't know stays unknown";
+}
+
 TEST(ClampCapsTest, ZeroIsNoNumber) {
   DeviceCaps caps = generous(), profile = generous();
   profile.max_loop_iterations = 1000;
@@ -119,11 +136,14 @@ TEST(ClampCapsTest, WhoDoesTheWorkIsStillPredicted) {
 
 TEST(DeviceProfileTest, FeaturesAreRead) {
   std::string text = profile_text("baseline");
-  text.replace(text.find("[]"), 2, "[\"subgroup_shuffle\", \"storage16\", \"timestamps\"]");
+  text.replace(text.find("[]"), 2, "[\"subgroup_shuffle\", \"subgroup_arithmetic\", \"subgroup_size_control\", \"storage16\", \"timestamps\"]");
   const Result<DeviceProfile> profile = DeviceProfile::parse(text, "p");
   ASSERT_TRUE(profile.ok()) << profile.status().message();
   EXPECT_TRUE(profile->internal().subgroup_shuffle);
   EXPECT_TRUE(profile->internal().storage16);
+  EXPECT_TRUE(profile->internal().subgroup_arithmetic);
+  EXPECT_EQ(profile->internal().min_required_subgroup_size, profile->internal().min_subgroup_size);
+  EXPECT_EQ(profile->internal().max_required_subgroup_size, profile->internal().max_subgroup_size);
   EXPECT_TRUE(clamp_caps(generous(), profile->internal()).storage16);
   EXPECT_EQ(profile->internal().timestamp_bits, 64u);
 }

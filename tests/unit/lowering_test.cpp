@@ -24,7 +24,7 @@ std::string refusal(OpCase c, const DeviceCaps& caps, const LoweringOptions& opt
   return lowered.ok() ? "" : lowered.status().message();
 }
 
-/// A device of this type with subgroups of 8 that shuffle.
+/// A device of this type with subgroups of 8 that shuffle, and do not add up.
 DeviceCaps caps_of(runtime::DeviceType type) {
   DeviceCaps caps;
   caps.type = type;
@@ -82,7 +82,7 @@ TEST(LoweringTest, WhatIsWidenedNeedsNothing) {
 TEST(LoweringTest, UnknownKernelsAndOperatorsAreRefused) {
   LoweringOptions options;
   options.forced_kernels["linear"] = "fastest";
-  EXPECT_EQ(refusal(linear_case(), {}, options), "kernel linear=fastest: linear has the kernels vector, wide, tiled");
+  EXPECT_EQ(refusal(linear_case(), {}, options), "kernel linear=fastest: linear has the kernels subgroup, vector, wide, tiled");
   options.forced_kernels = {{"lineal", "wide"}};
   EXPECT_EQ(refusal(linear_case(), {}, options), "kernel lineal=wide: there is no operator lineal");
 }
@@ -97,6 +97,64 @@ TEST(LoweringTest, KernelsFollowRowsAndDevice) {
   EXPECT_EQ(label(1, runtime::DeviceType::kDiscrete), "linear vector f32");
   EXPECT_EQ(label(64, runtime::DeviceType::kCpu), "linear wide f32");
   EXPECT_EQ(label(64, runtime::DeviceType::kIntegrated), "linear tiled f32");
+}
+
+/// A GPU whose subgroups add up, of a size between these.
+DeviceCaps gpu_of(std::uint32_t min_size, std::uint32_t max_size) {
+  DeviceCaps caps = caps_of(runtime::DeviceType::kDiscrete);
+  caps.name = "gpu";
+  caps.subgroup_arithmetic = true;
+  caps.min_subgroup_size = caps.min_required_subgroup_size = min_size;
+  caps.max_subgroup_size = caps.max_required_subgroup_size = max_size;
+  return caps;
+}
+
+TEST(LoweringTest, SubgroupsOfASizeMakeFewRows) {
+  const auto lowered_for = [](const DeviceCaps& caps, std::int64_t rows) {
+    OpCase c = linear_case(rows);
+    Result<Lowered> lowered = lower(c.graph, caps, {});
+    EXPECT_TRUE(lowered.ok()) << lowered.status().message();
+    return std::move(lowered->program);
+  };
+  for (const std::int64_t rows : {1, 2, 3, 8}) EXPECT_EQ(lowered_for(gpu_of(32, 32), rows).dispatches.at(0).label, "linear subgroup f32") << rows;
+  EXPECT_EQ(lowered_for(gpu_of(32, 32), 9).dispatches.at(0).label, "linear tiled f32");
+  struct Chosen {
+    std::uint32_t min_size, max_size, lanes;
+  };
+  for (const Chosen& one : {Chosen{32, 32, 32}, {8, 32, 16}, {16, 32, 16}, {32, 64, 64}, {64, 128, 64}, {64, 64, 64}, {16, 16, 16}}) {
+    const runtime::Program program = lowered_for(gpu_of(one.min_size, one.max_size), 1);
+    EXPECT_EQ(program.kernels.at(0).constants[2], one.lanes);
+    EXPECT_EQ(program.kernels.at(0).subgroup_size, one.lanes);
+  }
+}
+
+TEST(LoweringTest, WhereSubgroupsNeedTooManyWorkgroupsOthersDoIt) {
+  DeviceCaps caps = gpu_of(64, 128);
+  const auto label = [&](std::int64_t outputs) {
+    OpCase c;
+    c.output(c.graph.add(Op::linear, {c.f32("input", {1, 32}, std::vector<float>(32)), c.weight("weight", Type::kF32, outputs, 32, {})}));
+    const Result<Lowered> lowered = lower(c.graph, caps, {});
+    return lowered.ok() ? lowered->program.dispatches.at(0).label : lowered.status().message();
+  };
+  EXPECT_EQ(label(4 * 65535), "linear subgroup f32");
+  EXPECT_EQ(label(4 * 65535 + 1), "linear vector f32");
+}
+
+TEST(LoweringTest, WithoutASizeToRelyOnSubgroupsAreNotUsed) {
+  DeviceCaps unknown = gpu_of(8, 32);
+  unknown.min_required_subgroup_size = unknown.max_required_subgroup_size = 0;
+  DeviceCaps no_sums = gpu_of(32, 32);
+  no_sums.subgroup_arithmetic = false;
+  for (const DeviceCaps& caps : {unknown, no_sums}) {
+    OpCase c = linear_case();
+    const Result<Lowered> lowered = lower(c.graph, caps, {});
+    ASSERT_TRUE(lowered.ok()) << lowered.status().message();
+    EXPECT_EQ(lowered->program.dispatches.at(0).label, "linear vector f32");
+  }
+  LoweringOptions options;
+  options.forced_kernels["linear"] = "subgroup";
+  EXPECT_EQ(refusal(linear_case(), unknown, options), "[linear]: kernel 'subgroup' needs subgroups of a size that can be relied on, which device gpu or this graph does not have");
+  EXPECT_EQ(refusal(linear_case(), no_sums, options), "[linear]: kernel 'subgroup' needs subgroup reductions, which device gpu or this graph does not have");
 }
 
 TEST(LoweringTest, TheNextBestTakesThePlaceOfWhatIsInQuarantine) {
@@ -115,7 +173,8 @@ TEST(LoweringTest, TheNextBestTakesThePlaceOfWhatIsInQuarantine) {
   EXPECT_EQ(label(64, DeviceType::kCpu, {"linear tiled f32", "linear wide f32"}), "linear vector f32");
   EXPECT_EQ(label(1, DeviceType::kDiscrete, {"linear vector f32"}), "linear tiled f32");
   EXPECT_EQ(label(64, DeviceType::kDiscrete, {"linear tiled q8_0", "linear_glu tiled f32"}), "linear tiled f32") << "of other types and operators";
-  EXPECT_EQ(label(64, DeviceType::kDiscrete, {"linear tiled f32", "linear vector f32"}),
+  EXPECT_EQ(label(64, DeviceType::kDiscrete, {"linear tiled f32", "linear vector f32"}), "linear wide f32") << "which is for CPUs, and right everywhere";
+  EXPECT_EQ(label(64, DeviceType::kDiscrete, {"linear tiled f32", "linear vector f32", "linear wide f32"}),
             "[linear] kernel 'linear tiled f32' is in quarantine on device made up, and no other can take its place");
 }
 
@@ -195,9 +254,9 @@ TEST(LoweringTest, WhatDoesNotFitAKernelIsRefused) {
     EXPECT_TRUE(lowered.ok() || lowered.status().code() == StatusCode::kInternal);
     return lowered.ok() ? "" : lowered.status().message();
   };
-  EXPECT_EQ(refused(10, 7), "");
-  EXPECT_EQ(refused(11, 7), "made up: 11 specialization constants but a kernel takes 10");
-  EXPECT_EQ(refused(10, 8), "made up: 9 bindings but a kernel takes 8");
+  EXPECT_EQ(refused(12, 7), "");
+  EXPECT_EQ(refused(13, 7), "made up: 13 specialization constants but a kernel takes 12");
+  EXPECT_EQ(refused(12, 8), "made up: 9 bindings but a kernel takes 8");
 }
 
 TEST(LoweringTest, AGraphWithAnErrorIsNotLowered) {

@@ -278,6 +278,7 @@ constexpr std::string_view kCases[] = {
     "sinusoidal_positions positions (41), width 6, layout split, type f16",
     "linear input f16 (1, 256), weight {some} (41, 256)",
     "linear input f16 (9, 256), weight {some} (13, 256)",
+    "linear input f16 (2, 64), weight mxfp4 (41, 64)",
     "linear input f16 (3, 89) sliced, weight f32 (41, 89), residual f16 (3, 41) sliced",
     "linear input f16 (17, 64), weight q8_0 (41, 64), bias f16 (41), activation gelu, residual f16 (17, 41)",
     "linear input f16 (10, 64), weight q8_0 (41, 64), residual (10, 41), valid [2, 5]",

@@ -35,6 +35,9 @@ class Compiler {
   Compiler(const Compiler&) = delete;
   Compiler& operator=(const Compiler&) = delete;
 
+  /// Whether modules can ask for the size of their subgroups, and full ones.
+  bool has_subgroup_size_control() const { return has_subgroup_sizes_ && has_full_subgroups_; }
+
   /// Of several executables of one pipeline, that of the widest subgroups. Errors: the driver's, kInternal (it tells nothing).
   Result<Executable> compile(const Module& module);
 

@@ -1,7 +1,7 @@
 // Other people's SPIR-V modules, to be compiled beside ours: a folder with modules.json.
 //
 //   {"name": "llama.cpp b1234", "n_bindings": 12, "push_bytes": 128,
-//    "modules": [{"name": "mul_mat_vec_q4_0", "file": "mul_mat_vec_q4_0.spv", "beside": "linear vector q4_0 kInputVec4=1",
+//    "modules": [{"name": "mul_mat_vec_q4_0", "file": "mul_mat_vec_q4_0.spv", "beside": "linear subgroup q4_0 kTokens=1",
 //                 "chips": ["navi21"], "constants": [64, 1], "subgroup_size": 64, "full_subgroups": true}]}
 //
 // n_bindings (64 at most) and push_bytes (256 at most) are the most of all modules. Without subgroup_size and full_subgroups the driver chooses; without

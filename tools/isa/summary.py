@@ -16,11 +16,12 @@ def number(value):
 
 
 # What has lines of its own in the budget; of those that fit a kernel the longest counts, as for the command.
-KERNELS = sorted(("linear vector f16 kInputVec4=1", "linear vector q8_0 kInputVec4=1", "linear vector q4_0 kInputVec4=1",
-           "linear vector q4_K kInputVec4=1", "linear vector kInputVec4=1", "linear vector", "linear tiled kTileRows=4 kInputVec4=1",
-           "linear tiled", "linear_glu vector kInputVec4=1", "linear_glu vector", "linear_glu tiled", "expert_linear vector", "expert_linear_glu vector", "matmul",
+KERNELS = sorted(("linear subgroup f16 kTokens=1 kInputVec4=2", "linear subgroup q8_0 kTokens=1 kInputVec4=2", "linear subgroup q4_0 kTokens=1 kInputVec4=2",
+           "linear subgroup q4_K kTokens=1 kInputVec4=2", "linear subgroup q6_K kTokens=1 kInputVec4=2", "linear subgroup kTokens=1 kInputVec4=2", "linear subgroup kInputVec4=2",
+           "linear subgroup", "linear tiled kTileRows=4 kInputVec4=2", "linear tiled", "linear_glu subgroup kInputVec4=2", "linear_glu subgroup", "linear_glu tiled",
+           "expert_linear subgroup kInputVec4=2", "expert_linear subgroup", "expert_linear_glu subgroup", "matmul",
            "attention split kCacheType=1 kFeatures=0", "attention split kFeatures=3", "attention split kFeatures=32769", "attention tiled kFeatures=32769", "attention split", "attention tiled kTile=8 kCacheType=1 kFeatures=0",
-           "attention tiled", "f16 linear vector", "f16 linear tiled", "f16 linear_glu", "f16 attention", "f16"), key=lambda kernel: -len(kernel.replace(" ", "")))
+           "attention tiled", "f16 linear subgroup", "f16 linear tiled", "f16 linear_glu", "f16 expert_linear", "f16 attention", "f16"), key=lambda kernel: -len(kernel.replace(" ", "")))
 
 
 def fits(row, kernel):
@@ -53,7 +54,7 @@ def main():
     if as_budget:
         return print_budget(folder, chips)
     bad = False
-    print(f"| {'chip':<10} | kernels | failed | spill | scratch | {'linear vector q8_0':<18} | {'linear tiled q8_0':<18} | {'attention':<18} | driver |")
+    print(f"| {'chip':<10} | kernels | failed | spill | scratch | {'linear subgroup q8_0':<20} | {'linear tiled q8_0':<18} | {'attention':<18} | driver |")
     print("|:---|---:|---:|---:|---:|:---|:---|:---|:---|")
     complaints = []
     for chip in chips:
@@ -68,7 +69,7 @@ def main():
             continue
         rows = found["kernels"]
         columns = []
-        for label in ("linear vector q8_0", "linear tiled q8_0", "attention"):
+        for label in ("linear subgroup q8_0", "linear tiled q8_0", "attention"):
             row = next((r for r in rows if r["label"].startswith(label) and r.get("per_multiply_add")), {})
             columns.append(f"{number(row.get('registers'))} reg, {number(row.get('per_multiply_add'))}/FMA")
         failed = [r for r in rows if "failure" in r]

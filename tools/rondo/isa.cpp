@@ -84,6 +84,8 @@ isa::Module module_of(const runtime::Kernel& kernel) {
   module.constants.assign(kernel.constants.begin(), kernel.constants.begin() + kernel.n_constants);
   module.n_bindings = kernel.n_bindings;
   module.push_bytes = kernel.push_bytes;
+  module.subgroup_size = kernel.subgroup_size;
+  module.full_subgroups = kernel.subgroup_size != 0;
   return module;
 }
 
@@ -174,6 +176,10 @@ Result<isa::Jobs> open_workshop(const GlobalFlags& flags, const IsaFlags& own, c
   } else {
     RONDO_ASSIGN(std::vector<isa::ForeignModule> theirs, isa::read_foreign_modules(own.against, info.name));
     shop->items = pair_up(kernels, std::move(theirs), own.filter);
+  }
+  // A device with one size has it without being asked.
+  for (Item& item : shop->items) {
+    if (!item.foreign && !shop->compiler->has_subgroup_size_control()) item.module.subgroup_size = 0, item.module.full_subgroups = false;
   }
   if (budget && budget->is_for(info.driver)) shop->budget = &*budget;
 

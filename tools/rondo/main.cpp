@@ -383,7 +383,7 @@ void add_check(CLI::App& app, GlobalFlags& flags, int& status) {
 void add_isa(CLI::App& app, GlobalFlags& flags, int& status) {
   CLI::App* command = app.add_subcommand("isa", "What the driver's compiler makes of every kernel: registers, spills, instructions of loops; runs nothing");
   auto own = std::make_shared<IsaFlags>();
-  command->add_option("filter", own->filter, "only kernels whose name contains this, as in \"linear vector q4\"");
+  command->add_option("filter", own->filter, "only kernels whose name contains this, as in \"linear subgroup q4\"");
   command->add_option("--budget", own->budget, "file of most registers, spills and so on; what exceeds it is a failure")->check(some_text("--budget takes a file"))->type_name("FILE");
   command->add_option("--against", own->against, "folder of other SPIR-V modules with modules.json, put beside ours")->check(some_text("--against takes a folder"))->type_name("DIR");
   command->add_option("--limit", own->limit_s, "seconds that a kernel may take to compile")->check(number_check(0.001, 1e6))->capture_default_str();

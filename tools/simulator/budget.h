@@ -1,6 +1,6 @@
 // What kernels may cost in memory: a file of limits, and whether kernels keep to them.
 //
-//   linear/vector | 1 row, 4096 to 4096 | q8_0 | 32 | line_factor <= 3.3, barriers <= 14
+//   linear/subgroup | 1 row, 4096 to 4096 | q8_0 | 32 | line_factor <= 2.5, barriers <= 0
 //
 // A kernel, its shape and weight type ("-" where there is none) as the command takes them, the lanes of a subgroup, and limits on
 // the numbers that --json names. A case of several dispatches is judged by the one with most operations. # begins a comment.

@@ -48,9 +48,10 @@ Result<const Module*> ModuleCache::find_or_read(const runtime::Kernel& kernel, s
 Status simulate_program(ModuleCache& modules, const runtime::Program& program, std::span<Buffer> buffers, std::uint32_t subgroup_size, bool expects_nan, const OnDispatch& on_dispatch) {
   for (const runtime::Dispatch& dispatch : program.dispatches) {
     const runtime::Kernel& kernel = program.kernels[dispatch.kernel];
-    RONDO_ASSIGN(const Module* module, modules.find_or_read(kernel, subgroup_size));
+    const std::uint32_t lanes = kernel.subgroup_size ? kernel.subgroup_size : subgroup_size;
+    RONDO_ASSIGN(const Module* module, modules.find_or_read(kernel, lanes));
     Launch launch;
-    launch.subgroup_size = subgroup_size;
+    launch.subgroup_size = lanes;
     launch.grid = dispatch.grid;
     launch.push = dispatch.push;
     launch.expects_nan = expects_nan;
@@ -116,7 +117,8 @@ runtime::DeviceCaps simulated_caps(std::uint32_t subgroup_size, bool cpu) {
   caps.max_invocations = 1024;
   caps.max_shared_bytes = 32768;
   caps.min_subgroup_size = caps.max_subgroup_size = subgroup_size;
-  caps.subgroup_shuffle = caps.storage16 = true;
+  caps.min_required_subgroup_size = caps.max_required_subgroup_size = subgroup_size;
+  caps.subgroup_shuffle = caps.subgroup_arithmetic = caps.storage16 = true;
   return caps;
 }
 

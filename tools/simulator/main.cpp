@@ -89,6 +89,7 @@ Result<runtime::DeviceCaps> find_caps(const Flags& flags, const std::string& ker
   runtime::DeviceCaps caps = profile->internal();
   lanes = flags.subgroup ? flags.subgroup : std::clamp(32u, std::max(caps.min_subgroup_size, 4u), std::min(caps.max_subgroup_size, kMostLanes));
   if (lanes < caps.min_subgroup_size || lanes > caps.max_subgroup_size) return Status(StatusCode::kInvalidArgument, fmt::format("--subgroup {}: {} has {} to {} lanes", lanes, flags.as, caps.min_subgroup_size, caps.max_subgroup_size));
+  if (flags.subgroup && caps.max_required_subgroup_size != 0) caps.min_required_subgroup_size = caps.max_required_subgroup_size = lanes;  // no kernel asks for another
   return caps;
 }
 

@@ -1,0 +1,98 @@
+// output[m, n] = activate(sum_k input[m, k] weight[n, k] + bias[n]) + residual[m, n]; with kGlu glu of weight rows n and
+// up_rows() + n; with kExperts of the weight that row m has (lib/linear_experts.glsl), and kTokens is 1.
+// For few rows on GPUs: a subgroup makes kRows neighbouring outputs of kTokens rows. Its lanes load chunks of weights side by side,
+// 16 bytes each, and add their sums up at the end; there is no barrier, but where values come from a table. f32 accumulation.
+// Grid (ceil(N / (kRows subgroups of a workgroup)), ceil(M / kTokens)).
+// Needs: subgroups of exactly kLanes invocations, subgroupAdd.
+#version 450
+#extension GL_GOOGLE_include_directive : require
+#extension GL_KHR_shader_subgroup_arithmetic : require
+#extension GL_EXT_control_flow_attributes : require
+#include "linear.params.h"
+#include "lib/step_state.glsl"
+#include "lib/element.glsl"
+
+layout(local_size_x_id = 0) in;
+layout(constant_id = 0) const uint kWidth = 64u;
+layout(constant_id = 1) const uint kWeightType = 0u;
+layout(constant_id = 2) const uint kLanes = 32u;
+layout(constant_id = 3) const uint kRows = 2u;
+layout(constant_id = 4) const uint kTokens = 1u;
+layout(constant_id = 5) const uint kGlu = 0u;
+layout(constant_id = 6) const uint kInputVec4 = 1u;
+layout(constant_id = 7) const uint kActivation = 0u;
+layout(constant_id = 8) const uint kBias = 0u;
+layout(constant_id = 9) const uint kExperts = 0u;
+layout(constant_id = 10) const uint kLimited = 0u;
+
+#include "lib/linear_input.glsl"
+#define RONDO_SHARED_TABLE
+#define RONDO_WEIGHT_BINDING 2
+#define weight_layout p
+#include "lib/weight.glsl"
+#include "lib/linear_experts.glsl"
+#include "lib/linear_output.glsl"
+
+const uint kWeightRows = kRows << kGlu;  // gates first
+const uint kSums = kWeightRows * kTokens;
+
+void main() {
+  fill_table();
+  const uint first_token = gl_WorkGroupID.y * kTokens;
+  const uint first = (gl_WorkGroupID.x * (kWidth / kLanes) + gl_SubgroupID) * kRows, lane = gl_SubgroupInvocationID;
+  // What this lane stores in the end. The step's state is asked for here and looked at there, so that nothing waits for it.
+  const uint own_token = kTokens == 1u ? first_token : first_token + lane / kRows, own_output = first + lane % kRows;
+  const uvec3 state = row_state(token_of(kTokens == 1u ? own_token : min(own_token, p.rows - 1u)), p.rows_per_sequence);
+
+  // Steps have many rows of experts that are not valid, and nothing says which experts' weights these would read.
+  if (kExperts == 1u && !row_valid(state)) return;
+
+  const uint first_weight = first_weight_row(first_token);
+  uint at[kTokens], rows[kWeightRows];
+  [[unroll]] for (uint t = 0u; t < kTokens; ++t) at[t] = input_at(min(first_token + t, p.rows - 1u));
+  [[unroll]] for (uint r = 0u; r < kWeightRows; ++r) rows[r] = min(first + r % kRows, p.outputs - 1u) + (r / kRows) * up_rows() + first_weight + p.weight_offset_rows;
+  float sums[kSums];
+  [[unroll]] for (uint s = 0u; s < kSums; ++s) sums[s] = 0.0;
+
+  for (uint chunk = lane; chunk < p.groups * (8u / kQuads); chunk += kLanes) {
+    Chunk chunks[kWeightRows];
+    [[unroll]] for (uint r = 0u; r < kWeightRows; ++r) chunks[r] = load_chunk(rows[r], chunk);
+    float parts[kSums], input_sums[kTokens];
+    [[unroll]] for (uint i = 0u; i < kQuads; ++i) {
+      const bool starts = !kIsFloat && i % kScaledQuads == 0u;
+      vec4 x[kTokens];
+      [[unroll]] for (uint t = 0u; t < kTokens; ++t) {
+        x[t] = input_quad(at[t], (chunk * kQuads + i) * 4u);
+        if (kHasAddend) input_sums[t] = (starts ? 0.0 : input_sums[t]) + ((x[t].x + x[t].y) + (x[t].z + x[t].w));
+      }
+      [[unroll]] for (uint r = 0u; r < kWeightRows; ++r) {
+        const vec4 w = chunk_quad(chunks[r], i);
+        [[unroll]] for (uint t = 0u; t < kTokens; ++t) {
+          const uint s = t * kWeightRows + r;
+          float sum = kIsFloat ? sums[s] : starts ? 0.0 : parts[s];
+          sum += w.x * x[t].x;
+          sum += w.y * x[t].y;
+          sum += w.z * x[t].z;
+          sum += w.w * x[t].w;
+          if (kIsFloat) sums[s] = sum;
+          else parts[s] = sum;
+          if (!kIsFloat && i % kScaledQuads == kScaledQuads - 1u) {
+            if (kCentre != 0u) sum -= float(kCentre) * input_sums[t];
+            sums[s] += chunks[r].scale[i >> 2] * sum;
+            if (!kHasOneFactor) sums[s] += chunks[r].addend[i >> 2] * input_sums[t];
+          }
+        }
+      }
+    }
+  }
+
+  float own[1u + kGlu];
+  [[unroll]] for (uint s = 0u; s < kSums; ++s) {
+    const float sum = subgroupAdd(sums[s]);
+    const uint token = s / kWeightRows, r = s % kWeightRows;
+    if (lane == token * kRows + r % kRows) own[r / kRows] = sum;
+  }
+  if (lane >= kRows * kTokens || own_token >= p.rows || own_output >= p.outputs || !row_valid(state)) return;
+  const uint row = first_weight + own_output;
+  store_output(own_token, own_output, kGlu == 1u ? output_of_glu(own[0], own[kGlu], row, row + up_rows()) : output_of(own[0], row));
+}

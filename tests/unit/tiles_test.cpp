@@ -1,0 +1,47 @@
+// Tiles of every class of devices: that they fit what the device can do, and the kernel's own rules.
+#include <gtest/gtest.h>
+
+#include "graph/tiles.h"
+
+namespace rondo::graph::tiles_test {
+namespace {
+
+TEST(SubgroupTileTest, FitsTheDevice) {
+  constexpr std::pair<std::uint32_t, std::uint32_t> kSizes[] = {{4, 4}, {8, 8}, {16, 16}, {32, 32}, {64, 64}, {4, 32}, {8, 32}, {16, 32}, {32, 64}, {64, 128}, {128, 128}, {32, 128}};
+  for (const auto& [least, most] : kSizes) {
+    for (const std::uint32_t invocations : {128u, 1024u}) {
+      runtime::DeviceCaps caps;
+      caps.max_invocations = invocations;
+      caps.min_required_subgroup_size = least, caps.max_required_subgroup_size = most;
+      for (const Type type : {Type::kF32, Type::kF16}) {
+        for (const bool glu : {false, true}) {
+          for (std::uint32_t rows = 1; rows <= 9; ++rows) {
+            const SubgroupTile tile = subgroup_tile(caps, type, rows, glu);
+            SCOPED_TRACE(::testing::Message() << least << " to " << most << ", " << invocations << ", " << rows << " rows");
+            EXPECT_GE(tile.lanes, least);
+            EXPECT_LE(tile.lanes, most);
+            EXPECT_LE(tile.lanes * tile.subgroups, invocations);
+            EXPECT_GE(tile.subgroups, 1u);
+            EXPECT_GE(tile.lanes * tile.subgroups, 16u) << "fill_table";
+            EXPECT_GE(tile.rows, 1u);
+            EXPECT_GE(tile.tokens, 1u);
+            EXPECT_LE(tile.rows * tile.tokens, tile.lanes) << "each lane stores one sum";
+            EXPECT_LE(tile.tokens, 8u);
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST(SubgroupTileTest, ReadsAWeightOnceForEightRows) {
+  runtime::DeviceCaps caps;
+  caps.max_invocations = 1024;
+  caps.min_required_subgroup_size = caps.max_required_subgroup_size = 32;
+  for (std::uint32_t rows = 1; rows <= 8; ++rows) EXPECT_GE(subgroup_tile(caps, Type::kF32, rows, false).tokens, rows);
+}
+
+TEST(SubgroupTileTest, NoSizeIsNoTile) { EXPECT_EQ(subgroup_tile({}, Type::kF16, 1, false).lanes, 0u); }
+
+}  // namespace
+}  // namespace rondo::graph::tiles_test
