@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Builds the fuzz targets with clang and runs each: graph files, GGUF, safetensors, and SPIR-V for the simulator.
+# Builds the fuzz targets (preset asan) and runs each: graph files, GGUF, safetensors, and SPIR-V for the simulator.
 # usage: tools/fuzz.sh [SECONDS]
 #   SECONDS  for each target, 60 unless given
 # A target fails at a crash, a leak, a report of the sanitizers, an input that takes more than 5 seconds, or more than 2 GB of
@@ -16,17 +16,17 @@ usage() {
 seconds=${1-60}
 [[ $seconds =~ ^[1-9][0-9]*$ ]] || usage
 
-if [[ ! -e build/fuzz/build.ninja || CMakePresets.json -nt build/fuzz/build.ninja ]]; then
-  cmake --preset fuzz
+if [[ ! -e build/asan/build.ninja || CMakePresets.json -nt build/asan/build.ninja ]]; then
+  cmake --preset asan
 fi
-cmake --build --preset fuzz
+cmake --build --preset asan --target rondo_fuzzers
 
 export UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1
-build/fuzz/bin/rondo_fuzz_seeds build/fuzz/seeds
+build/asan/bin/rondo_fuzz_seeds build/asan/seeds
 
 # run_target FORMAT MAX_LEN SEEDS
 run_target() {
-  local target=build/fuzz/bin/$1_fuzzer corpus=build/fuzz/corpus/$1 found=build/fuzz/found/$1 log=build/fuzz/$1.log input
+  local target=build/asan/bin/$1_fuzzer corpus=build/fuzz/corpus/$1 found=build/fuzz/found/$1 log=build/fuzz/$1.log input
   mkdir -p "$corpus"
   rm -rf "$found"
   mkdir -p "$found"
@@ -54,6 +54,6 @@ run_two() {
   run_target "$4" "$5" "$6" || status=1
   wait "$first" || status=1
 }
-run_two graph_json 16384 tests/fuzz/corpus/graph_json gguf 65536 build/fuzz/seeds/gguf
-run_two safetensors 16384 build/fuzz/seeds/safetensors spirv 16384 build/fuzz/seeds/spirv
+run_two graph_json 16384 tests/fuzz/corpus/graph_json gguf 65536 build/asan/seeds/gguf
+run_two safetensors 16384 build/asan/seeds/safetensors spirv 16384 build/asan/seeds/spirv
 exit "$status"
