@@ -110,6 +110,8 @@ TEST(ImageFileTest, WhatIsNoPictureIsRefused) {
   large.size_bytes = tools::kMostPictureBytes + 1;
   expect_refused(tools::read_image(large).status(), StatusCode::kUnsupported, {"large.png", "268435457 bytes"});
   expect_refused(read(stored_png(30'000, 30'000, 8, 2, "")).status(), StatusCode::kUnsupported, {"a.png: has 30000 x 30000 pixels", "67108864"});
+  expect_refused(read(stored_png(8192, 8192, 16, 2, "")).status(), StatusCode::kUnsupported, {"a.png: has 8192 x 8192 pixels of 16 bits", "33554432"});
+  expect_refused(read(stored_png(8192, 8192, 8, 2, "")).status(), StatusCode::kCorruptData, {"a.png"});
   expect_refused(read(stored_png(0xffffffffu, 0xffffffffu, 8, 2, "")).status(), StatusCode::kUnsupported, {"4294967295 x 4294967295"});
   expect_refused(read(stored_png(0, 7, 8, 2, "")).status(), StatusCode::kCorruptData, {"0 x 7"});
   expect_refused(read(stored_png(5, 5, 8, 2, Bytes(10, '\0'))).status(), StatusCode::kCorruptData, {"a.png", "damaged"});

@@ -99,10 +99,11 @@ bool has_sound_tables(Bytes segment) {
   return true;
 }
 
-Status check_pixels(const std::string& name, std::uint64_t width, std::uint64_t height) {
+Status check_pixels(const std::string& name, std::uint64_t width, std::uint64_t height, std::uint32_t bits) {
+  const std::uint64_t most = bits > 8 ? kMostPicturePixels / 2 : kMostPicturePixels;
   if (width == 0 || height == 0) return Status(StatusCode::kCorruptData, fmt::format("{}: is a picture of {} x {} pixels", name, width, height));
-  if (width <= kMostPicturePixels && height <= kMostPicturePixels && width * height <= kMostPicturePixels) return {};
-  return Status(StatusCode::kUnsupported, fmt::format("{}: has {} x {} pixels, more than {} in all; make it smaller first", name, width, height, kMostPicturePixels));
+  if (width <= most && height <= most && width * height <= most) return {};
+  return Status(StatusCode::kUnsupported, fmt::format("{}: has {} x {} pixels of {} bits, more than {} in all; make it smaller first", name, width, height, bits, most));
 }
 
 Status damaged(const std::string& name) {
@@ -183,7 +184,8 @@ Result<Image> read_image(const ByteSource& source) {
   const bool png = begins_with(bytes, kPngBegin);
   if (!png && !begins_with(bytes, kJpegBegin)) return Status(StatusCode::kCorruptData, fmt::format("{}: is no PNG or JPEG picture", name));
   // stb_image says of what is too large for it as little as of what is damaged.
-  if (png && bytes.size() >= 24) RONDO_TRY(check_pixels(name, number_at(bytes, 16, 4, false), number_at(bytes, 20, 4, false)));
+  const std::uint32_t bits = png && bytes.size() > 24 ? byte_at(bytes, 24) : 8;
+  if (png && bytes.size() > 24) RONDO_TRY(check_pixels(name, number_at(bytes, 16, 4, false), number_at(bytes, 20, 4, false), bits));
   const JpegOutline outline = png ? JpegOutline{.whole = true} : outline_of_jpeg(bytes);
   if (!outline.whole) return Status(StatusCode::kCorruptData, fmt::format("{}: the picture ends too early", name));
   constexpr int kMostScans = 64;  // each is decoded over the whole picture; who makes them has some ten
@@ -196,7 +198,7 @@ Result<Image> read_image(const ByteSource& source) {
   int width = 0, height = 0, channels = 0;
   most_allocated_bytes = (std::size_t{1} << 22) + bytes.size();
   if (!stbi_info_from_memory(data, n_bytes, &width, &height, &channels)) return damaged(name);
-  RONDO_TRY(check_pixels(name, static_cast<std::uint64_t>(width), static_cast<std::uint64_t>(height)));
+  RONDO_TRY(check_pixels(name, static_cast<std::uint64_t>(width), static_cast<std::uint64_t>(height), bits));
   most_allocated_bytes += std::size_t{16} * static_cast<std::size_t>(width) * static_cast<std::size_t>(height);
   const std::unique_ptr<stbi_uc, decltype(&stbi_image_free)> pixels(stbi_load_from_memory(data, n_bytes, &width, &height, &channels, 3), &stbi_image_free);
   if (!pixels) return damaged(name);

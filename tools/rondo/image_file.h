@@ -16,7 +16,7 @@
 namespace rondo::tools {
 
 constexpr std::uint64_t kMostPictureBytes = std::uint64_t{256} << 20;  ///< of a file
-constexpr std::uint64_t kMostPicturePixels = std::uint64_t{1} << 26;
+constexpr std::uint64_t kMostPicturePixels = std::uint64_t{1} << 26;  ///< half as many of 16 bits
 
 /// The picture in a file: grey is repeated, transparency left out, of 16 bits the upper 8 are kept, and a JPEG is turned as its EXIF
 /// orientation says. Errors: those of open_file, kCorruptData (no picture, one that ends too early or is damaged), kUnsupported (too
