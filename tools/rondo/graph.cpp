@@ -209,7 +209,7 @@ std::string as_json(const StepReport& report) {
   json kernels = json::array(), dispatches = json::array(), segments = json::array(), buffers = json::array();
   for (const runtime::Kernel& kernel : program.kernels) {
     const std::vector<std::uint32_t> constants(kernel.constants.begin(), kernel.constants.begin() + kernel.n_constants);
-    kernels.push_back({{"shader", runtime::shader_name(kernel.shader)}, {"constants", constants}, {"n_bindings", kernel.n_bindings}, {"push_bytes", kernel.push_bytes}});
+    kernels.push_back({{"shader", runtime::shader_name(kernel.shader)}, {"constants", constants}, {"subgroup_size", kernel.subgroup_size}, {"n_bindings", kernel.n_bindings}, {"push_bytes", kernel.push_bytes}});
   }
   for (std::size_t i = 0; i < program.dispatches.size(); ++i) dispatches.push_back(dispatch_json(report, i));
   for (const runtime::Segment& segment : report.segments) segments.push_back({{"first", segment.first}, {"last", segment.last}, {"predicted_ns", segment.cost_ns}});
