@@ -40,4 +40,55 @@ SubgroupTile subgroup_tile(const runtime::DeviceCaps& caps, Type activations, st
   return tile;
 }
 
+namespace {
+
+struct AttentionClass {
+  std::uint32_t min_size, max_size;
+  std::uint32_t lanes, subgroups;
+  std::uint32_t rows, keys;            ///< where a lane has 8 elements of a head
+  std::uint32_t rows_of_16, keys_of_16;  ///< where it has 16; of more, as many rows less
+  bool shuffles;                         ///< by an instruction, where the lane is not a constant
+};
+
+constexpr AttentionClass kAttentionClasses[] = {
+    {32, 32, 32, 4, 4, 4, 2, 2, true},    // NVIDIA
+    {8, 32, 8, 4, 2, 4, 2, 1, true},      // Intel: 4 rows of 8 and 2 keys of 16 elements spill on tgl and dg2
+    {32, 64, 32, 4, 4, 4, 2, 2, true},    // AMD: of 64 lanes, halves don't see each other's registers
+    {64, 128, 64, 2, 4, 4, 2, 2, false},  // Adreno: a shuffle is a loop
+    {4, 128, 32, 4, 4, 4, 2, 2, true},    // CPUs, and what is not known
+};
+
+}  // namespace
+
+AttentionTile attention_tile(const runtime::DeviceCaps& caps, std::uint32_t n_rows, std::uint32_t key_width, std::uint32_t value_width) {
+  const std::uint32_t least = caps.min_required_subgroup_size, most = caps.max_required_subgroup_size;
+  if (most < 4) return {};
+  const AttentionClass& one = *std::find_if(std::begin(kAttentionClasses), std::end(kAttentionClasses) - 1, [&](const AttentionClass& of) { return of.min_size <= least && most <= of.max_size; });
+  AttentionTile tile{std::clamp(one.lanes, least, most)};
+  const std::uint32_t head_width = std::max(key_width, value_width);
+  tile.cluster = std::clamp(std::bit_ceil(head_width / 8), 1u, tile.lanes);
+  // Each lane of a cluster weighs one pair, and has the same registers whatever the width.
+  const std::uint32_t eights = (head_width + 8 * tile.cluster - 1) / (8 * tile.cluster);
+  const std::uint32_t rows = eights == 1 ? one.rows : std::max(one.rows_of_16 * 2 / std::bit_ceil(eights), 1u);
+  tile.rows = std::min({std::bit_ceil(n_rows), rows, tile.cluster});
+  tile.keys = std::min(eights == 1 ? one.keys : eights == 2 ? one.keys_of_16 : 1, tile.cluster / tile.rows);
+  tile.subgroups = std::min(one.subgroups, std::max(std::min(128u, caps.max_invocations) / tile.lanes, 1u));
+  while (tile.subgroups > 1 && attention_shared_bytes(tile, value_width) > caps.max_shared_bytes) tile.subgroups /= 2;
+  tile.fits = one.shuffles && eights <= 4;  // of 64 elements a lane, one row spills on tgl and dg2
+  return tile;
+}
+
+std::uint32_t attention_shared_bytes(const AttentionTile& tile, std::uint32_t value_width) {
+  const std::uint32_t parts = tile.subgroups * (tile.lanes / tile.cluster), span = 8 * tile.cluster;
+  return 4 * parts * tile.rows * ((value_width + span - 1) / span * span + 2);
+}
+
+std::uint32_t workgroups_to_fill(const runtime::DeviceCaps& caps) {
+  switch (caps.type) {
+    case runtime::DeviceType::kDiscrete: return 512;
+    case runtime::DeviceType::kCpu: return 16;
+    default: return 64;
+  }
+}
+
 }  // namespace rondo::graph

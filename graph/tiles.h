@@ -22,4 +22,26 @@ SubgroupTile subgroup_tile(const runtime::DeviceCaps& caps, Type activations, st
 /// Up to so many rows of input "subgroup" is chosen rather than tiles.
 constexpr std::uint32_t kMostSubgroupRows = 8;
 
+/// How attention's "subgroup" kernel shares out rows and keys (shaders/attention_subgroup.comp).
+struct AttentionTile {
+  std::uint32_t lanes = 0;      ///< of a subgroup; 0: the device has none that can be relied on
+  std::uint32_t subgroups = 0;  ///< of a workgroup
+  std::uint32_t cluster = 0;    ///< lanes that share a key
+  std::uint32_t rows = 0;       ///< of a subgroup
+  std::uint32_t keys = 0;       ///< that a cluster has at a time
+  bool fits = false;            ///< it is better than tiles: no register is spilled, and shuffles are instructions
+};
+
+/// For so many rows (queries of the heads that share keys) and elements of a key's and a value's head.
+AttentionTile attention_tile(const runtime::DeviceCaps& caps, std::uint32_t n_rows, std::uint32_t key_width, std::uint32_t value_width);
+
+/// Shared memory of a workgroup.
+std::uint32_t attention_shared_bytes(const AttentionTile& tile, std::uint32_t value_width);
+
+/// Up to so many queries "subgroup" is chosen rather than tiles.
+constexpr std::uint32_t kMostSubgroupQueries = 8;
+
+/// Workgroups of a dispatch with which the device is busy: two a core or more, where work can be split as one likes.
+std::uint32_t workgroups_to_fill(const runtime::DeviceCaps& caps);
+
 }  // namespace rondo::graph

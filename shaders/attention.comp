@@ -34,7 +34,7 @@ layout(std430, set = 0, binding = 5) readonly buffer Mask { uint mask[]; };
 layout(std430, set = 0, binding = 6) writeonly buffer Output { ELEMENT values[]; };
 layout(std430, set = 0, binding = 6) writeonly buffer Partials { float partials[]; };
 layout(std430, set = 0, binding = 7) readonly buffer OfHeads { float of_heads[]; };
-#include "lib/attention_scores.glsl"
+#include "lib/attention.glsl"
 
 const uint kBlock = 64u;
 // kTile times the width of a head is at most 1024: the host chooses kTile so.
@@ -58,8 +58,6 @@ struct Rows {
 int position_of(Rows rows, uint r) { return rows.position0 + int((rows.first + r) / p.group); }
 uint head_of(Rows rows, uint r) { return p.first_head + rows.kv_head * p.group + (rows.first + r) % p.group; }
 
-uint relative_values_at() { return relative_keys_at() + (has(RONDO_ATTENTION_RELATIVE_KEY) ? (2u * (kRadii & 0xffffu) + 1u) * p.head_dim : 0u); }
-
 // The score of key j for row r, from the product of both; rows beyond the last compute what nobody reads.
 float row_score(float product, Rows rows, uint r, int j) {
   const uint row = min(r, rows.count - 1u);
@@ -68,8 +66,6 @@ float row_score(float product, Rows rows, uint r, int j) {
 
 // Where the relative key of row r for key j begins.
 uint row_relative_key_at(Rows rows, uint r, int j) { return relative_key_at(j - position_of(rows, min(r, rows.count - 1u))); }
-
-float value_scale(uint j, uint d) { return kCacheType == 2u ? group_scale(value[scale_at(j, p.value_row, d)], d) : 1.0; }
 
 // Two elements, of q8_0 without their scale.
 vec2 load_value(uint element, bool both) {
@@ -167,7 +163,7 @@ void accumulate(Rows rows, uint first_key, uint n_keys) {
         vec2 v = load_value(at + (has(RONDO_ATTENTION_RING) ? stored_row(first_key + j) : j) * p.value_row + e, e + 1u < p.value_dim) * value_scale(stored_row(first_key + j), e);
         if (has(RONDO_ATTENTION_RELATIVE_VALUE)) {
           const int distance = int(first_key + j) - position_of(rows, r);
-          const uint relative = relative_values_at() + relative_row(distance, kRadii >> 16) * p.value_dim + e;
+          const uint relative = relative_value_at(distance) + e;
           v += vec2(tables[relative], e + 1u < p.value_dim ? tables[relative + 1u] : 0.0);
         }
         sum += mix(vec2(0.0), weight * v, bvec2(weight != 0.0));  // a masked value never leaks, be it infinite
@@ -189,7 +185,7 @@ void write_rows(Rows rows) {
       // Zeros where no key is allowed; 0 / 0 where all scores are minus infinity.
       values[out_row * p.value_dim + e] = to_element(row_sum[r] == 0.0 && row_max[r] == kLowest ? 0.0 : sum / row_sum[r]);
     } else {
-      const uint to = (out_row * p.n_splits + gl_WorkGroupID.z) * (p.value_dim + 2u);
+      const uint to = (out_row * p.n_splits + gl_WorkGroupID.z) * RONDO_PARTIAL_STRIDE(p.value_dim);
       partials[to + e] = sum;
       if (e == 0u) {
         partials[to + p.value_dim] = row_max[r];
@@ -211,33 +207,10 @@ void main() {
   rows.count = end - rows.first;
   rows.query_width = (p.head_dim + 7u) & ~7u;
   rows.value_width = (p.value_dim + 1u) & ~1u;
-  const uint sequences = gl_NumWorkGroups.y / p.kv_heads;
-  int n_valid = int(p.keys);
-  rows.position0 = int(p.keys) - int(p.queries);
-  if (has(RONDO_ATTENTION_TABLES)) {
-    rows.position0 = query_offset[rows.sequence];
-    n_valid = query_offset[sequences + rows.sequence];
-  } else {
-    if (p.n_lengths != 0u) n_valid = lengths[min(rows.sequence, p.n_lengths - 1u)];
-    if (p.n_offsets != 0u) rows.position0 = query_offset[min(rows.sequence, p.n_offsets - 1u)];
-  }
-  const int length = has(RONDO_ATTENTION_RING) ? max(n_valid, 0) : clamp(n_valid, 0, int(p.keys));
-  const int first_position = position_of(rows, 0u), last_position = position_of(rows, rows.count - 1u);
-  int start = 0, reach = p.causal != 0u ? last_position + 1 : length;
-  if (has(RONDO_ATTENTION_RANGES)) {
-    if (p.window_ahead >= 0) reach = min(reach, last_position + p.window_ahead + 1);
-    if (p.window_back >= 0) start = max(start, first_position - p.window_back);
-    if (p.chunk != 0u) {
-      reach = min(reach, (chunk_of(last_position) + 1) * int(p.chunk));
-      start = max(start, (chunk_of(first_position) - int(p.chunks_back)) * int(p.chunk));
-    }
-    reach = max(reach, int(p.prefix));
-    if (p.prefix != 0u) start = 0;
-  }
-  first_stored = length - int(p.keys);
-  if (has(RONDO_ATTENTION_RING)) start = max(start, first_stored);
-  rows.reach = uint(clamp(reach, 0, length));
-  rows.start = uint(start);
+  const Span span = span_of(rows.sequence, rows.first / p.group, (end - 1u) / p.group);
+  rows.position0 = span.position0;
+  rows.start = span.start;
+  rows.reach = span.reach;
 
   load_queries(rows);
   barrier();

@@ -1,34 +1,92 @@
-// Joins the partials of split-key attention: output = sum_s e^(m_s - m) sums_s / sum_s e^(m_s - m) weight_s, in order of s.
-// One invocation per element; grid (ceil(E / width), B * Q * H). f32.
+// Joins the partials of split-key attention: output = sum_s e^(m_s - m) sums_s / sum_s e^(m_s - m) weight_s.
+// One invocation per element adds the splits in their order; with kShares > 1 as many invocations share an element's splits, and what
+// splits weigh is found once for the workgroup, each by one invocation (n_splits at most kWidth).
+// Grid (ceil(E / (kWidth / kShares)), B * Q * H). f32 accumulation in fixed order.
 #version 450
 #extension GL_GOOGLE_include_directive : require
+#extension GL_EXT_control_flow_attributes : require
 #include "attention_combine.params.h"
+#include "lib/attention_features.h"
 #include "lib/step_state.glsl"
 #include "lib/element.glsl"
 
 layout(local_size_x_id = 0) in;
+layout(constant_id = 0) const uint kWidth = 64u;
+layout(constant_id = 1) const uint kShares = 1u;
 layout(std430, set = 0, binding = 1) readonly buffer Partials { float partials[]; };
 layout(std430, set = 0, binding = 2) writeonly buffer Output { ELEMENT values[]; };
 
-const float kLowest = -3.3e38;  // attention.comp
+const float kLowest = -3.3e38;  // lib/attention.glsl
+const uint kElements = kWidth / kShares;
+
+shared float maxima[kWidth];
+shared float weights[kWidth];
+shared float scales[kWidth];
+shared float shares[kWidth];
+
+// What a split's sums and weight count.
+float scale_of(float m, float weight, float highest) {
+  if (weight == 0.0) return 0.0;
+  return m > kLowest ? exp(m - highest) : 1.0;
+}
+
+void write(uint out_row, uint e, float sum, float weight, float highest) {
+  values[out_row * p.value_dim + e] = to_element(weight == 0.0 && highest == kLowest ? 0.0 : sum / weight);
+}
+
+void combine_alone(uint out_row, uint at, uint stride) {
+  const uint e = gl_GlobalInvocationID.x;
+  if (e >= p.value_dim) return;
+  float highest = kLowest, sum = 0.0, weight = 0.0;
+  for (uint s = 0u; s < p.n_splits; ++s) highest = max(highest, partials[at + s * stride + p.value_dim]);
+  for (uint s = 0u; s < p.n_splits; ++s) {
+    const float split_weight = partials[at + s * stride + p.value_dim + 1u];
+    const float scale = scale_of(partials[at + s * stride + p.value_dim], split_weight, highest);
+    sum += scale * partials[at + s * stride + e];
+    weight += scale * split_weight;
+  }
+  write(out_row, e, sum, weight, highest);
+}
+
+void combine_together(uint out_row, uint at, uint stride) {
+  const uint self = gl_LocalInvocationID.x, share = self / kElements;
+  const uint e = gl_WorkGroupID.x * kElements + self % kElements;
+  float m = kLowest, split_weight = 0.0;
+  if (self < p.n_splits) {
+    m = partials[at + self * stride + p.value_dim];
+    split_weight = partials[at + self * stride + p.value_dim + 1u];
+  }
+  maxima[self] = m;
+  barrier();
+  float highest = kLowest;
+  for (uint s = 0u; s < p.n_splits; ++s) highest = max(highest, maxima[s]);
+  const float scale = scale_of(m, split_weight, highest);
+  scales[self] = scale;
+  weights[self] = scale * split_weight;
+  barrier();
+  float sum = 0.0;
+  for (uint first = share; first < p.n_splits; first += 4u * kShares) {
+    float sums[4], own[4];
+    [[unroll]] for (uint i = 0u; i < 4u; ++i) {
+      const uint s = first + i * kShares;
+      sums[i] = partials[at + min(s, p.n_splits - 1u) * stride + min(e, p.value_dim - 1u)];
+      own[i] = s < p.n_splits ? scales[min(s, kWidth - 1u)] : 0.0;
+    }
+    [[unroll]] for (uint i = 0u; i < 4u; ++i) sum += own[i] * sums[i];
+  }
+  shares[self] = sum;
+  barrier();
+  if (share != 0u || e >= p.value_dim) return;
+  [[unroll]] for (uint i = 1u; i < kShares; ++i) sum += shares[i * kElements + self];
+  float weight = 0.0;
+  for (uint s = 0u; s < p.n_splits; ++s) weight += weights[s];
+  write(out_row, e, sum, weight, highest);
+}
 
 void main() {
   const uint out_row = gl_WorkGroupID.y;
-  const uint e = gl_GlobalInvocationID.x;
-  if (e >= p.value_dim || !row_valid(out_row / p.heads, p.queries)) return;
-  const uint stride = p.value_dim + 2u;
-  const uint at = out_row * p.n_splits * stride;
-  float highest = kLowest;
-  for (uint s = 0u; s < p.n_splits; ++s) highest = max(highest, partials[at + s * stride + p.value_dim]);
-  float sum = 0.0;
-  float weight = 0.0;
-  for (uint s = 0u; s < p.n_splits; ++s) {
-    const float m = partials[at + s * stride + p.value_dim];
-    const float l = partials[at + s * stride + p.value_dim + 1u];
-    if (l == 0.0) continue;
-    const float scale = m > kLowest ? exp(m - highest) : 1.0;
-    sum += scale * partials[at + s * stride + e];
-    weight += scale * l;
-  }
-  values[out_row * p.value_dim + e] = to_element(weight == 0.0 && highest == kLowest ? 0.0 : sum / weight);
+  if (!row_valid(out_row / p.heads, p.queries)) return;
+  const uint stride = RONDO_PARTIAL_STRIDE(p.value_dim), at = out_row * p.n_splits * stride;
+  if (kShares == 1u) combine_alone(out_row, at, stride);
+  else combine_together(out_row, at, stride);
 }

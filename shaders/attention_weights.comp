@@ -24,9 +24,10 @@ layout(std430, set = 0, binding = 4) readonly buffer Lengths { int lengths[]; };
 layout(std430, set = 0, binding = 4) readonly buffer Mask { uint mask[]; };
 layout(std430, set = 0, binding = 5) buffer Weights { float weights[]; };
 layout(std430, set = 0, binding = 6) readonly buffer OfHeads { float of_heads[]; };
-#include "lib/attention_scores.glsl"
+#define RONDO_ATTENTION_WITHOUT_VALUES
+#include "lib/attention.glsl"
 
-shared float scaled_query[256];  // the widest head, padded to 8
+shared float scaled_query[512];  // the widest head, padded to 8
 shared float partial[kWidth];
 
 // The key in column c; none where it is negative or not below `length`.

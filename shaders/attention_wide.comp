@@ -21,66 +21,42 @@ layout(constant_id = 3) const uint kSplit = 0u;
 layout(constant_id = 4) const uint kPieces = 4u;  // of 8 columns, scored in one pass: min(4, D / 8)
 layout(constant_id = 5) const uint kUnits = 1u;   // ceil(E / (8 kWidth))
 layout(constant_id = 6) const uint kFeatures = 0u;  // ranges, of which windows back alone, soft caps, rings
+const uint kRadii = 0u, kBuckets = 0u;
 layout(std430, set = 0, binding = 1) readonly buffer Query { vec4 query4[]; };
 layout(std430, set = 0, binding = 2) readonly buffer Key { uvec4 key4[]; };
 layout(std430, set = 0, binding = 2) readonly buffer KeyPairs { uvec2 key2[]; };
-layout(std430, set = 0, binding = 2) readonly buffer KeyWords { uint key1[]; };
+layout(std430, set = 0, binding = 2) readonly buffer KeyWords { uint key[]; };
 layout(std430, set = 0, binding = 3) readonly buffer Value { uvec4 value4[]; };
 layout(std430, set = 0, binding = 3) readonly buffer ValuePairs { uvec2 value2[]; };
-layout(std430, set = 0, binding = 3) readonly buffer ValueWords { uint value1[]; };
+layout(std430, set = 0, binding = 3) readonly buffer ValueWords { uint value[]; };
 layout(std430, set = 0, binding = 4) readonly buffer Offset { int query_offset[]; };
+layout(std430, set = 0, binding = 4) readonly buffer Tables { float tables[]; };
 layout(std430, set = 0, binding = 5) readonly buffer Lengths { int lengths[]; };
+layout(std430, set = 0, binding = 5) readonly buffer Mask { uint mask[]; };
 layout(std430, set = 0, binding = 6) writeonly buffer Output { float values[]; };
 layout(std430, set = 0, binding = 6) writeonly buffer Output4 { vec4 values4[]; };
+layout(std430, set = 0, binding = 7) readonly buffer OfHeads { float of_heads[]; };
+#include "lib/attention.glsl"
 
-const float kLowest = -3.3e38, kMinusInfinity = -3.1e38, kLowestAllowed = -3e38;  // as in attention.comp
 const uint kKeys = 4u;  // of a lane in a block
 const uint kBlock = kKeys * kWidth;
 const uint kLoads = kWidth < 8u ? 8u / kWidth : 1u;  // vectors that a lane loads of 32 columns of a query
 
-// Of q8_0 caches: the word with the scale of element `d` of row `j` of this KV head, whose rows are `stride` elements long.
-uint scale_at(uint j, uint stride, uint d) { return gl_NumWorkGroups.y * p.keys * (stride >> 2) + (gl_WorkGroupID.y * p.keys + j) * ((stride + 63u) >> 6) + (d >> 6); }
-float group_scale(uint word, uint d) { return unpackHalf2x16(word >> ((d >> 1) & 16u)).x; }
-vec4 signed_bytes(uint word) { return vec4((ivec4(word) << ivec4(24, 16, 8, 0)) >> 24); }
-
-bool has(uint feature) { return (kFeatures & feature) != 0u; }
-
-// The row that has key j.
-uint stored_row(uint j) { return has(RONDO_ATTENTION_RING) ? j % p.keys : j; }
-
 // 8 elements from element `d` of key `j`, a multiple of 8; the head begins at `base`.
 void load_key(uint base, uint j, uint d, out vec4 low, out vec4 high) {
-  const uint at = base + j * p.key_row + d;
-  if (kCacheType == 2u) {
-    const uvec2 words = key2[at >> 3];
-    const float scale = group_scale(key1[scale_at(j, p.key_row, d)], d);
-    low = signed_bytes(words.x) * scale;
-    high = signed_bytes(words.y) * scale;
-  } else if (kCacheType == 1u) {
-    const uvec4 words = key4[at >> 3];
-    low = vec4(unpackHalf2x16(words.x), unpackHalf2x16(words.y));
-    high = vec4(unpackHalf2x16(words.z), unpackHalf2x16(words.w));
-  } else {
-    low = uintBitsToFloat(key4[at >> 2]);
-    high = uintBitsToFloat(key4[(at >> 2) + 1u]);
-  }
+  Eight eight;
+  RONDO_LOAD_EIGHT(key4, key2, base + j * p.key_row + d, eight)
+  const float scale = key_scale(j, d);
+  low = low_half(eight) * scale;
+  high = high_half(eight) * scale;
 }
 
 void load_value(uint base, uint j, uint e, out uvec4 low, out uvec4 high) {
-  const uint at = base + j * p.value_row + e;
-  if (kCacheType == 2u) {
-    const uvec2 words = value2[at >> 3];
-    const float scale = group_scale(value1[scale_at(j, p.value_row, e)], e);
-    low = floatBitsToUint(signed_bytes(words.x) * scale);
-    high = floatBitsToUint(signed_bytes(words.y) * scale);
-  } else if (kCacheType == 1u) {
-    const uvec4 words = value4[at >> 3];
-    low = floatBitsToUint(vec4(unpackHalf2x16(words.x), unpackHalf2x16(words.y)));
-    high = floatBitsToUint(vec4(unpackHalf2x16(words.z), unpackHalf2x16(words.w)));
-  } else {
-    low = value4[at >> 2];
-    high = value4[(at >> 2) + 1u];
-  }
+  Eight eight;
+  RONDO_LOAD_EIGHT(value4, value2, base + j * p.value_row + e, eight)
+  const float scale = value_scale(j, e);
+  low = floatBitsToUint(low_half(eight) * scale);
+  high = floatBitsToUint(high_half(eight) * scale);
 }
 
 float sum4(vec4 v) { return (v.x + v.y) + (v.z + v.w); }
@@ -185,9 +161,7 @@ void weigh(uint block) {
     [[unroll]] for (uint i = 0u; i < kUnits * 2u; ++i) sums[r * kUnits * 2u + i] *= scale;
     [[unroll]] for (uint j = 0u; j < kKeys; ++j) {
       const float score = scores[r * kKeys + j];
-      const float below = score - highest;
-      // A masked key weighs nothing; a NaN, also of two infinities, stays one, which exp may lose.
-      const float weight = isnan(below) ? below : score >= kLowestAllowed ? exp(below) : 0.0;
+      const float weight = unscaled_weight(score, score - highest);
       scores[r * kKeys + j] = weight;
       row_sum[r] += weight;
     }
@@ -235,7 +209,7 @@ void write_rows() {
         values4[to] = nothing ? vec4(0.0) : low / total;
         values4[to + 1u] = nothing ? vec4(0.0) : high / total;
       } else {
-        const uint to = (out_row * p.n_splits + gl_WorkGroupID.z) * (p.value_dim + 2u) + e;
+        const uint to = (out_row * p.n_splits + gl_WorkGroupID.z) * RONDO_PARTIAL_STRIDE(p.value_dim) + e;
         [[unroll]] for (uint c = 0u; c < 4u; ++c) {
           values[to + c] = low[c];
           values[to + 4u + c] = high[c];
@@ -243,7 +217,7 @@ void write_rows() {
       }
     }
     if (kSplit == 1u && lane == 0u) {
-      const uint to = (out_row * p.n_splits + gl_WorkGroupID.z) * (p.value_dim + 2u) + p.value_dim;
+      const uint to = (out_row * p.n_splits + gl_WorkGroupID.z) * RONDO_PARTIAL_STRIDE(p.value_dim) + p.value_dim;
       values[to] = row_max[r];
       values[to + 1u] = total;
     }

@@ -63,10 +63,11 @@ MODULES = [
     matrix("matmul_f16_f32_f16acc", "f16", INTEL[:2], [128, 64, 64, 16, 32, 32, 2, 4, 2, 1, 32, 1]),
     matrix("matmul_q8_0_q8_1", "q8_0", INTEL[:2], [128, 64, 64, 32, 32, 32, 2, 2, 2, 1, 32, 1]),
     matrix("matmul_q4_0_q8_1", "q4_0", INTEL[:2], [128, 64, 64, 32, 32, 32, 2, 2, 2, 1, 32, 1]),
-    attention("split kTile=4", RDNA + ADRENO, 256, 4, 4, 64, 2, True),
+    attention("subgroup kRows=4 kKeyWidth=128", RDNA, 256, 4, 4, 64, 2, True),
+    attention("split kTile=4", ADRENO, 256, 4, 4, 64, 2, True),
     attention("tiled kTile=8", RDNA, 256, 4, 1, 64, 3, True),
     attention("tiled kTile=8", ADRENO, 256, 8, 4, 64, 3, True),
-    attention("split kTile=4", INTEL, 128, 4, 4, 0, 2, False),
+    attention("subgroup kRows=2 kKeyWidth=128", INTEL, 128, 4, 4, 0, 2, False),
     attention("tiled kTile=8", INTEL, 128, 8, 4, 0, 3, False),
 ]
 

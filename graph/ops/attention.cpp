@@ -6,14 +6,17 @@
 // position j, query i at query_offset + i.
 // Dao 2023 (FlashAttention-2) for the partitioning, Milakov and Gimelshein 2018 for the online softmax.
 #include <algorithm>
+#include <bit>
 
 #include "attention_combine.params.h"
+#include "graph/kernel_choice.h"
 #include "graph/lowering.h"
 #include "graph/operator.h"
 #include "graph/ops/attention_inputs.h"
 #include "graph/ops/cache_checks.h"
 #include "graph/ops/checks.h"
 #include "graph/ops/wide_kernels.h"
+#include "graph/tiles.h"
 #include "shaders/lib/attention_features.h"
 
 namespace rondo::graph {
@@ -32,152 +35,245 @@ Status infer(Graph& graph, Node& node) {
   return {};
 }
 
-/// Rows of a workgroup: a power of two, as many as the shared tiles hold (1024 elements) and the rows can use. More than 8 save
+/// What decides between kernels.
+struct AttentionCall {
+  const Node& node;
+  AttentionAttributes attributes;
+  AttentionFeatures features;
+  const Tensor &query, &key, &value, &output;
+  shaders::AttentionParams push;
+  std::uint32_t rows = 0;  ///< of a KV head: its queries, for each of its query heads
+  std::uint32_t sequences = 0;
+
+  std::uint32_t heads() const { return sequences * push.kv_heads; }
+};
+
+bool is_cpu(const runtime::DeviceCaps& caps) { return caps.type == runtime::DeviceType::kCpu; }
+
+/// Rows of a workgroup of "tiled": a power of two, as many as the shared tiles hold (1024 elements) and the rows can use. More than 8 save
 /// 2 % of the instructions, and take twice the registers: Intel's compilers then spill, and half as many subgroups fit NVIDIA's.
-std::uint32_t choose_tile(std::uint32_t rows, std::uint32_t width) {
+std::uint32_t tiled_rows(const AttentionCall& call) {
+  const std::uint32_t width = std::max((call.push.head_dim + 7) & ~7u, (call.push.value_dim + 1) & ~1u);
   std::uint32_t tile = 1;
-  while (tile < 8 && tile < rows && 2 * tile * width <= 1024) tile *= 2;
+  while (tile < 8 && tile < call.rows && 2 * tile * width <= 1024) tile *= 2;
   return tile;
 }
 
-std::uint32_t choose_splits(const runtime::DeviceCaps& caps) {
-  return caps.type == runtime::DeviceType::kCpu ? 4 : 16;
+/// On a CPU driver a barrier switches between all subgroups of the workgroup: one or two are enough.
+std::uint32_t tiled_threads(const runtime::DeviceCaps& caps, const AttentionCall& call) { return is_cpu(caps) ? std::max(tiled_rows(call), 8u) : 64; }
+
+/// Subgroups whose width the wide kernels were compiled for, each with units of 8 elements of the output a lane.
+std::uint32_t wide_units(const runtime::DeviceCaps& caps, const AttentionCall& call) { return ceil_div(call.push.value_dim, 8 * std::max(caps.min_subgroup_size, 1u)); }
+std::uint32_t wide_parts(const AttentionCall& call) { return std::min(4u, call.push.head_dim / 8); }
+
+std::uint32_t fixed_splits(const runtime::DeviceCaps& caps) { return is_cpu(caps) ? 4 : 16; }
+
+/// What the splits of all rows leave for the combination: sums, the maximum and the weight.
+std::uint64_t partial_bytes(const AttentionCall& call, std::uint32_t n_splits) {
+  return std::uint64_t{4} * call.sequences * call.push.queries * call.push.heads * n_splits * RONDO_PARTIAL_STRIDE(call.push.value_dim);
 }
 
-enum class AttentionKernel { kTiled, kSplit, kWide, kWideSplit };
-constexpr const char* kKernels[] = {"tiled", "split", "wide", "wide_split"};
-std::string label_of(AttentionKernel kernel, const Tensor& key) { return fmt::format("attention {} {}", kKernels[static_cast<std::size_t>(kernel)], type_name(key.type)); }
+std::string splits_lack(const runtime::DeviceCaps& caps, const AttentionCall& call) {
+  const std::uint64_t bytes = partial_bytes(call, fixed_splits(caps));
+  return bytes <= caps.max_storage_range_bytes ? "" : fmt::format("a storage buffer of {} bytes for partial results", bytes);
+}
 
-/// What the wide kernels need that is missing here, or "".
-std::string refuses_wide(const runtime::DeviceCaps& caps, const AttentionAttributes& attributes, std::uint32_t features, const Tensor& query, const Tensor& key, const Tensor& value) {
-  if (const char* missing = wide_kernel_needs(caps, query.type)) return missing;
+/// Keys and values are vectors of 8 elements, and queries of `of_queries`.
+bool has_whole_vectors(const AttentionCall& call, std::int64_t of_queries) {
+  std::int64_t keys = call.query.shape[3] | call.value.shape[3] | call.key.offset_elements | call.value.offset_elements, queries = call.query.offset_elements;
+  for (std::size_t axis = 0; axis < 3; ++axis) keys |= call.key.strides[axis] | call.value.strides[axis], queries |= call.query.strides[axis];
+  return keys % 8 == 0 && queries % of_queries == 0;
+}
+
+std::string wide_lacks(const runtime::DeviceCaps& caps, const AttentionCall& call) {
+  if (const char* missing = wide_kernel_needs(caps, call.query.type)) return missing;
+  const AttentionAttributes& attributes = call.attributes;
   const bool looks_back_only = attributes.window_back >= 0 && attributes.window_ahead < 0 && attributes.prefix == 0 && attributes.chunk == 0;
   const std::uint32_t there = RONDO_ATTENTION_SOFTCAP | RONDO_ATTENTION_RING | (looks_back_only ? RONDO_ATTENTION_RANGES : 0);
-  if ((features & ~there) != 0) return "scores without mask, bias and the like, and no ranges but windows that end at the query";
-  std::int64_t all = query.shape[3] | value.shape[3] | query.offset_elements | key.offset_elements | value.offset_elements;
-  for (std::size_t axis = 0; axis < 3; ++axis) all |= query.strides[axis] | key.strides[axis] | value.strides[axis];
-  return all % 8 == 0 ? "" : "head widths, strides and offsets that are multiples of 8";
+  if ((call.features.bits & ~there) != 0) return "scores without mask, bias and the like, and no ranges but windows that end at the query";
+  return has_whole_vectors(call, 8) ? "" : "head widths, strides and offsets that are multiples of 8";
 }
 
-/// The best, or, where it is in quarantine, those that are not, best first. Decode steps have few rows and many keys: split the
-/// keys. Otherwise rows alone fill the device.
-Result<std::vector<AttentionKernel>> candidates_for(const Lowering& lowering, const AttentionAttributes& attributes, std::uint32_t features, const Tensor& query, const Tensor& key, const Tensor& value) {
-  const std::string_view forced = lowering.forced_kernel("attention");
-  const std::string missing = refuses_wide(lowering.caps(), attributes, features, query, key, value);
-  if (forced.starts_with("wide") && !missing.empty()) {
-    return Status(StatusCode::kUnsupported, fmt::format("kernel '{}' needs {}, which device {} or this graph does not have", forced, missing, lowering.caps().name));
-  }
-  for (std::size_t i = 0; i < std::size(kKernels); ++i) {
-    if (forced == kKernels[i]) return std::vector{static_cast<AttentionKernel>(i)};
-  }
-  const bool wide = lowering.caps().type == runtime::DeviceType::kCpu && missing.empty();
-  std::vector<AttentionKernel> candidates = {AttentionKernel::kSplit, AttentionKernel::kTiled};  // best first
-  if (wide) candidates.insert(candidates.begin(), {AttentionKernel::kWideSplit, AttentionKernel::kWide});
-  if (query.shape[2] > 2) {
-    for (std::size_t i = 0; i < candidates.size(); i += 2) std::swap(candidates[i], candidates[i + 1]);
-  }
-  std::vector<AttentionKernel> left = candidates;
-  std::erase_if(left, [&](AttentionKernel candidate) { return lowering.is_quarantined(label_of(candidate, key)); });
-  if (left.empty() || left.front() == candidates.front()) return std::vector{candidates.front()};
-  return left;
+std::string wide_split_lacks(const runtime::DeviceCaps& caps, const AttentionCall& call) {
+  const std::string lacks = wide_lacks(caps, call);
+  return lacks.empty() ? splits_lack(caps, call) : lacks;
 }
 
-/// Upper bound of the iterations of attention.comp over all keys.
-std::uint64_t shared_iterations(const shaders::AttentionParams& push, std::uint32_t features, std::uint32_t tile, std::uint32_t threads) {
-  const std::uint64_t blocks = ceil_div(ceil_div(push.keys, 64), push.n_splits);
-  const std::uint32_t relative = features & RONDO_ATTENTION_RELATIVE_KEY ? tile * push.head_dim : 0;
-  const std::uint64_t score = ceil_div(64, threads) * std::uint64_t{ceil_div(push.head_dim, 8) * 5 + 2 * tile + relative};
-  const std::uint64_t values = ceil_div(tile * ceil_div(push.value_dim, 2), threads) * std::uint64_t{17};
+AttentionTile tile_of(const runtime::DeviceCaps& caps, const AttentionCall& call) { return attention_tile(caps, call.rows, call.push.head_dim, call.push.value_dim); }
+
+std::string subgroup_lacks(const runtime::DeviceCaps& caps, const AttentionCall& call) {
+  if (!caps.subgroup_shuffle) return "subgroup shuffles";
+  const AttentionTile tile = tile_of(caps, call);
+  if (tile.lanes == 0) return "subgroups of a size that can be relied on";
+  const std::uint32_t shared_bytes = attention_shared_bytes(tile, call.push.value_dim);
+  if (shared_bytes > caps.max_shared_bytes) return fmt::format("{} bytes of shared memory", shared_bytes);
+  return has_whole_vectors(call, 4) ? "" : "head widths, strides and offsets that are multiples of 8, of queries of 4";
+}
+
+/// Splits of "subgroup": as many as fill the device, and have keys and room for what they leave.
+std::uint32_t subgroup_splits(const runtime::DeviceCaps& caps, const AttentionCall& call, const AttentionTile& tile) {
+  const std::uint32_t workgroups = call.heads() * ceil_div(call.rows, tile.rows), rounds = ceil_div(call.push.keys, tile.keys * (tile.lanes / tile.cluster));
+  constexpr std::uint32_t kMost = 64;  // more leave more to join than they spare
+  if (rounds <= 2 * tile.subgroups) return 1;
+  std::uint32_t splits = std::min({ceil_div(workgroups_to_fill(caps), workgroups), rounds, kMost});
+  while (splits > 1 && partial_bytes(call, splits) > caps.max_storage_range_bytes) splits /= 2;
+  return splits;
+}
+
+// Upper bounds of an invocation's iterations, over all keys.
+
+std::uint64_t tiled_iterations(const runtime::DeviceCaps& caps, const AttentionCall& call, std::uint32_t n_splits) {
+  const std::uint32_t tile = tiled_rows(call), threads = tiled_threads(caps, call);
+  const std::uint64_t blocks = ceil_div(ceil_div(call.push.keys, 64), n_splits);
+  const std::uint32_t relative = call.features.bits & RONDO_ATTENTION_RELATIVE_KEY ? tile * call.push.head_dim : 0;
+  const std::uint64_t score = ceil_div(64, threads) * std::uint64_t{ceil_div(call.push.head_dim, 8) * 5 + 2 * tile + relative};
+  const std::uint64_t values = ceil_div(tile * ceil_div(call.push.value_dim, 2), threads) * std::uint64_t{17};
   return blocks * (score + values + 2 * threads + 2);
 }
 
-/// The same of attention_wide.comp.
-std::uint64_t wide_iterations(const shaders::AttentionParams& push, std::uint32_t width, std::uint32_t pieces) {
-  const std::uint64_t blocks = ceil_div(ceil_div(push.keys, 4 * width), push.n_splits);
-  return blocks * (5 + ceil_div(push.head_dim, 8 * pieces));
+std::uint64_t wide_iterations(const runtime::DeviceCaps& caps, const AttentionCall& call, std::uint32_t n_splits) {
+  const std::uint64_t blocks = ceil_div(ceil_div(call.push.keys, 4 * caps.min_subgroup_size), n_splits);
+  return blocks * (5 + ceil_div(call.push.head_dim, 8 * std::max(wide_parts(call), 1u)));
 }
 
-/// Emits the dispatches of one kernel, or refuses before the first.
-Status lower_with(AttentionKernel kernel, const AttentionFeatures& features, const Node& node, Lowering& lowering) {
-  const Tensor& query = lowering.tensor(node.inputs[kQuery]);
-  const Tensor& key = lowering.tensor(node.inputs[kKey]);
-  const Tensor& value = lowering.tensor(node.inputs[kValue]);
-  const Tensor& output = lowering.tensor(node.outputs[0]);
-  shaders::AttentionParams push = attention_params(node, lowering);
-  push.value_dim = u32(value.shape[3]);
-  push.value_offset = u32(value.offset_elements);
-  push.value_sequence = sequence_stride(value), push.value_head = stride_of(value, 1), push.value_row = stride_of(value, 2);
-  const bool tables = (features.bits & RONDO_ATTENTION_TABLES) != 0;
-  const bool split = kernel == AttentionKernel::kSplit || kernel == AttentionKernel::kWideSplit;
-  const bool wide = kernel == AttentionKernel::kWide || kernel == AttentionKernel::kWideSplit;
-  const runtime::DeviceCaps& caps = lowering.caps();
-  push.n_splits = split ? choose_splits(caps) : 1;
-  const std::uint32_t rows = push.queries * push.group;
-  const auto sequences = u32(query.shape[0]);
-  const std::uint64_t partial_floats = std::uint64_t{sequences} * push.queries * push.heads * push.n_splits * (push.value_dim + 2);
-  if (split && partial_floats * 4 > caps.max_storage_range_bytes) {
-    return Status(StatusCode::kUnsupported, fmt::format("partial results need {} bytes, but a storage buffer on device {} can have {}", partial_floats * 4, caps.name, caps.max_storage_range_bytes));
-  }
-  const std::uint32_t subgroup = caps.min_subgroup_size, parts = std::min(4u, push.head_dim / 8), units = ceil_div(push.value_dim, 8 * std::max(subgroup, 1u));
-  const std::uint32_t tile = wide ? std::min(rows, std::clamp(16 / units, 1u, 8u)) : choose_tile(rows, std::max((push.head_dim + 7) & ~7u, (push.value_dim + 1) & ~1u));
-  // On a CPU driver a barrier switches between all subgroups of the workgroup: one or two are enough.
-  const std::uint32_t threads = caps.type == runtime::DeviceType::kCpu ? std::max(tile, 8u) : 64;
-  RONDO_TRY(check_key_loops(caps, push.keys, wide ? wide_iterations(push, subgroup, parts) : shared_iterations(push, features.bits, tile, threads)));
-  const StorageId target = split ? lowering.scratch(partial_floats * 4, "attention partials") : output.storage;
+std::uint64_t subgroup_iterations(const runtime::DeviceCaps& caps, const AttentionCall& call) {
+  const AttentionTile tile = tile_of(caps, call);
+  const std::uint64_t rounds = ceil_div(call.push.keys, tile.keys * (tile.lanes / tile.cluster) * tile.subgroups * subgroup_splits(caps, call, tile));
+  const std::uint64_t eights = ceil_div(call.push.head_dim, 8 * tile.cluster) + ceil_div(call.push.value_dim, 8 * tile.cluster);
+  return rounds * (40 + 16 * std::uint64_t{tile.rows} * tile.keys * eights) + 200;  // were no loop unrolled
+}
+
+/// Invocations of a workgroup that joins partials: for so many elements, each shared by some.
+struct CombineTile {
+  std::uint32_t elements, shares;
+};
+
+CombineTile combine_tile(const runtime::DeviceCaps& caps, std::uint32_t n_splits, std::uint32_t value_dim) {
+  const std::uint32_t elements = std::clamp(std::bit_ceil(value_dim), 16u, 64u);
+  std::uint32_t shares = 1;
+  while (!is_cpu(caps) && shares < 16 && shares * 4 <= n_splits && 2 * shares * elements <= std::min(caps.max_invocations, 256u)) shares *= 2;
+  return {elements, elements * shares < n_splits ? 1 : shares};
+}
+
+/// Emits one dispatch for each piece of the heads: what differs between kernels is theirs.
+template <typename Dispatch>
+Status emit_pieces(Lowering& lowering, const AttentionCall& call, std::uint32_t n_splits, const Dispatch& dispatch) {
+  const bool tables = (call.features.bits & RONDO_ATTENTION_TABLES) != 0;
+  shaders::AttentionParams push = call.push;
+  push.n_splits = n_splits;
+  RONDO_ASSIGN(const std::vector<StoragePiece> pieces, lowering.cache_pieces(call.node.inputs[kKey]));
+  RONDO_ASSIGN(const std::vector<StoragePiece> value_pieces, lowering.cache_pieces(call.node.inputs[kValue]));
+  if (!pieces_agree(pieces, value_pieces)) return Status(StatusCode::kUnsupported, "key and value are in different pieces");
+  const StorageId target = n_splits > 1 ? lowering.scratch(partial_bytes(call, n_splits), "attention partials") : call.output.storage;
   // Eight buffers at most, the step's state among them: with tables, these take the place of the offsets, and the mask that of the
   // lengths.
-  const StorageId offsets = tables ? gather_attention_tables(node, lowering) : lowering.read_only(node.inputs[kOffset]);
-  const StorageId lengths = lowering.read_only(node.inputs[tables ? kMask : kLengths]);
-  const TensorId of_heads = tables ? kNone : node.inputs[node.inputs[kSinks] != kNone ? kSinks : kSlopes];
+  const StorageId offsets = tables ? gather_attention_tables(call.node, lowering) : lowering.read_only(call.node.inputs[kOffset]);
+  const StorageId lengths = lowering.read_only(call.node.inputs[tables ? kMask : kLengths]);
+  const TensorId of_heads = tables ? kNone : call.node.inputs[call.node.inputs[kSinks] != kNone ? kSinks : kSlopes];
   if (of_heads != kNone) push.of_heads_offset = u32(lowering.tensor(of_heads).offset_elements);
-  const std::string label = label_of(kernel, key);
-  RONDO_ASSIGN(const std::vector<StoragePiece> pieces, lowering.cache_pieces(node.inputs[kKey]));
-  RONDO_ASSIGN(const std::vector<StoragePiece> value_pieces, lowering.cache_pieces(node.inputs[kValue]));
-  if (!pieces_agree(pieces, value_pieces)) return Status(StatusCode::kUnsupported, "key and value are in different pieces");
   for (std::size_t i = 0; i < pieces.size(); ++i) {
     push.kv_heads = u32(pieces[i].count);
     push.first_head = u32(pieces[i].first) * push.group;
-    push.query_offset = u32(query.offset_elements + push.first_head * query.strides[1]);
+    push.query_offset = u32(call.query.offset_elements + push.first_head * call.query.strides[1]);
     // Typical rather than largest cost: half the context. Cuts need an order of magnitude only.
-    const double keys_read = 0.5 * push.keys * push.kv_heads * (push.head_dim * cache_element_bytes(key) + push.value_dim * cache_element_bytes(value));
+    const double keys_read = 0.5 * push.keys * push.kv_heads * (push.head_dim * cache_element_bytes(call.key) + push.value_dim * cache_element_bytes(call.value));
     const double flops = 0.5 * 2.0 * push.queries * push.kv_heads * push.group * push.keys * (push.head_dim + push.value_dim);
-    runtime::Cost cost{sequences * keys_read, sequences * flops};
-    const std::initializer_list<Lowering::Argument> arguments = {{query.storage, runtime::Access::kRead},
-                                                                 {key.storage, runtime::Access::kRead, i},
-                                                                 {value.storage, runtime::Access::kRead, i},
-                                                                 {offsets, runtime::Access::kRead},
-                                                                 {lengths, runtime::Access::kRead},
-                                                                 {target, runtime::Access::kWrite},
-                                                                 {lowering.read_only(of_heads), runtime::Access::kRead}};
-    if (wide) {
-      lowering.dispatch(label, runtime::Shader::attention_wide, {subgroup, cache_type_constant(key), tile, split ? 1u : 0u, parts, units, features.bits}, arguments, push,
-                        {ceil_div(rows, tile), sequences * push.kv_heads, push.n_splits}, cost);
-    } else {
-      cost.loops = {{{8 * tile}, {8}}};  // scores, values
-      lowering.dispatch(label, lowering.module_for(runtime::Shader::attention, query.type), {threads, cache_type_constant(key), tile, split ? 1u : 0u, features.bits, features.radii, features.buckets}, arguments, push,
-                        {ceil_div(rows, tile), sequences * push.kv_heads, push.n_splits}, cost);
-    }
+    dispatch({{call.query.storage, runtime::Access::kRead},
+              {call.key.storage, runtime::Access::kRead, i},
+              {call.value.storage, runtime::Access::kRead, i},
+              {offsets, runtime::Access::kRead},
+              {lengths, runtime::Access::kRead},
+              {target, runtime::Access::kWrite},
+              {lowering.read_only(of_heads), runtime::Access::kRead}},
+             push, runtime::Cost{call.sequences * keys_read, call.sequences * flops});
   }
-  if (!split) return {};
+  if (n_splits == 1) return {};
 
-  shaders::AttentionCombineParams combine{push.queries, push.heads, push.value_dim, push.n_splits};
-  const std::uint32_t width = push.value_dim <= 16 ? 16 : push.value_dim <= 32 ? 32 : 64;
-  lowering.dispatch("attention combine", lowering.module_for(runtime::Shader::attention_combine, query.type), {width},
-                    {{target, runtime::Access::kRead}, {output.storage, runtime::Access::kWrite}}, combine,
-                    {ceil_div(push.value_dim, width), sequences * push.queries * push.heads, 1}, {4.0 * static_cast<double>(partial_floats), 0});
+  // CPU drivers have few splits, and switch between invocations at every barrier.
+  const CombineTile tile = combine_tile(lowering.caps(), n_splits, push.value_dim);
+  lowering.dispatch("attention combine", lowering.module_for(runtime::Shader::attention_combine, call.query.type), {tile.elements * tile.shares, tile.shares},
+                    {{target, runtime::Access::kRead}, {call.output.storage, runtime::Access::kWrite}}, shaders::AttentionCombineParams{push.queries, push.heads, push.value_dim, n_splits},
+                    {ceil_div(push.value_dim, tile.elements), call.sequences * push.queries * push.heads, 1}, {static_cast<double>(partial_bytes(call, n_splits)), 0});
   return {};
 }
 
+using Arguments = std::initializer_list<Lowering::Argument>;
+
+Status emit_tiled(Lowering& lowering, const AttentionCall& call, const std::string& label, std::uint32_t n_splits) {
+  const std::uint32_t tile = tiled_rows(call), threads = tiled_threads(lowering.caps(), call);
+  const AttentionFeatures& features = call.features;
+  return emit_pieces(lowering, call, n_splits, [&](Arguments arguments, const shaders::AttentionParams& push, runtime::Cost cost) {
+    cost.loops = {{{8 * tile}, {8}}};  // scores, values
+    lowering.dispatch(label, lowering.module_for(runtime::Shader::attention, call.query.type), {threads, cache_type_constant(call.key), tile, n_splits > 1 ? 1u : 0u, features.bits, features.radii, features.buckets}, arguments, push,
+                      {ceil_div(call.rows, tile), call.sequences * push.kv_heads, n_splits}, cost);
+  });
+}
+
+Status emit_wide(Lowering& lowering, const AttentionCall& call, const std::string& label, std::uint32_t n_splits) {
+  const std::uint32_t units = wide_units(lowering.caps(), call), tile = std::min(call.rows, std::clamp(16 / units, 1u, 8u));
+  return emit_pieces(lowering, call, n_splits, [&](Arguments arguments, const shaders::AttentionParams& push, runtime::Cost cost) {
+    lowering.dispatch(label, runtime::Shader::attention_wide, {lowering.caps().min_subgroup_size, cache_type_constant(call.key), tile, n_splits > 1 ? 1u : 0u, wide_parts(call), units, call.features.bits}, arguments, push,
+                      {ceil_div(call.rows, tile), call.sequences * push.kv_heads, n_splits}, cost);
+  });
+}
+
+Status emit_subgroup(Lowering& lowering, const AttentionCall& call, const std::string& label) {
+  const AttentionTile tile = tile_of(lowering.caps(), call);
+  const std::uint32_t n_splits = subgroup_splits(lowering.caps(), call, tile);
+  AttentionFeatures features = call.features;
+  if (call.push.queries > 1 || (features.bits & RONDO_ATTENTION_MASK_HEADS) != 0) features.bits |= RONDO_ATTENTION_ROWS_DIFFER;
+  const std::uint32_t eights = ceil_div(call.push.head_dim, 8 * tile.cluster) + ceil_div(call.push.value_dim, 8 * tile.cluster);
+  return emit_pieces(lowering, call, n_splits, [&](Arguments arguments, const shaders::AttentionParams& push, runtime::Cost cost) {
+    cost.loops[0] = {tile.rows * tile.keys * 8 * eights};
+    lowering.dispatch(label, {lowering.module_for(runtime::Shader::attention_subgroup, call.query.type), tile.lanes},
+                      {tile.lanes * tile.subgroups, cache_type_constant(call.key), tile.lanes, tile.cluster, tile.rows, tile.keys, n_splits > 1 ? 1u : 0u, features.bits, features.radii, features.buckets, push.head_dim, push.value_dim}, arguments, push,
+                      {ceil_div(call.rows, tile.rows), call.sequences * push.kv_heads, n_splits}, cost);
+  });
+}
+
+using AttentionEntry = KernelEntry<AttentionCall, Status (*)(Lowering&, const AttentionCall&, const std::string&)>;
+
+/// Few queries: their keys are split, so that a device has enough to do. Otherwise rows alone fill it.
+bool has_few(const AttentionCall& call) { return call.push.queries <= 2; }
+bool is_few_for_subgroup(const AttentionCall& call) { return call.push.queries <= kMostSubgroupQueries; }
+
+constexpr const char* kKernels[] = {"tiled", "split", "wide", "wide_split", "subgroup"};
+/// On CPU drivers the wide ones where they can; on others subgroup for few rows, and tiles for many.
+constexpr AttentionEntry kTable[] = {
+    {kKernels[0], [](const runtime::DeviceCaps&, const AttentionCall&) { return std::string(); },
+     [](const runtime::DeviceCaps& caps, const AttentionCall& call) { return tiled_iterations(caps, call, 1); },
+     [](const runtime::DeviceCaps&, const AttentionCall& call) { return has_few(call) ? 1 : 2; },
+     [](Lowering& lowering, const AttentionCall& call, const std::string& label) { return emit_tiled(lowering, call, label, 1); }},
+    {kKernels[1], splits_lack,
+     [](const runtime::DeviceCaps& caps, const AttentionCall& call) { return tiled_iterations(caps, call, fixed_splits(caps)); },
+     [](const runtime::DeviceCaps&, const AttentionCall& call) { return has_few(call) ? 2 : 1; },
+     [](Lowering& lowering, const AttentionCall& call, const std::string& label) { return emit_tiled(lowering, call, label, fixed_splits(lowering.caps())); }},
+    {kKernels[2], wide_lacks,
+     [](const runtime::DeviceCaps& caps, const AttentionCall& call) { return wide_iterations(caps, call, 1); },
+     [](const runtime::DeviceCaps& caps, const AttentionCall& call) { return !is_cpu(caps) ? -1 : has_few(call) ? 3 : 4; },
+     [](Lowering& lowering, const AttentionCall& call, const std::string& label) { return emit_wide(lowering, call, label, 1); }},
+    {kKernels[3], wide_split_lacks,
+     [](const runtime::DeviceCaps& caps, const AttentionCall& call) { return wide_iterations(caps, call, fixed_splits(caps)); },
+     [](const runtime::DeviceCaps& caps, const AttentionCall& call) { return !is_cpu(caps) ? -1 : has_few(call) ? 4 : 3; },
+     [](Lowering& lowering, const AttentionCall& call, const std::string& label) { return emit_wide(lowering, call, label, fixed_splits(lowering.caps())); }},
+    {kKernels[4], subgroup_lacks, subgroup_iterations,
+     [](const runtime::DeviceCaps& caps, const AttentionCall& call) { return !is_cpu(caps) && is_few_for_subgroup(call) && tile_of(caps, call).fits ? 4 : 0; },
+     emit_subgroup},
+};
+
 Status lower(const Node& node, Lowering& lowering) {
-  const AttentionFeatures features = attention_features(lowering.graph(), node);
-  RONDO_ASSIGN(const std::vector<AttentionKernel> candidates, candidates_for(lowering, attributes_of<AttentionAttributes>(node), features.bits, lowering.tensor(node.inputs[kQuery]), lowering.tensor(node.inputs[kKey]), lowering.tensor(node.inputs[kValue])));
-  Status first;
-  for (const AttentionKernel candidate : candidates) {
-    Status status = lower_with(candidate, features, node, lowering);
-    if (status.ok()) return status;
-    if (first.ok()) first = std::move(status);
-  }
-  return first;
+  const Tensor &query = lowering.tensor(node.inputs[kQuery]), &key = lowering.tensor(node.inputs[kKey]), &value = lowering.tensor(node.inputs[kValue]);
+  AttentionCall call{node, attributes_of<AttentionAttributes>(node), attention_features(lowering.graph(), node), query, key, value, lowering.tensor(node.outputs[0]), attention_params(node, lowering)};
+  call.push.value_dim = u32(value.shape[3]);
+  call.push.value_offset = u32(value.offset_elements);
+  call.push.value_sequence = sequence_stride(value), call.push.value_head = stride_of(value, 1), call.push.value_row = stride_of(value, 2);
+  call.push.kv_heads = u32(key.shape[1]);
+  call.rows = call.push.queries * call.push.group;
+  call.sequences = u32(query.shape[0]);
+  const auto label_of = [&](const char* kernel) { return fmt::format("attention {} {}", kernel, type_name(key.type)); };
+  const Result<const AttentionEntry*> kernel = choose_kernel(lowering, std::span<const AttentionEntry>(kTable), call, lowering.forced_kernel("attention"), label_of);
+  if (!kernel.ok()) return kernel.status();
+  return (*kernel)->emit(lowering, call, label_of((*kernel)->name));
 }
 
 constexpr NamedInput kNamedInputs[] = {

@@ -14,7 +14,7 @@ namespace rondo::graph {
 
 namespace {
 
-constexpr std::int64_t kMaxHeadDim = 256;
+constexpr std::int64_t kMaxHeadDim = 512;
 constexpr std::int64_t kMostAttribute = 1 << 30;
 constexpr std::int64_t kMostTable = (1 << 16) - 1;
 

@@ -15,8 +15,6 @@ constexpr const char* const kLinearKernels[4] = {"subgroup", "vector", "wide", "
 
 namespace {
 
-enum class LinearKernel { kSubgroup, kVector, kWide, kTiled };
-
 /// What decides between kernels.
 struct LinearShape {
   std::uint32_t rows, groups, outputs;  ///< outputs: of the largest piece
@@ -48,59 +46,74 @@ std::string wide_lacks(const runtime::DeviceCaps& caps, const LinearShape& shape
   return missing ? missing : "";
 }
 
-/// The order of the ranks is that of the kernels in use: on CPU drivers wide, on others subgroup or vector for few rows and tiles for many.
-constexpr KernelEntry<LinearShape> kTable[] = {
-    {kLinearKernels[0], subgroup_lacks, [](const LinearShape& shape) { return std::uint64_t{2} * shape.groups + 100; },  // 4 lanes or more share at most 8 chunks a group; and its short loops, unrolled or not
-     [](const runtime::DeviceCaps& caps, const LinearShape& shape) { return is_cpu(caps) ? 0 : shape.rows <= kMostSubgroupRows || shape.experts ? 4 : 1; }},
-    {kLinearKernels[1], lacks_nothing, [](const LinearShape& shape) { return std::uint64_t{shape.groups}; },
-     [](const runtime::DeviceCaps&, const LinearShape& shape) { return shape.rows <= kVectorRows ? 3 : 1; }},
-    {kLinearKernels[2], wide_lacks, [](const LinearShape& shape) { return std::uint64_t{20'000} + shape.groups; },  // linear_wide.comp's touch() with scales
-     [](const runtime::DeviceCaps& caps, const LinearShape&) { return is_cpu(caps) ? 5 : -1; }},
-    {kLinearKernels[3], lacks_nothing, [](const LinearShape& shape) { return std::uint64_t{40} * shape.groups; },  // a group's 32 columns, and its loads
-     [](const runtime::DeviceCaps&, const LinearShape&) { return 2; }},
-};
-
 /// What the dispatches of one linear have in common.
 struct LinearVariant {
-  LinearKernel kernel;
   Type activations;
   std::uint32_t type, glu, input_vec4, activation, has_bias, experts, limited;
   std::string label;
 };
 
-/// Emits the dispatch of the rows of a weight that lie in one piece, `weight_bytes` of it.
-void dispatch_linear(Lowering& lowering, const LinearVariant& variant, std::initializer_list<Lowering::Argument> arguments, const shaders::LinearParams& push,
-                     runtime::Cost cost, double weight_bytes) {
-  const auto [kernel, activations, type, glu, input_vec4, activation, has_bias, experts, limited, label] = variant;
-  if (kernel == LinearKernel::kSubgroup) {
-    const SubgroupTile tile = subgroup_tile(lowering.caps(), activations, experts ? 1 : push.rows, glu != 0);
-    const std::uint32_t quads = columns_of_chunk(static_cast<Type>(type)) / 4;
-    if (!experts) cost.bytes += weight_bytes * (ceil_div(push.rows, tile.tokens) - 1);
-    cost.loops[0] = {(tile.rows * tile.tokens * quads * 4) << glu};
-    lowering.dispatch(label, {lowering.module_for(runtime::Shader::linear_subgroup, activations), tile.lanes},
-                      {tile.lanes * tile.subgroups, type, tile.lanes, tile.rows, tile.tokens, glu, input_vec4, activation, has_bias, experts, limited}, arguments, push,
-                      {ceil_div(push.outputs, tile.subgroups * tile.rows), ceil_div(push.rows, tile.tokens), 1}, cost);
-  } else if (kernel == LinearKernel::kTiled) {
-    const std::uint32_t tile_rows = push.rows_per_sequence <= 8 ? 1 : 4;
-    cost.loops[0] = {tile_rows * 8, tile_rows * 8 * 32};
-    lowering.dispatch(label, lowering.module_for(runtime::Shader::linear_tiled, activations), {64, type, tile_rows, glu, input_vec4, activation, has_bias, limited}, arguments, push,
-                      {ceil_div(push.outputs, glu ? 32 : 64), ceil_div(push.rows, 8 * tile_rows), 1}, cost);
-  } else if (kernel == LinearKernel::kWide) {
-    const std::uint32_t width = lowering.caps().min_subgroup_size;
-    const std::uint32_t tile_rows = push.rows >= kWideRows && !experts ? kWideRows : 1, columns = glu ? 2 : 4;
-    lowering.dispatch(label, runtime::Shader::linear_wide, {width, type, tile_rows, columns, glu, input_vec4, activation, has_bias, experts, limited}, arguments, push,
-                      {ceil_div(push.rows, tile_rows), ceil_div(push.outputs, width * columns), 1}, cost);
-  } else {
-    if (!experts) cost.bytes += weight_bytes * (push.rows - 1);
-    // On a CPU driver every barrier switches between all subgroups of the workgroup, so there are few.
-    const bool cpu = lowering.caps().type == runtime::DeviceType::kCpu;
-    const std::uint32_t width = cpu ? 32 : 128, lanes = cpu ? 8 : 32;
-    constexpr std::uint32_t rows = 2;
-    cost.loops[0] = {rows * 32 << glu};
-    lowering.dispatch(label, lowering.module_for(runtime::Shader::linear_vector, activations), {width, type, lanes, rows, glu, input_vec4, activation, has_bias, experts, limited}, arguments, push,
-                      {ceil_div(push.outputs, width / lanes * rows), push.rows, 1}, cost);
-  }
+/// The rows of a weight that lie in one piece, `weight_bytes` of it.
+struct LinearPiece {
+  std::initializer_list<Lowering::Argument> arguments;
+  shaders::LinearParams push;
+  runtime::Cost cost;
+  double weight_bytes = 0;
+};
+
+void emit_subgroup(Lowering& lowering, const LinearVariant& v, const LinearPiece& piece) {
+  const SubgroupTile tile = subgroup_tile(lowering.caps(), v.activations, v.experts ? 1 : piece.push.rows, v.glu != 0);
+  runtime::Cost cost = piece.cost;
+  if (!v.experts) cost.bytes += piece.weight_bytes * (ceil_div(piece.push.rows, tile.tokens) - 1);
+  cost.loops[0] = {(tile.rows * tile.tokens * columns_of_chunk(static_cast<Type>(v.type))) << v.glu};
+  lowering.dispatch(v.label, {lowering.module_for(runtime::Shader::linear_subgroup, v.activations), tile.lanes},
+                    {tile.lanes * tile.subgroups, v.type, tile.lanes, tile.rows, tile.tokens, v.glu, v.input_vec4, v.activation, v.has_bias, v.experts, v.limited}, piece.arguments, piece.push,
+                    {ceil_div(piece.push.outputs, tile.subgroups * tile.rows), ceil_div(piece.push.rows, tile.tokens), 1}, cost);
 }
+
+void emit_vector(Lowering& lowering, const LinearVariant& v, const LinearPiece& piece) {
+  // On a CPU driver every barrier switches between all subgroups of the workgroup, so there are few.
+  const std::uint32_t width = is_cpu(lowering.caps()) ? 32 : 128, lanes = is_cpu(lowering.caps()) ? 8 : 32;
+  constexpr std::uint32_t rows = 2;
+  runtime::Cost cost = piece.cost;
+  if (!v.experts) cost.bytes += piece.weight_bytes * (piece.push.rows - 1);
+  cost.loops[0] = {rows * 32 << v.glu};
+  lowering.dispatch(v.label, lowering.module_for(runtime::Shader::linear_vector, v.activations), {width, v.type, lanes, rows, v.glu, v.input_vec4, v.activation, v.has_bias, v.experts, v.limited}, piece.arguments, piece.push,
+                    {ceil_div(piece.push.outputs, width / lanes * rows), piece.push.rows, 1}, cost);
+}
+
+void emit_wide(Lowering& lowering, const LinearVariant& v, const LinearPiece& piece) {
+  const std::uint32_t width = lowering.caps().min_subgroup_size, columns = v.glu ? 2 : 4;
+  const std::uint32_t tile_rows = piece.push.rows >= kWideRows && !v.experts ? kWideRows : 1;
+  lowering.dispatch(v.label, runtime::Shader::linear_wide, {width, v.type, tile_rows, columns, v.glu, v.input_vec4, v.activation, v.has_bias, v.experts, v.limited}, piece.arguments, piece.push,
+                    {ceil_div(piece.push.rows, tile_rows), ceil_div(piece.push.outputs, width * columns), 1}, piece.cost);
+}
+
+void emit_tiled(Lowering& lowering, const LinearVariant& v, const LinearPiece& piece) {
+  const std::uint32_t tile_rows = piece.push.rows_per_sequence <= 8 ? 1 : 4;
+  runtime::Cost cost = piece.cost;
+  cost.loops[0] = {tile_rows * 8, tile_rows * 8 * 32};
+  lowering.dispatch(v.label, lowering.module_for(runtime::Shader::linear_tiled, v.activations), {64, v.type, tile_rows, v.glu, v.input_vec4, v.activation, v.has_bias, v.limited}, piece.arguments, piece.push,
+                    {ceil_div(piece.push.outputs, v.glu ? 32 : 64), ceil_div(piece.push.rows, 8 * tile_rows), 1}, cost);
+}
+
+using LinearEntry = KernelEntry<LinearShape, void (*)(Lowering&, const LinearVariant&, const LinearPiece&)>;
+
+/// The order of the ranks is that of the kernels in use: on CPU drivers wide, on others subgroup or vector for few rows and tiles for many.
+constexpr LinearEntry kTable[] = {
+    {kLinearKernels[0], subgroup_lacks, [](const runtime::DeviceCaps&, const LinearShape& shape) { return std::uint64_t{2} * shape.groups + 100; },  // 4 lanes or more share at most 8 chunks a group; and its short loops, unrolled or not
+     [](const runtime::DeviceCaps& caps, const LinearShape& shape) { return is_cpu(caps) ? 0 : shape.rows <= kMostSubgroupRows || shape.experts ? 4 : 1; },
+     emit_subgroup},
+    {kLinearKernels[1], lacks_nothing, [](const runtime::DeviceCaps&, const LinearShape& shape) { return std::uint64_t{shape.groups}; },
+     [](const runtime::DeviceCaps&, const LinearShape& shape) { return shape.rows <= kVectorRows ? 3 : 1; },
+     emit_vector},
+    {kLinearKernels[2], wide_lacks, [](const runtime::DeviceCaps&, const LinearShape& shape) { return std::uint64_t{20'000} + shape.groups; },  // linear_wide.comp's touch() with scales
+     [](const runtime::DeviceCaps& caps, const LinearShape&) { return is_cpu(caps) ? 5 : -1; },
+     emit_wide},
+    {kLinearKernels[3], lacks_nothing, [](const runtime::DeviceCaps&, const LinearShape& shape) { return std::uint64_t{40} * shape.groups; },  // a group's 32 columns, and its loads
+     [](const runtime::DeviceCaps&, const LinearShape&) { return 2; },
+     emit_tiled},
+};
 
 }  // namespace
 
@@ -171,9 +184,8 @@ Status lower_linear(Lowering& lowering, const Operator& op, const LinearCall& ca
   const LinearShape shape{push.rows, push.groups, largest, input.type, call.glu.has_value(), by_experts};
   std::string_view forced = lowering.forced_kernel(op.name);
   if (forced.empty() && op.kernels.size() == std::size(kLinearKernels)) forced = lowering.forced_kernel("linear");
-  RONDO_ASSIGN(const std::size_t chosen, choose_kernel(lowering, std::span(kTable).first(op.kernels.size()), shape, forced, [&](const char* kernel) { return label_of(op.name, kernel, weight.type); }));
-  variant.kernel = static_cast<LinearKernel>(chosen);
-  variant.label = label_of(op.name, kTable[chosen].name, weight.type);
+  RONDO_ASSIGN(const LinearEntry* kernel, choose_kernel(lowering, std::span<const LinearEntry>(kTable, op.kernels.size()), shape, forced, [&](const char* name) { return label_of(op.name, name, weight.type); }));
+  variant.label = label_of(op.name, kernel->name, weight.type);
 
   for (const WeightPlanes& planes : pieces) {
     push.outputs = (planes.n_rows >> variant.glu) / push.experts;
@@ -194,7 +206,7 @@ Status lower_linear(Lowering& lowering, const Operator& op, const LinearCall& ca
     const double weight_rows = by_experts ? 1.0 * push.rows * (push.outputs << variant.glu) : 1.0 * planes.n_rows;
     const double weight_bytes = 4.0 * weight_rows * (planes.layout.row_words + planes.layout.scale_row_words);
     const double output_bytes = 1.0 * element_bytes(output.type) * push.rows * push.outputs, flops = 2.0 * push.rows * push.columns * (push.outputs << variant.glu);
-    dispatch_linear(lowering, variant, arguments, push, {weight_bytes + tensor_bytes(input) + output_bytes, flops}, weight_bytes);
+    kernel->emit(lowering, variant, {arguments, push, {weight_bytes + tensor_bytes(input) + output_bytes, flops}, weight_bytes});
   }
   return {};
 }

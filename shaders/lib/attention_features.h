@@ -1,4 +1,4 @@
-// What an attention kernel is specialised for: bits of its constant 4, shared by GLSL and C++.
+// What an attention kernel is specialised for (bits of its constant kFeatures), and how partials lie; shared by GLSL and C++.
 #ifndef RONDO_ATTENTION_FEATURES_H
 #define RONDO_ATTENTION_FEATURES_H
 #define RONDO_ATTENTION_RANGES 1u           // window, prefix or chunks
@@ -17,4 +17,7 @@
 #define RONDO_ATTENTION_RELATIVE_KEY 8192u
 #define RONDO_ATTENTION_RELATIVE_VALUE 16384u
 #define RONDO_ATTENTION_RING 32768u         // key j is stored at j mod keys
+#define RONDO_ATTENTION_ROWS_DIFFER 65536u  // attention_subgroup.comp: rows of one workgroup may see different keys
+// Floats of one row's partials in one split: sums, the maximum and the weight, padded to vectors of 4.
+#define RONDO_PARTIAL_STRIDE(value_dim) (((value_dim) + 5u) & ~3u)
 #endif

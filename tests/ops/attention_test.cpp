@@ -68,9 +68,10 @@ class AttentionTest : public ::testing::TestWithParam<std::tuple<Type, const cha
     return options;
   }
   bool is_wide() const { return std::string_view(std::get<1>(GetParam())).starts_with("wide"); }
-  /// The wide kernels refuse heads that are not whole vectors.
+  bool needs_vectors() const { return is_wide() || std::string_view(std::get<1>(GetParam())) == "subgroup"; }
+  /// Some kernels refuse heads that are not whole vectors.
   ::testing::AssertionResult right(const Inputs& inputs) const {
-    if (is_wide() && (inputs.sizes.width | inputs.sizes.value_width) % 8 != 0) {
+    if (needs_vectors() && (inputs.sizes.width | inputs.sizes.value_width) % 8 != 0) {
       const Result<DeviceRun> run = run_on_device(inputs.build(type()), options());
       if (!run.ok() && run.status().code() == StatusCode::kUnsupported) return ::testing::AssertionSuccess();
       return ::testing::AssertionFailure() << "not refused: " << to_text(inputs.sizes);
@@ -84,7 +85,7 @@ class AttentionShapeTest : public AttentionTest {};
 
 /// Those that no model has; check runs the others.
 TEST_P(AttentionTest, HeadWidths) {
-  for (std::int64_t width : {1, 3, 37, 72, 127}) {
+  for (std::int64_t width : {1, 3, 37, 72, 127, 320, 512}) {
     for (std::int64_t queries : {1, 5}) EXPECT_TRUE(right(Inputs({1, 2, 1, queries, 71, width})));
   }
 }
@@ -239,7 +240,7 @@ std::string param_name(const ::testing::TestParamInfo<std::tuple<Type, const cha
   return fmt::format("{}_{}", graph::type_name(std::get<0>(tested.param)), std::get<1>(tested.param));
 }
 
-constexpr const char* kKernels[] = {"tiled", "split", "wide", "wide_split"};
+constexpr const char* kKernels[] = {"tiled", "split", "wide", "wide_split", "subgroup"};
 INSTANTIATE_TEST_SUITE_P(TypesAndKernels, AttentionTest,
                          ::testing::Combine(::testing::Values(Type::kF32, Type::kF16, Type::kQ8_0), ::testing::ValuesIn(kKernels)), param_name);
 INSTANTIATE_TEST_SUITE_P(Kernels, AttentionShapeTest, ::testing::Combine(::testing::Values(Type::kF16), ::testing::ValuesIn(kKernels)), param_name);
@@ -307,7 +308,7 @@ TEST(AttentionChoiceTest, KernelsFollowRowsAndDevice) {
   const auto n_splits = [](std::int64_t queries, runtime::DeviceType device) {
     RunOptions options;
     options.pretend = device;
-    const Result<DeviceRun> run = run_on_device(Inputs({1, 2, 1, queries, 70, 8}).build(Type::kF16), options);
+    const Result<DeviceRun> run = run_on_device(Inputs({1, 2, 1, queries, 700, 8}).build(Type::kF16), options);
     EXPECT_TRUE(run.ok());
     return run.ok() ? run->program.dispatches.front().grid[2] : 0;
   };

@@ -332,7 +332,7 @@ INSTANTIATE_TEST_SUITE_P(
         Refused{"[attention] query is (2, 3, 8) but must have 4 dimensions", [](Builder& b) { b.add(Op::attention, {b.f32({2, 3, 8}), b.f32({1, 2, 9, 8}), b.f32({1, 2, 9, 8})}); }},
         Refused{"[attention] key is i32 but must be f32, f16 or q8_0", [](Builder& b) { b.add(Op::attention, {b.f32({1, 2, 3, 8}), b.i32({1, 2, 9, 8}), b.f32({1, 2, 9, 8})}); }},
         Refused{"[attention] value is (9, 8) but must be (B, G, S, D)", [](Builder& b) { b.add(Op::attention, {b.f32({1, 2, 3, 8}), b.f32({1, 2, 9, 8}), b.f32({9, 8})}); }},
-        Refused{"[attention] key has heads 257 wide; at most 256 is there yet", [](Builder& b) { b.add(Op::attention, {b.f32({1, 2, 3, 257}), b.f32({1, 2, 9, 257}), b.f32({1, 2, 9, 8})}); }},
+        Refused{"[attention] key has heads 513 wide; at most 512 is there yet", [](Builder& b) { b.add(Op::attention, {b.f32({1, 2, 3, 513}), b.f32({1, 2, 9, 513}), b.f32({1, 2, 9, 8})}); }},
         Refused{"[attention] key and value differ in type", [](Builder& b) { b.add(Op::attention, {b.f32({1, 2, 3, 8}), b.cache(Type::kF16, {1, 2, 9, 8}), b.f32({1, 2, 9, 8})}); }},
         Refused{"[attention] key is q8_0 and must be the whole of its storage: quants and scales lie apart",
                 [](Builder& b) { b.add(Op::attention, {b.f32({1, 2, 3, 32}), b.c.graph.slice(b.cache(Type::kQ8_0, {1, 2, 9, 64}), 3, 32, 64), b.cache(Type::kQ8_0, {1, 2, 9, 32})}); }},

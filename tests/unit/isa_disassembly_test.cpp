@@ -177,6 +177,36 @@ TEST(IsaDisassemblyTest, NvidiaWithBlocksOfTwoLoopsMixed) {
   EXPECT_EQ(loops[1].count(Kind::kDot), 1);
 }
 
+// What follows a loop (block 2) lies between its parts, and has a loop of its own.
+TEST(IsaDisassemblyTest, WhatLiesBetweenALoopsBlocksIsNotIts) {
+  constexpr std::string_view kText = R"(block 0 L0 [] -> {
+                 bra pT L1                                 // delay=1
+} -> [1]
+block 1 L1 [0, 4] -> {
+      r1       = ffma.ftz r2 r3 r1                         // delay=4
+@p0              bra pT L4                                 // delay=1
+} -> [2, 4]
+block 2 L2 [1, 2] -> {
+      r5       = ld.shared.strong.cta.b32 [r6]             // delay=2
+@p1              bra pT L2                                 // delay=1
+} -> [2, 3]
+block 3 L3 [2] -> {
+                 exit                                      // delay=1
+} -> []
+block 4 L4 [1] -> {
+      r1       = ffma.ftz r2 r3 r1                         // delay=4
+                 bra pT L1                                 // delay=1
+} -> [1]
+)";
+  const std::vector<CompiledLoop> loops = find_loops("NAK assembly", kText, 32);
+  ASSERT_EQ(loops.size(), 2U);
+  EXPECT_TRUE(loops[0].innermost);
+  EXPECT_EQ(loops[0].count(Kind::kMultiplyAdd), 2);
+  EXPECT_EQ(loops[0].count(Kind::kShared), 0);
+  EXPECT_TRUE(loops[1].innermost);
+  EXPECT_EQ(loops[1].count(Kind::kShared), 1);
+}
+
 TEST(IsaDisassemblyTest, NothingIsFoundInOtherTexts) {
   EXPECT_FALSE(is_disassembly("NIR Shader(s)"));
   EXPECT_TRUE(find_loops("NIR Shader(s)", kAmd, 64).empty());

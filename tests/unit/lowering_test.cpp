@@ -157,6 +157,59 @@ TEST(LoweringTest, WithoutASizeToRelyOnSubgroupsAreNotUsed) {
   EXPECT_EQ(refusal(linear_case(), no_sums, options), "[linear]: kernel 'subgroup' needs subgroup reductions, which device gpu or this graph does not have");
 }
 
+OpCase attention_case(std::int64_t queries, std::int64_t keys, std::int64_t width, std::int64_t heads = 32, std::int64_t kv_heads = 8) {
+  OpCase c;
+  const auto zeros = [](std::int64_t n) { return std::vector<float>(static_cast<std::size_t>(n)); };
+  const graph::TensorId query = c.f32("query", {1, heads, queries, width}, zeros(heads * queries * width));
+  const graph::TensorId key = c.cache("key", Type::kF16, {1, kv_heads, keys, width}, zeros(kv_heads * keys * width), graph::StorageKind::kCache);
+  const graph::TensorId value = c.cache("value", Type::kF16, {1, kv_heads, keys, width}, zeros(kv_heads * keys * width), graph::StorageKind::kCache);
+  c.output(c.graph.add(Op::attention, {query, key, value}, graph::AttentionAttributes{0, true}));
+  return c;
+}
+
+TEST(LoweringTest, AttentionOfFewRowsIsSubgroupsOnGpus) {
+  const auto lowered_for = [](DeviceCaps caps, std::int64_t queries, std::int64_t keys, std::int64_t width, bool shuffle = true) {
+    caps.subgroup_shuffle = shuffle;
+    OpCase c = attention_case(queries, keys, width);
+    Result<Lowered> lowered = lower(c.graph, caps, {});
+    EXPECT_TRUE(lowered.ok()) << lowered.status().message();
+    return std::move(lowered->program);
+  };
+  const runtime::Program decode = lowered_for(gpu_of(32, 32), 1, 512, 128);
+  ASSERT_EQ(decode.dispatches.size(), 2u);
+  EXPECT_EQ(decode.dispatches[0].label, "attention subgroup f16");
+  EXPECT_EQ(decode.kernels[decode.dispatches[0].kernel].subgroup_size, 32u);
+  EXPECT_GE(decode.dispatches[0].grid[0] * decode.dispatches[0].grid[1] * decode.dispatches[0].grid[2], 128u) << "a device of 64 cores has two workgroups each";
+  EXPECT_EQ(decode.dispatches[1].label, "attention combine");
+  EXPECT_EQ(lowered_for(gpu_of(8, 32), 1, 512, 128).kernels[0].subgroup_size, 8u);
+  EXPECT_EQ(lowered_for(gpu_of(32, 64), 1, 512, 128).kernels[0].subgroup_size, 32u);
+  EXPECT_EQ(lowered_for(gpu_of(64, 64), 1, 512, 128).kernels[0].subgroup_size, 64u);
+
+  EXPECT_EQ(lowered_for(gpu_of(32, 32), 1, 16, 128).dispatches.size(), 1u) << "too few keys to split";
+  EXPECT_EQ(lowered_for(gpu_of(32, 32), 8, 512, 128).dispatches[0].label, "attention subgroup f16");
+  EXPECT_EQ(lowered_for(gpu_of(32, 32), 9, 512, 128).dispatches[0].label, "attention tiled f16");
+  EXPECT_EQ(lowered_for(gpu_of(64, 128), 1, 512, 128).dispatches[0].label, "attention split f16") << "its shuffles are loops";
+  EXPECT_EQ(lowered_for(gpu_of(8, 32), 1, 512, 512).dispatches[0].label, "attention split f16") << "more than its registers hold";
+  EXPECT_EQ(lowered_for(gpu_of(32, 32), 1, 512, 512).dispatches[0].label, "attention subgroup f16");
+  EXPECT_EQ(lowered_for(gpu_of(32, 32), 1, 512, 100).dispatches[0].label, "attention split f16") << "no whole vectors";
+  EXPECT_EQ(lowered_for(gpu_of(32, 32), 1, 512, 128, false).dispatches[0].label, "attention split f16");
+}
+
+TEST(LoweringTest, AttentionSaysWhatSubgroupsNeed) {
+  LoweringOptions options;
+  options.forced_kernels["attention"] = "subgroup";
+  const auto needs = [&](const DeviceCaps& caps, std::int64_t width) { return refusal(attention_case(1, 16, width), caps, options); };
+  DeviceCaps caps = gpu_of(32, 32);
+  caps.subgroup_shuffle = false;
+  EXPECT_NE(needs(caps, 128).find("'subgroup' needs subgroup shuffles"), std::string::npos);
+  caps.subgroup_shuffle = true;
+  EXPECT_NE(needs(caps, 100).find("'subgroup' needs head widths, strides and offsets that are multiples of 8"), std::string::npos);
+  caps.max_shared_bytes = 4096;
+  EXPECT_NE(needs(caps, 128).find("'subgroup' needs 4160 bytes of shared memory"), std::string::npos) << needs(caps, 128);
+  caps.min_required_subgroup_size = caps.max_required_subgroup_size = 0;
+  EXPECT_NE(needs(caps, 128).find("'subgroup' needs subgroups of a size that can be relied on"), std::string::npos);
+}
+
 TEST(LoweringTest, TheNextBestTakesThePlaceOfWhatIsInQuarantine) {
   const auto label = [](std::int64_t rows, runtime::DeviceType type, const std::vector<std::string>& quarantine) {
     OpCase c = linear_case(rows);

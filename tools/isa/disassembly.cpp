@@ -82,6 +82,11 @@ struct Listing {
     std::size_t from, to;  ///< indices of instructions
   };
   std::vector<Branch> back;
+  struct Block {
+    std::size_t first;                    ///< index of its first instruction
+    std::vector<std::size_t> successors;  ///< indices of blocks
+  };
+  std::vector<Block> blocks;  ///< where the text has them, in place of `back`
 };
 
 std::optional<std::size_t> number_at(std::string_view text) {
@@ -172,13 +177,12 @@ Listing read_adreno(std::string_view text) {
 /// "block 5 L7 [4, 8] -> {", "@!p0   r2 = ffma.ftz r3 r4 r5   // delay=4", "} -> [6, 5]": the numbers are those of blocks.
 Listing read_nvidia(std::string_view text) {
   Listing listing;
-  std::vector<std::size_t> blocks;
   for_each_line(text, [&](std::size_t number, std::string_view line) {
-    if (line.substr(0, 5) == "block") return blocks.push_back(listing.instructions.size());
+    if (line.substr(0, 5) == "block") return listing.blocks.push_back({listing.instructions.size(), {}});
     if (line.substr(0, 1) == "}") {
-      for (std::size_t at = line.find('['); at < line.size() && !listing.instructions.empty(); at = line.find(' ', at + 1)) {
+      for (std::size_t at = line.find('['); at < line.size() && !listing.blocks.empty(); at = line.find(' ', at + 1)) {
         const std::optional<std::size_t> block = number_at(line.substr(at + 1));
-        if (block && *block < blocks.size()) listing.back.push_back({listing.instructions.size() - 1, blocks[*block]});
+        if (block) listing.blocks.back().successors.push_back(*block);
       }
       return;
     }
@@ -250,7 +254,56 @@ Listing read_intel(std::string_view text, std::uint32_t subgroup_size) {
   return listing;
 }
 
+/// Loops of blocks that lie in any order: those from which a branch back to an earlier one can be reached, without that one.
+std::vector<CompiledLoop> loops_of_blocks(const Listing& listing) {
+  const std::size_t n = listing.blocks.size();
+  std::vector<std::vector<std::size_t>> predecessors(n);
+  for (std::size_t i = 0; i < n; ++i) {
+    for (const std::size_t next : listing.blocks[i].successors) {
+      if (next < n) predecessors[next].push_back(i);
+    }
+  }
+  std::map<std::size_t, std::vector<bool>> members;  // of the loop that begins with a block
+  for (std::size_t first = 0; first < n; ++first) {
+    std::vector<bool> found(n);
+    std::vector<std::size_t> open;
+    for (const std::size_t before : predecessors[first]) {
+      if (before >= first) open.push_back(before);
+    }
+    if (open.empty()) continue;
+    found[first] = true;
+    while (!open.empty()) {
+      const std::size_t block = open.back();
+      open.pop_back();
+      if (found[block]) continue;
+      found[block] = true;
+      open.insert(open.end(), predecessors[block].begin(), predecessors[block].end());
+    }
+    if (first == 0 || !found[0]) members[first] = found;  // else the branch went forward, to what lies before
+  }
+  std::vector<CompiledLoop> loops;
+  for (const auto& [first, own] : members) {
+    CompiledLoop loop;
+    std::vector<bool> left = own;
+    for (const auto& [other, inner] : members) {
+      if (other == first || !own[other]) continue;
+      loop.innermost = false;
+      for (std::size_t i = 0; i < n; ++i) left[i] = left[i] && !inner[i];
+    }
+    for (std::size_t block = 0; block < n; ++block) {
+      const std::size_t end = block + 1 < n ? listing.blocks[block + 1].first : listing.instructions.size();
+      if (!own[block] || listing.blocks[block].first == end) continue;
+      if (loop.first_line == 0) loop.first_line = listing.instructions[listing.blocks[block].first].line;
+      loop.last_line = listing.instructions[end - 1].line;
+      for (std::size_t i = listing.blocks[block].first; left[block] && i < end; ++i) loop.add(listing.instructions[i].kind, listing.instructions[i].count, listing.instructions[i].multiply_adds);
+    }
+    loops.push_back(loop);
+  }
+  return loops;
+}
+
 std::vector<CompiledLoop> loops_of(const Listing& listing) {
+  if (!listing.blocks.empty()) return loops_of_blocks(listing);
   // Several branches back to one place are one loop.
   std::map<std::size_t, std::size_t> last_of;
   for (const Listing::Branch& branch : listing.back) last_of[branch.to] = std::max(last_of[branch.to], branch.from);
@@ -271,8 +324,7 @@ std::vector<CompiledLoop> loops_of(const Listing& listing) {
         continue;
       }
       const Instruction& instruction = listing.instructions[i++];
-      loop.counts[static_cast<std::size_t>(instruction.kind)] += instruction.count;
-      loop.multiply_adds += instruction.multiply_adds;
+      loop.add(instruction.kind, instruction.count, instruction.multiply_adds);
     }
     loops.push_back(loop);
   }

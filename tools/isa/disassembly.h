@@ -44,6 +44,10 @@ struct CompiledLoop {
   std::array<double, kKinds> counts{};  ///< Intel's instructions for a part of a subgroup count as that part
   double multiply_adds = 0;             ///< multiplications with or without addition, those of packs and dot products each
 
+  void add(Kind kind, double n, double of_multiply_adds) {
+    counts[static_cast<std::size_t>(kind)] += n;
+    multiply_adds += of_multiply_adds;
+  }
   double count(Kind kind) const { return counts[static_cast<std::size_t>(kind)]; }
   double vector_instructions() const;
 };

@@ -20,7 +20,8 @@ KERNELS = sorted(("linear subgroup f16 kTokens=1 kInputVec4=2", "linear subgroup
            "linear subgroup q4_K kTokens=1 kInputVec4=2", "linear subgroup q6_K kTokens=1 kInputVec4=2", "linear subgroup kTokens=1 kInputVec4=2", "linear subgroup kInputVec4=2",
            "linear subgroup", "linear tiled kTileRows=4 kInputVec4=2", "linear tiled", "linear_glu subgroup kInputVec4=2", "linear_glu subgroup", "linear_glu tiled",
            "expert_linear subgroup kInputVec4=2", "expert_linear subgroup", "expert_linear_glu subgroup", "matmul",
-           "attention split kCacheType=1 kFeatures=0", "attention split kFeatures=3", "attention split kFeatures=32769", "attention tiled kFeatures=32769", "attention split", "attention tiled kTile=8 kCacheType=1 kFeatures=0",
+           "attention subgroup kCacheType=1 kFeatures=0 kKeyWidth=128", "attention subgroup kCacheType=1 kFeatures=0 kKeyWidth=64", "attention subgroup kFeatures=0", "attention subgroup",
+           "attention split kCacheType=1 kFeatures=0", "attention split", "attention tiled kFeatures=32769", "attention tiled kTile=8 kCacheType=1 kFeatures=0",
            "attention tiled", "f16 linear subgroup", "f16 linear tiled", "f16 linear_glu", "f16 expert_linear", "f16 attention", "f16"), key=lambda kernel: -len(kernel.replace(" ", "")))
 
 

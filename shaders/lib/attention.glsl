@@ -1,7 +1,8 @@
-// What keys score, and how they are read. Include after the buffers key, tables, of_heads and mask, the push constants `p` of
-// attention.params.h, and the constants kCacheType, kFeatures, kRadii and kBuckets. Grid y is B * G of the dispatch.
-#ifndef RONDO_ATTENTION_SCORES_GLSL
-#define RONDO_ATTENTION_SCORES_GLSL
+// Which keys a row sees, what they score, and how caches are read. Include after the buffers query_offset, lengths, key, value (or
+// RONDO_ATTENTION_WITHOUT_VALUES), tables, of_heads and mask, the push constants `p` of attention.params.h, and the constants
+// kCacheType, kFeatures, kRadii and kBuckets. Grid y is B * G of the dispatch.
+#ifndef RONDO_ATTENTION_GLSL
+#define RONDO_ATTENTION_GLSL
 
 const float kLowest = -3.3e38;         // of a key that is not allowed
 const float kMinusInfinity = -3.1e38;  // of a key that is, where query or key hold an infinity
@@ -22,10 +23,50 @@ float slope_of(uint head) { return has(RONDO_ATTENTION_TABLES) ? tables[slopes_a
 
 // The row of a relative table for a key at this distance from the query.
 uint relative_row(int distance, uint radius) { return uint(clamp(distance, -int(radius), int(radius)) + int(radius)); }
-// Where the relative key for this distance begins.
+// Where the relative key or value for this distance begins.
 uint relative_key_at(int distance) { return relative_keys_at() + relative_row(distance, kRadii & 0xffffu) * p.head_dim; }
+uint relative_values_at() { return relative_keys_at() + (has(RONDO_ATTENTION_RELATIVE_KEY) ? (2u * (kRadii & 0xffffu) + 1u) * p.head_dim : 0u); }
+uint relative_value_at(int distance) { return relative_values_at() + relative_row(distance, kRadii >> 16) * p.value_dim; }
 
 int first_stored = 0;  // of a ring
+
+// Where query 0 of a sequence is, and keys [start, reach) that some of its queries see.
+struct Span {
+  int position0;
+  uint start, reach;
+};
+
+// For queries `first` to `last`.
+Span span_of(uint sequence, uint first, uint last) {
+  Span span;
+  int n_valid = int(p.keys);
+  span.position0 = int(p.keys) - int(p.queries);
+  if (has(RONDO_ATTENTION_TABLES)) {
+    span.position0 = query_offset[sequence];
+    n_valid = query_offset[gl_NumWorkGroups.y / p.kv_heads + sequence];
+  } else {
+    if (p.n_lengths != 0u) n_valid = lengths[min(sequence, p.n_lengths - 1u)];
+    if (p.n_offsets != 0u) span.position0 = query_offset[min(sequence, p.n_offsets - 1u)];
+  }
+  const int length = has(RONDO_ATTENTION_RING) ? max(n_valid, 0) : clamp(n_valid, 0, int(p.keys));
+  const int first_position = span.position0 + int(first), last_position = span.position0 + int(last);
+  int start = 0, reach = p.causal != 0u ? last_position + 1 : length;
+  if (has(RONDO_ATTENTION_RANGES)) {
+    if (p.window_ahead >= 0) reach = min(reach, last_position + p.window_ahead + 1);
+    if (p.window_back >= 0) start = max(start, first_position - p.window_back);
+    if (p.chunk != 0u) {
+      reach = min(reach, (chunk_of(last_position) + 1) * int(p.chunk));
+      start = max(start, (chunk_of(first_position) - int(p.chunks_back)) * int(p.chunk));
+    }
+    reach = max(reach, int(p.prefix));
+    if (p.prefix != 0u) start = 0;
+  }
+  first_stored = length - int(p.keys);
+  if (has(RONDO_ATTENTION_RING)) start = max(start, first_stored);
+  span.reach = uint(clamp(reach, 0, length));
+  span.start = uint(start);
+  return span;
+}
 
 bool in_range(int j, int position) {
   bool allowed = p.causal == 0u || j <= position;
@@ -74,7 +115,10 @@ float finished_score(float product, uint sequence, uint head, uint query, int po
 
 // What a key weighs before the division, its score being `below` the highest: a masked key nothing; a NaN, also of two infinities, stays
 // one, which exp may lose.
-float unscaled_weight(float score, float below) { return isnan(below) ? below : score >= kLowestAllowed ? exp(below) : 0.0; }
+float unscaled_weight(float score, float below) {
+  const float weight = exp(below);
+  return isnan(below) ? below : score >= kLowestAllowed ? weight : 0.0;
+}
 
 // The row that has key j.
 uint stored_row(uint j) { return has(RONDO_ATTENTION_RING) ? j % p.keys : j; }
@@ -82,12 +126,39 @@ uint stored_row(uint j) { return has(RONDO_ATTENTION_RING) ? j % p.keys : j; }
 // Of q8_0 caches: the scale of element `d` of key or value `j`, behind the quants of all rows, which are `stride` elements long.
 uint scale_at(uint j, uint stride, uint d) { return gl_NumWorkGroups.y * p.keys * (stride >> 2) + (gl_WorkGroupID.y * p.keys + j) * ((stride + 63u) >> 6) + (d >> 6); }
 float group_scale(uint word, uint d) { return unpackHalf2x16(word >> ((d >> 1) & 16u)).x; }
+#ifndef RONDO_ATTENTION_WITHOUT_VALUES
+float value_scale(uint j, uint d) { return kCacheType == 2u ? group_scale(value[scale_at(j, p.value_row, d)], d) : 1.0; }
+#endif
 float key_scale(uint j, uint d) { return kCacheType == 2u ? group_scale(key[scale_at(j, p.key_row, d)], d) : 1.0; }
 
 // The two signed bytes of a word at `element`, which is even.
 vec2 byte_pair(uint word, uint element) {
   const int bits = int(word >> ((element & 2u) << 3));
   return vec2(float((bits << 24) >> 24), float((bits << 16) >> 24));
+}
+
+// Eight elements of a cache as they are stored, from a multiple of 8 on: of q8_0 in low.xy, without their scale.
+struct Eight {
+  uvec4 low, high;
+};
+// The buffer as vectors of 4 and of 2 words.
+#define RONDO_LOAD_EIGHT(words4, words2, element, to)                 \
+  if (kCacheType == 2u) {                                             \
+    to.low.xy = words2[(element) >> 3];                               \
+  } else {                                                            \
+    to.low = words4[(element) >> (kCacheType == 1u ? 3 : 2)];         \
+    if (kCacheType == 0u) to.high = words4[((element) >> 2) + 1u];    \
+  }
+vec4 signed_bytes(uint word) { return vec4((ivec4(word) << ivec4(24, 16, 8, 0)) >> 24); }
+vec4 low_half(Eight eight) {
+  if (kCacheType == 2u) return signed_bytes(eight.low.x);
+  if (kCacheType == 1u) return vec4(unpackHalf2x16(eight.low.x), unpackHalf2x16(eight.low.y));
+  return uintBitsToFloat(eight.low);
+}
+vec4 high_half(Eight eight) {
+  if (kCacheType == 2u) return signed_bytes(eight.low.y);
+  if (kCacheType == 1u) return vec4(unpackHalf2x16(eight.low.z), unpackHalf2x16(eight.low.w));
+  return uintBitsToFloat(eight.high);
 }
 
 // Two elements, of q8_0 without their scale.

@@ -1,0 +1,302 @@
+// Scaled dot-product attention with online softmax for few rows on GPUs; formula, inputs and features as attention.comp.
+// A subgroup takes kRows rows (a row is one query of one head of a KV head's group) and walks the keys in rounds. Its lanes are
+// clusters of kCluster, each with kKeys keys at a time: a lane loads 8 elements of each, so that lanes side by side read whole
+// cache lines, and the scores of all pairs of row and key are added up by halves: each lane ends with the pair of its place, and
+// weighs it. Every cluster has its own maximum and sums; they meet in shared memory at the end.
+// Rounds go around the subgroups of all splits. Grid (row tiles, B * G, n_splits); split keys (kSplit 1) as in attention.comp.
+// f32 accumulation in fixed order; K and V f32, f16 or q8_0.
+// Needs: subgroups of exactly kLanes invocations, subgroupShuffle and subgroupShuffleXor; head widths, strides and offsets of keys
+// and values multiples of 8, those of queries of 4; kRows * kKeys at most kCluster, at most kLanes, all powers of two.
+#version 450
+#extension GL_GOOGLE_include_directive : require
+#extension GL_KHR_shader_subgroup_shuffle : require
+#extension GL_EXT_control_flow_attributes : require
+#include "attention.params.h"
+#include "lib/attention_features.h"
+#include "lib/step_state.glsl"
+#include "lib/element.glsl"
+
+layout(local_size_x_id = 0) in;
+layout(constant_id = 0) const uint kWidth = 64u;
+layout(constant_id = 1) const uint kCacheType = 1u;
+layout(constant_id = 2) const uint kLanes = 32u;
+layout(constant_id = 3) const uint kCluster = 16u;
+layout(constant_id = 4) const uint kRows = 4u;
+layout(constant_id = 5) const uint kKeys = 4u;
+layout(constant_id = 6) const uint kSplit = 0u;
+layout(constant_id = 7) const uint kFeatures = 0u;
+layout(constant_id = 8) const uint kRadii = 0u;    // as in attention.comp
+layout(constant_id = 9) const uint kBuckets = 0u;
+layout(constant_id = 10) const uint kKeyWidth = 128u;    // D
+layout(constant_id = 11) const uint kValueWidth = 128u;  // E
+#ifdef RONDO_F16
+layout(std430, set = 0, binding = 1) readonly buffer Query { uvec2 query4[]; };
+vec4 query_quad(uint i) {
+  const uvec2 words = query4[i];
+  return vec4(half_float(words.x & 0xffffu), half_float(words.x >> 16), half_float(words.y & 0xffffu), half_float(words.y >> 16));
+}
+#else
+layout(std430, set = 0, binding = 1) readonly buffer Query { vec4 query4[]; };
+vec4 query_quad(uint i) { return query4[i]; }
+#endif
+layout(std430, set = 0, binding = 2) readonly buffer Key { uint key[]; };
+layout(std430, set = 0, binding = 2) readonly buffer Key2 { uvec2 key2[]; };
+layout(std430, set = 0, binding = 2) readonly buffer Key4 { uvec4 key4[]; };
+layout(std430, set = 0, binding = 3) readonly buffer Value { uint value[]; };
+layout(std430, set = 0, binding = 3) readonly buffer Value2 { uvec2 value2[]; };
+layout(std430, set = 0, binding = 3) readonly buffer Value4 { uvec4 value4[]; };
+layout(std430, set = 0, binding = 4) readonly buffer Offset { int query_offset[]; };
+layout(std430, set = 0, binding = 4) readonly buffer Tables { float tables[]; };
+layout(std430, set = 0, binding = 5) readonly buffer Lengths { int lengths[]; };
+layout(std430, set = 0, binding = 5) readonly buffer Mask { uint mask[]; };
+layout(std430, set = 0, binding = 6) writeonly buffer Output { ELEMENT values[]; };
+layout(std430, set = 0, binding = 6) writeonly buffer Partials { float partials[]; };
+layout(std430, set = 0, binding = 6) writeonly buffer Partials4 { vec4 partials4[]; };
+layout(std430, set = 0, binding = 7) readonly buffer OfHeads { float of_heads[]; };
+#include "lib/attention.glsl"
+
+const uint kPairs = kRows * kKeys;
+const uint kClusters = kLanes / kCluster;
+const uint kRound = kClusters * kKeys;
+const uint kParts = kWidth / kCluster;
+const uint kSpan = 8u * kCluster;  // elements of a row that a cluster takes at once
+const uint kKeyEights = (kKeyWidth + kSpan - 1u) / kSpan;
+const uint kValueEights = (kValueWidth + kSpan - 1u) / kSpan;
+const uint kMostSteps = 7u;  // halvings of a subgroup
+
+shared vec4 part_sums[kParts * kRows * kValueEights * 2u * kCluster];
+shared float part_max[kParts * kRows];
+shared float part_weight[kParts * kRows];
+
+// What sums so far count beside a new maximum; `first` where there was none yet. Computed either way, for there are compilers that
+// branch around an exponential.
+float scale_to(float before, float highest, float first) {
+  const float scale = exp(before - highest);
+  return mix(first, scale, before > kLowest);
+}
+
+uint sequence, kv_head, first_row, end_row;  // rows of this workgroup
+Span span;
+uint place, cluster, first_lane;  // of this lane in its cluster, of that in the subgroup, and the cluster's first
+uint own_query, own_head, own_key;  // of the pair that this lane weighs; the key behind the first of a round
+int own_position;
+uint key_base, value_base;
+vec4 queries[kRows * kKeyEights * 2u];
+vec4 sums[kRows * kValueEights * 2u];
+Eight keys[kKeys * kKeyEights], vals[kKeys * kValueEights];
+uint key_scales[kKeys * kKeyEights], value_scales[kKeys * kValueEights];
+float pairs[kPairs];  // products, then weights, of row r and key k at r kKeys + k
+float row_max, row_weight;
+
+uint row_at(uint r) { return min(first_row + r, end_row - 1u); }
+uint head_of_row(uint row) { return kv_head * p.group + row % p.group; }
+
+// False where there is nothing to do.
+bool find_rows() {
+  sequence = gl_WorkGroupID.y / p.kv_heads;
+  kv_head = gl_WorkGroupID.y % p.kv_heads;
+  first_row = gl_WorkGroupID.x * kRows;
+  if (!sequence_active(sequence)) return false;
+  end_row = min(first_row + kRows, min(p.queries, sequence_count(sequence)) * p.group);
+  if (first_row >= end_row) return false;
+  span = span_of(sequence, first_row / p.group, (end_row - 1u) / p.group);
+  place = gl_SubgroupInvocationID % kCluster;
+  cluster = gl_SubgroupInvocationID / kCluster;
+  first_lane = gl_SubgroupInvocationID - place;
+  const uint own_row = row_at(place / kKeys % kRows);
+  own_head = p.first_head + head_of_row(own_row);
+  own_query = own_row / p.group;
+  own_position = span.position0 + int(own_query);
+  own_key = place % kKeys * kClusters;
+  key_base = p.key_offset + sequence * p.key_sequence + kv_head * p.key_head;
+  value_base = p.value_offset + sequence * p.value_sequence + kv_head * p.value_head;
+  return true;
+}
+
+void begin() {
+  [[unroll]] for (uint r = 0u; r < kRows; ++r) {
+    const uint row = row_at(r), at = p.query_offset + sequence * p.query_sequence + head_of_row(row) * p.query_head + (row / p.group) * p.query_row;
+    [[unroll]] for (uint i = 0u; i < kKeyEights * 2u; ++i) {
+      const uint d = (i >> 1) * kSpan + place * 8u + (i & 1u) * 4u;
+      const vec4 q = p.scale * query_quad((at + min(d, kKeyWidth - 4u)) >> 2);
+      queries[r * kKeyEights * 2u + i] = mix(vec4(0.0), q, bvec4(d < kKeyWidth));
+    }
+  }
+  [[unroll]] for (uint i = 0u; i < kRows * kValueEights * 2u; ++i) sums[i] = vec4(0.0);
+  row_max = kLowest;
+  row_weight = 0.0;
+  // A sink is a key whose value is zero, in one cluster of all.
+  if (has(RONDO_ATTENTION_SINKS) && gl_WorkGroupID.z == 0u && gl_SubgroupID == 0u && cluster == 0u) {
+    row_max = sink_of(own_head);
+    if (place % kKeys == 0u) row_weight = 1.0;
+  }
+}
+
+// Key k of a cluster's is first_key + k kClusters.
+void load(uint first_key) {
+  [[unroll]] for (uint k = 0u; k < kKeys; ++k) {
+    const uint row = stored_row(min(first_key + k * kClusters, span.reach - 1u));
+    [[unroll]] for (uint c = 0u; c < kKeyEights; ++c) {
+      const uint d = min(c * kSpan + place * 8u, kKeyWidth - 8u);
+      RONDO_LOAD_EIGHT(key4, key2, key_base + row * p.key_row + d, keys[k * kKeyEights + c])
+      if (kCacheType == 2u) key_scales[k * kKeyEights + c] = key[scale_at(row, p.key_row, d)];
+    }
+    [[unroll]] for (uint c = 0u; c < kValueEights; ++c) {
+      const uint e = min(c * kSpan + place * 8u, kValueWidth - 8u);
+      RONDO_LOAD_EIGHT(value4, value2, value_base + row * p.value_row + e, vals[k * kValueEights + c])
+      if (kCacheType == 2u) value_scales[k * kValueEights + c] = value[scale_at(row, p.value_row, e)];
+    }
+  }
+}
+
+// Products of this lane's elements.
+void multiply(uint first_key) {
+  [[unroll]] for (uint i = 0u; i < kPairs; ++i) pairs[i] = 0.0;
+  [[unroll]] for (uint i = 0u; i < kKeys * kKeyEights; ++i) {
+    const uint k = i / kKeyEights, c = i % kKeyEights, d = c * kSpan + place * 8u;
+    vec4 low = low_half(keys[i]), high = high_half(keys[i]);
+    if (kKeyWidth % kSpan != 0u) {  // what is read for lanes behind the head may be an infinity
+      low = mix(vec4(0.0), low, bvec4(d < kKeyWidth));
+      high = mix(vec4(0.0), high, bvec4(d < kKeyWidth));
+    }
+    [[unroll]] for (uint r = 0u; r < kRows; ++r) {
+      const vec4 q_low = queries[(r * kKeyEights + c) * 2u], q_high = queries[(r * kKeyEights + c) * 2u + 1u];
+      float sum = kCacheType == 2u ? 0.0 : pairs[r * kKeys + k];
+      sum += low.x * q_low.x;
+      sum += low.y * q_low.y;
+      sum += low.z * q_low.z;
+      sum += low.w * q_low.w;
+      sum += high.x * q_high.x;
+      sum += high.y * q_high.y;
+      sum += high.z * q_high.z;
+      sum += high.w * q_high.w;
+      if (kCacheType == 2u) sum = pairs[r * kKeys + k] + sum * group_scale(key_scales[i], d);
+      if (has(RONDO_ATTENTION_RELATIVE_KEY)) {
+        const uint at = relative_key_at(int(first_key + k * kClusters) - span.position0 - int(row_at(r) / p.group)) + min(d, kKeyWidth - 8u);
+        [[unroll]] for (uint n = 0u; n < 4u; ++n) sum += tables[at + n] * q_low[n] + tables[at + 4u + n] * q_high[n];
+      }
+      pairs[r * kKeys + k] = sum;
+    }
+  }
+}
+
+// The product of this lane's pair: of each two lanes one keeps the upper half of the pairs and one the lower, until each has one, and
+// those that have the same add what they have.
+float add_up() {
+  [[unroll]] for (uint i = 1u; i <= kMostSteps; ++i) {
+    const uint half_pairs = kPairs >> i;
+    if (half_pairs != 0u) {
+      const bool upper = (gl_SubgroupInvocationID & half_pairs) != 0u;
+      [[unroll]] for (uint n = 0u; n < half_pairs; ++n) {
+        const float kept = upper ? pairs[n + half_pairs] : pairs[n], given = upper ? pairs[n] : pairs[n + half_pairs];
+        pairs[n] = kept + subgroupShuffleXor(given, half_pairs);
+      }
+    }
+  }
+  float sum = pairs[0];
+  [[unroll]] for (uint i = 0u; i < kMostSteps; ++i) {
+    if (kPairs << i < kCluster) sum += subgroupShuffleXor(sum, kPairs << i);
+  }
+  return sum;
+}
+
+// Products to weights; sums so far follow the new maxima.
+void weigh(float product, uint first_key) {
+  const uint j = first_key + own_key;
+  const float score = j < span.reach ? finished_score(product, sequence, own_head, own_query, own_position, int(j)) : kLowest;
+  float highest = score;
+  [[unroll]] for (uint i = 0u; i < kMostSteps; ++i) {
+    if (1u << i < kKeys) highest = max(highest, subgroupShuffleXor(highest, 1u << i));
+  }
+  highest = max(row_max, highest);
+  const float rescale = scale_to(row_max, highest, 0.0), weight = unscaled_weight(score, score - highest);
+  row_max = highest;
+  row_weight = row_weight * rescale + weight;
+  [[unroll]] for (uint i = 0u; i < kPairs; ++i) pairs[i] = subgroupShuffle(weight, first_lane + i);
+  [[unroll]] for (uint r = 0u; r < kRows; ++r) {
+    const float scale = subgroupShuffle(rescale, first_lane + r * kKeys);
+    [[unroll]] for (uint i = 0u; i < kValueEights * 2u; ++i) sums[r * kValueEights * 2u + i] *= scale;
+  }
+}
+
+void add_values(uint first_key) {
+  [[unroll]] for (uint i = 0u; i < kKeys * kValueEights; ++i) {
+    const uint k = i / kValueEights, c = i % kValueEights, e = c * kSpan + place * 8u;
+    // A masked value never leaks, be it infinite: where all rows see the same keys, it is taken for zeros.
+    uint seen = 0u;
+    [[unroll]] for (uint r = 0u; r < kRows; ++r) seen |= floatBitsToUint(pairs[r * kKeys + k]);
+    Eight words = vals[i];
+    words.low &= seen != 0u ? ~0u : 0u;
+    if (kCacheType == 0u) words.high &= seen != 0u ? ~0u : 0u;
+    const vec4 low = low_half(words), high = high_half(words);
+    [[unroll]] for (uint r = 0u; r < kRows; ++r) {
+      const uint to = (r * kValueEights + c) * 2u;
+      const float weight = pairs[r * kKeys + k];
+      if (!has(RONDO_ATTENTION_ROWS_DIFFER) || weight != 0.0) {
+        const float scaled = kCacheType == 2u ? weight * group_scale(value_scales[i], e) : weight;
+        sums[to] += scaled * low;
+        sums[to + 1u] += scaled * high;
+        if (has(RONDO_ATTENTION_RELATIVE_VALUE)) {
+          const uint at = relative_value_at(int(first_key + k * kClusters) - span.position0 - int(row_at(r) / p.group)) + min(e, kValueWidth - 8u);
+          sums[to] += weight * vec4(tables[at], tables[at + 1u], tables[at + 2u], tables[at + 3u]);
+          sums[to + 1u] += weight * vec4(tables[at + 4u], tables[at + 5u], tables[at + 6u], tables[at + 7u]);
+        }
+      }
+    }
+  }
+}
+
+// What this cluster has of each row, for all invocations.
+void keep_part() {
+  [[unroll]] for (uint i = 0u; i < kMostSteps; ++i) {
+    if (1u << i < kKeys) row_weight += subgroupShuffleXor(row_weight, 1u << i);
+  }
+  const uint part = gl_SubgroupID * kClusters + cluster;
+  [[unroll]] for (uint i = 0u; i < kRows * kValueEights * 2u; ++i) part_sums[(part * kRows * kValueEights * 2u + i) * kCluster + place] = sums[i];
+  if (place < kPairs && place % kKeys == 0u) {
+    part_max[part * kRows + place / kKeys] = row_max;
+    part_weight[part * kRows + place / kKeys] = row_weight;
+  }
+}
+
+// Four elements of row `first_row + r` from element e on.
+void write_elements(uint r, uint e) {
+  float highest = kLowest, total = 0.0;
+  for (uint part = 0u; part < kParts; ++part) highest = max(highest, part_max[part * kRows + r]);
+  vec4 sum = vec4(0.0);
+  for (uint part = 0u; part < kParts; ++part) {
+    const float scale = scale_to(part_max[part * kRows + r], highest, 1.0);
+    total += scale * part_weight[part * kRows + r];
+    sum += scale * part_sums[((part * kRows + r) * kValueEights * 2u + e / kSpan * 2u + (e >> 2) % 2u) * kCluster + (e >> 3) % kCluster];
+  }
+  const uint row = first_row + r;
+  const uint out_row = (sequence * p.queries + row / p.group) * p.heads + p.first_head + head_of_row(row);
+  if (kSplit == 0u) {
+    // Zeros where no key is allowed; 0 / 0 where all scores are minus infinity.
+    if (total == 0.0 && highest == kLowest) total = 1.0;
+    [[unroll]] for (uint n = 0u; n < 4u; ++n) values[out_row * kValueWidth + e + n] = to_element(sum[n] / total);
+    return;
+  }
+  const uint to = (out_row * p.n_splits + gl_WorkGroupID.z) * RONDO_PARTIAL_STRIDE(kValueWidth);
+  partials4[(to + e) >> 2] = sum;
+  if (e == 0u) {
+    partials[to + kValueWidth] = highest;
+    partials[to + kValueWidth + 1u] = total;
+  }
+}
+
+void main() {
+  if (!find_rows()) return;
+  begin();
+  const uint step = kWidth / kLanes * p.n_splits;
+  for (uint round = span.start / kRound + gl_SubgroupID * p.n_splits + gl_WorkGroupID.z; round * kRound < span.reach; round += step) {
+    const uint first_key = round * kRound + cluster;
+    load(first_key);
+    multiply(first_key);
+    weigh(add_up(), first_key);
+    add_values(first_key);
+  }
+  keep_part();
+  barrier();
+  for (uint i = gl_LocalInvocationID.x; i < (end_row - first_row) * (kValueWidth / 4u); i += kWidth) write_elements(i / (kValueWidth / 4u), i % (kValueWidth / 4u) * 4u);
+}
