@@ -9,6 +9,7 @@
 #include "graph/compare.h"
 #include "graph/host_tensors.h"
 #include "graph/operator.h"
+#include "graph/tiles.h"
 #include "runtime/fmt.h"
 #include "shaders/lib/step_state.h"
 
@@ -25,8 +26,9 @@ using graph::Type;
 
 /// Tokens of a step: more than a tile of any kernel has. Of them so many are not valid.
 constexpr std::int64_t kRows = 40, kInvalidRows = 3;
-/// Keys of a step of one row: more than one block of 64 for each split of the kernels that have most. Of other steps.
-constexpr std::int64_t kKeysOfOneRow = 2 * 64 * 16 + 37, kKeys = 3 * 64 + 11;
+/// Keys of a step of one row: more than one block of 64 for each split of the kernels that have most. Of few rows, as kernels call
+/// them: so many that they are split. Of other steps.
+constexpr std::int64_t kKeysOfOneRow = 2 * 64 * 16 + 37, kKeysOfFewRows = 600, kKeys = 3 * 64 + 11;
 /// Rows kept of a weight, or of either half where gates come before ups: more than a workgroup of any kernel makes; in front
 /// of them as many as leave an offset.
 constexpr std::int64_t kOutputs = 72, kRowsBefore = 3;
@@ -368,7 +370,7 @@ class Collector {
     StepNumbers numbers;
     numbers.rows = rows;
     numbers.count = std::max<std::int64_t>(rows - kInvalidRows, 1);
-    numbers.end = std::clamp<std::int64_t>(rows == 1 ? kKeysOfOneRow : rows + kKeys, rows, std::max<std::int64_t>(network_.facts.context, rows));
+    numbers.end = std::clamp<std::int64_t>(rows == 1 ? kKeysOfOneRow : rows <= graph::kMostSubgroupQueries ? kKeysOfFewRows : rows + kKeys, rows, std::max<std::int64_t>(network_.facts.context, rows));
     if (takes_images(role)) numbers.count = rows;
     if (encodes_now) numbers.end = numbers.count;
     numbers.n_ctx = numbers.end + kInvalidRows + 2;
