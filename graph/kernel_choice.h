@@ -12,6 +12,8 @@
 
 namespace rondo::graph {
 
+inline bool is_cpu(const runtime::DeviceCaps& caps) { return caps.type == runtime::DeviceType::kCpu; }
+
 /// One kernel of an operator. `Call` is what of a node decides: shapes and types. `Emit` is the function that emits its dispatch.
 template <typename Call, typename Emit>
 struct KernelEntry {
@@ -26,9 +28,10 @@ struct KernelEntry {
 };
 
 /// The kernel of `table` that is forced, or else the best that the device can run and that is not in quarantine by its label; if all
-/// are, the best. Errors: kUnsupported (the forced one can't run; none can).
+/// are, the best. Errors: kUnsupported (the forced one can't run; none can), with `advice` where loops would be ended.
 template <typename Call, typename Emit, typename LabelOf>
-Result<const KernelEntry<Call, Emit>*> choose_kernel(const Lowering& lowering, std::span<const KernelEntry<Call, Emit>> table, const Call& call, std::string_view forced, const LabelOf& label_of) {
+Result<const KernelEntry<Call, Emit>*> choose_kernel(const Lowering& lowering, std::span<const KernelEntry<Call, Emit>> table, const Call& call, std::string_view forced, const LabelOf& label_of,
+                                                       std::string_view advice = "") {
   const runtime::DeviceCaps& caps = lowering.caps();
   std::vector<const KernelEntry<Call, Emit>*> candidates;
   for (const KernelEntry<Call, Emit>& entry : table) {
@@ -42,7 +45,7 @@ Result<const KernelEntry<Call, Emit>*> choose_kernel(const Lowering& lowering, s
     if (lacks.empty() && iterations <= caps.max_loop_iterations) return false;
     if (why.empty()) {
       why = !lacks.empty() ? fmt::format("kernel '{}' needs {}, which device {} or this graph does not have", entry->name, lacks, caps.name)
-                           : fmt::format("kernel '{}' takes {} loop iterations, but driver {} ends a kernel's loops after {}", entry->name, iterations, caps.driver, caps.max_loop_iterations);
+                           : fmt::format("kernel '{}' takes {} loop iterations, but driver {} ends a kernel's loops after {}{}", entry->name, iterations, caps.driver, caps.max_loop_iterations, advice);
     }
     return true;
   });

@@ -48,8 +48,6 @@ struct AttentionCall {
   std::uint32_t heads() const { return sequences * push.kv_heads; }
 };
 
-bool is_cpu(const runtime::DeviceCaps& caps) { return caps.type == runtime::DeviceType::kCpu; }
-
 /// Rows of a workgroup of "tiled": a power of two, as many as the shared tiles hold (1024 elements) and the rows can use. More than 8 save
 /// 2 % of the instructions, and take twice the registers: Intel's compilers then spill, and half as many subgroups fit NVIDIA's.
 std::uint32_t tiled_rows(const AttentionCall& call) {
@@ -62,7 +60,7 @@ std::uint32_t tiled_rows(const AttentionCall& call) {
 /// On a CPU driver a barrier switches between all subgroups of the workgroup: one or two are enough.
 std::uint32_t tiled_threads(const runtime::DeviceCaps& caps, const AttentionCall& call) { return is_cpu(caps) ? std::max(tiled_rows(call), 8u) : 64; }
 
-/// Subgroups whose width the wide kernels were compiled for, each with units of 8 elements of the output a lane.
+/// Of 8 elements of the output, that a lane of a wide kernel adds up; and parts of 8 columns of a key that it scores in one pass.
 std::uint32_t wide_units(const runtime::DeviceCaps& caps, const AttentionCall& call) { return ceil_div(call.push.value_dim, 8 * std::max(caps.min_subgroup_size, 1u)); }
 std::uint32_t wide_parts(const AttentionCall& call) { return std::min(4u, call.push.head_dim / 8); }
 
@@ -235,7 +233,6 @@ using AttentionEntry = KernelEntry<AttentionCall, Status (*)(Lowering&, const At
 
 /// Few queries: their keys are split, so that a device has enough to do. Otherwise rows alone fill it.
 bool has_few(const AttentionCall& call) { return call.push.queries <= 2; }
-bool is_few_for_subgroup(const AttentionCall& call) { return call.push.queries <= kMostSubgroupQueries; }
 
 constexpr const char* kKernels[] = {"tiled", "split", "wide", "wide_split", "subgroup"};
 /// On CPU drivers the wide ones where they can; on others subgroup for few rows, and tiles for many.
@@ -257,7 +254,7 @@ constexpr AttentionEntry kTable[] = {
      [](const runtime::DeviceCaps& caps, const AttentionCall& call) { return !is_cpu(caps) ? -1 : has_few(call) ? 4 : 3; },
      [](Lowering& lowering, const AttentionCall& call, const std::string& label) { return emit_wide(lowering, call, label, fixed_splits(lowering.caps())); }},
     {kKernels[4], subgroup_lacks, subgroup_iterations,
-     [](const runtime::DeviceCaps& caps, const AttentionCall& call) { return !is_cpu(caps) && is_few_for_subgroup(call) && tile_of(caps, call).fits ? 4 : 0; },
+     [](const runtime::DeviceCaps& caps, const AttentionCall& call) { return !is_cpu(caps) && call.push.queries <= kMostSubgroupQueries && tile_of(caps, call).fits ? 4 : 0; },
      emit_subgroup},
 };
 
@@ -271,7 +268,7 @@ Status lower(const Node& node, Lowering& lowering) {
   call.rows = call.push.queries * call.push.group;
   call.sequences = u32(query.shape[0]);
   const auto label_of = [&](const char* kernel) { return fmt::format("attention {} {}", kernel, type_name(key.type)); };
-  const Result<const AttentionEntry*> kernel = choose_kernel(lowering, std::span<const AttentionEntry>(kTable), call, lowering.forced_kernel("attention"), label_of);
+  const Result<const AttentionEntry*> kernel = choose_kernel(lowering, std::span<const AttentionEntry>(kTable), call, lowering.forced_kernel("attention"), label_of, "; ask for a smaller context");
   if (!kernel.ok()) return kernel.status();
   return (*kernel)->emit(lowering, call, label_of((*kernel)->name));
 }

@@ -29,8 +29,6 @@ constexpr std::uint32_t kWideRows = 8;
 
 std::string label_of(std::string_view op, std::string_view kernel, Type weight) { return fmt::format("{} {} {}", op, kernel, type_name(weight)); }
 
-bool is_cpu(const runtime::DeviceCaps& caps) { return caps.type == runtime::DeviceType::kCpu; }
-
 std::string lacks_nothing(const runtime::DeviceCaps&, const LinearShape&) { return ""; }
 
 std::string subgroup_lacks(const runtime::DeviceCaps& caps, const LinearShape& shape) {
