@@ -307,10 +307,6 @@ std::vector<CompiledLoop> loops_of(const Listing& listing) {
   // Several branches back to one place are one loop.
   std::map<std::size_t, std::size_t> last_of;
   for (const Listing::Branch& branch : listing.back) last_of[branch.to] = std::max(last_of[branch.to], branch.from);
-  // A loop may go back from between the parts of one inside it, which it then holds all the same.
-  for (auto outer = last_of.rbegin(); outer != last_of.rend(); ++outer) {
-    for (auto inner = last_of.upper_bound(outer->first); inner != last_of.end() && inner->first <= outer->second; ++inner) outer->second = std::max(outer->second, inner->second);
-  }
   std::vector<CompiledLoop> loops;
   for (const auto& [first, last] : last_of) {
     CompiledLoop loop;
