@@ -225,7 +225,7 @@ void main() {
     if (self < kTile) {
       float highest = row_max[self];
       for (uint i = 0u; i < kWidth; ++i) highest = max(highest, partial[self * kWidth + i]);
-      row_scale[self] = row_max[self] > kLowest ? exp(row_max[self] - highest) : 0.0;
+      row_scale[self] = scale_to(row_max[self], highest, 0.0);
       row_max[self] = highest;
     }
     barrier();

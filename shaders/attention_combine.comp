@@ -9,6 +9,7 @@
 #include "lib/attention_features.h"
 #include "lib/step_state.glsl"
 #include "lib/element.glsl"
+#include "lib/online_softmax.glsl"
 
 layout(local_size_x_id = 0) in;
 layout(constant_id = 0) const uint kWidth = 64u;
@@ -16,7 +17,6 @@ layout(constant_id = 1) const uint kShares = 1u;
 layout(std430, set = 0, binding = 1) readonly buffer Partials { float partials[]; };
 layout(std430, set = 0, binding = 2) writeonly buffer Output { ELEMENT values[]; };
 
-const float kLowest = -3.3e38;  // lib/attention.glsl
 const uint kElements = kWidth / kShares;
 
 shared float maxima[kWidth];
@@ -24,11 +24,8 @@ shared float weights[kWidth];
 shared float scales[kWidth];
 shared float shares[kWidth];
 
-// What a split's sums and weight count.
-float scale_of(float m, float weight, float highest) {
-  if (weight == 0.0) return 0.0;
-  return m > kLowest ? exp(m - highest) : 1.0;
-}
+// What a split's sums and weight count; those of a split without a weight need not be there.
+float scale_of(float m, float weight, float highest) { return mix(scale_to(m, highest, 1.0), 0.0, weight == 0.0); }
 
 void write(uint out_row, uint e, float sum, float weight, float highest) {
   values[out_row * p.value_dim + e] = to_element(weight == 0.0 && highest == kLowest ? 0.0 : sum / weight);
@@ -41,6 +38,7 @@ void combine_alone(uint out_row, uint at, uint stride) {
   for (uint s = 0u; s < p.n_splits; ++s) highest = max(highest, partials[at + s * stride + p.value_dim]);
   for (uint s = 0u; s < p.n_splits; ++s) {
     const float split_weight = partials[at + s * stride + p.value_dim + 1u];
+    if (split_weight == 0.0) continue;
     const float scale = scale_of(partials[at + s * stride + p.value_dim], split_weight, highest);
     sum += scale * partials[at + s * stride + e];
     weight += scale * split_weight;
@@ -64,13 +62,16 @@ void combine_together(uint out_row, uint at, uint stride) {
   scales[self] = scale;
   weights[self] = scale * split_weight;
   barrier();
+  uint end = p.n_splits;  // few keys are in the first splits
+  while (end > 1u && scales[end - 1u] == 0.0) --end;
   float sum = 0.0;
-  for (uint first = share; first < p.n_splits; first += 4u * kShares) {
+  for (uint first = share; first < end; first += 4u * kShares) {
     float sums[4], own[4];
     [[unroll]] for (uint i = 0u; i < 4u; ++i) {
       const uint s = first + i * kShares;
-      sums[i] = partials[at + min(s, p.n_splits - 1u) * stride + min(e, p.value_dim - 1u)];
-      own[i] = s < p.n_splits ? scales[min(s, kWidth - 1u)] : 0.0;
+      const float stored = partials[at + min(s, end - 1u) * stride + min(e, p.value_dim - 1u)];
+      own[i] = s < end ? scales[min(s, kWidth - 1u)] : 0.0;
+      sums[i] = mix(0.0, stored, own[i] != 0.0);
     }
     [[unroll]] for (uint i = 0u; i < 4u; ++i) sum += own[i] * sums[i];
   }
@@ -79,7 +80,7 @@ void combine_together(uint out_row, uint at, uint stride) {
   if (share != 0u || e >= p.value_dim) return;
   [[unroll]] for (uint i = 1u; i < kShares; ++i) sum += shares[i * kElements + self];
   float weight = 0.0;
-  for (uint s = 0u; s < p.n_splits; ++s) weight += weights[s];
+  for (uint s = 0u; s < end; ++s) weight += weights[s];
   write(out_row, e, sum, weight, highest);
 }
 

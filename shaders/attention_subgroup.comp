@@ -59,21 +59,14 @@ const uint kPairs = kRows * kKeys;
 const uint kClusters = kLanes / kCluster;
 const uint kRound = kClusters * kKeys;
 const uint kParts = kWidth / kCluster;
-const uint kSpan = 8u * kCluster;  // elements of a row that a cluster takes at once
-const uint kKeyEights = (kKeyWidth + kSpan - 1u) / kSpan;
-const uint kValueEights = (kValueWidth + kSpan - 1u) / kSpan;
+const uint kClusterElements = 8u * kCluster;
+const uint kKeyEights = (kKeyWidth + kClusterElements - 1u) / kClusterElements;
+const uint kValueEights = (kValueWidth + kClusterElements - 1u) / kClusterElements;
 const uint kMostSteps = 7u;  // halvings of a subgroup
 
 shared vec4 part_sums[kParts * kRows * kValueEights * 2u * kCluster];
 shared float part_max[kParts * kRows];
 shared float part_weight[kParts * kRows];
-
-// What sums so far count beside a new maximum; `first` where there was none yet. Computed either way, for there are compilers that
-// branch around an exponential.
-float scale_to(float before, float highest, float first) {
-  const float scale = exp(before - highest);
-  return mix(first, scale, before > kLowest);
-}
 
 uint sequence, kv_head, first_row, end_row;  // rows of this workgroup
 Span span;
@@ -117,7 +110,7 @@ void begin() {
   [[unroll]] for (uint r = 0u; r < kRows; ++r) {
     const uint row = row_at(r), at = p.query_offset + sequence * p.query_sequence + head_of_row(row) * p.query_head + (row / p.group) * p.query_row;
     [[unroll]] for (uint i = 0u; i < kKeyEights * 2u; ++i) {
-      const uint d = (i >> 1) * kSpan + place * 8u + (i & 1u) * 4u;
+      const uint d = (i >> 1) * kClusterElements + place * 8u + (i & 1u) * 4u;
       const vec4 q = p.scale * query_quad((at + min(d, kKeyWidth - 4u)) >> 2);
       queries[r * kKeyEights * 2u + i] = mix(vec4(0.0), q, bvec4(d < kKeyWidth));
     }
@@ -137,12 +130,12 @@ void load(uint first_key) {
   [[unroll]] for (uint k = 0u; k < kKeys; ++k) {
     const uint row = stored_row(min(first_key + k * kClusters, span.reach - 1u));
     [[unroll]] for (uint c = 0u; c < kKeyEights; ++c) {
-      const uint d = min(c * kSpan + place * 8u, kKeyWidth - 8u);
+      const uint d = min(c * kClusterElements + place * 8u, kKeyWidth - 8u);
       RONDO_LOAD_EIGHT(key4, key2, key_base + row * p.key_row + d, keys[k * kKeyEights + c])
       if (kCacheType == 2u) key_scales[k * kKeyEights + c] = key[scale_at(row, p.key_row, d)];
     }
     [[unroll]] for (uint c = 0u; c < kValueEights; ++c) {
-      const uint e = min(c * kSpan + place * 8u, kValueWidth - 8u);
+      const uint e = min(c * kClusterElements + place * 8u, kValueWidth - 8u);
       RONDO_LOAD_EIGHT(value4, value2, value_base + row * p.value_row + e, vals[k * kValueEights + c])
       if (kCacheType == 2u) value_scales[k * kValueEights + c] = value[scale_at(row, p.value_row, e)];
     }
@@ -153,9 +146,9 @@ void load(uint first_key) {
 void multiply(uint first_key) {
   [[unroll]] for (uint i = 0u; i < kPairs; ++i) pairs[i] = 0.0;
   [[unroll]] for (uint i = 0u; i < kKeys * kKeyEights; ++i) {
-    const uint k = i / kKeyEights, c = i % kKeyEights, d = c * kSpan + place * 8u;
+    const uint k = i / kKeyEights, c = i % kKeyEights, d = c * kClusterElements + place * 8u;
     vec4 low = low_half(keys[i]), high = high_half(keys[i]);
-    if (kKeyWidth % kSpan != 0u) {  // what is read for lanes behind the head may be an infinity
+    if (kKeyWidth % kClusterElements != 0u) {  // what is read for lanes behind the head may be an infinity
       low = mix(vec4(0.0), low, bvec4(d < kKeyWidth));
       high = mix(vec4(0.0), high, bvec4(d < kKeyWidth));
     }
@@ -221,7 +214,7 @@ void weigh(float product, uint first_key) {
 
 void add_values(uint first_key) {
   [[unroll]] for (uint i = 0u; i < kKeys * kValueEights; ++i) {
-    const uint k = i / kValueEights, c = i % kValueEights, e = c * kSpan + place * 8u;
+    const uint k = i / kValueEights, c = i % kValueEights, e = c * kClusterElements + place * 8u;
     // A masked value never leaks, be it infinite: where all rows see the same keys, it is taken for zeros.
     uint seen = 0u;
     [[unroll]] for (uint r = 0u; r < kRows; ++r) seen |= floatBitsToUint(pairs[r * kKeys + k]);
@@ -267,7 +260,7 @@ void write_elements(uint r, uint e) {
   for (uint part = 0u; part < kParts; ++part) {
     const float scale = scale_to(part_max[part * kRows + r], highest, 1.0);
     total += scale * part_weight[part * kRows + r];
-    sum += scale * part_sums[((part * kRows + r) * kValueEights * 2u + e / kSpan * 2u + (e >> 2) % 2u) * kCluster + (e >> 3) % kCluster];
+    sum += scale * part_sums[((part * kRows + r) * kValueEights * 2u + e / kClusterElements * 2u + (e >> 2) % 2u) * kCluster + (e >> 3) % kCluster];
   }
   const uint row = first_row + r;
   const uint out_row = (sequence * p.queries + row / p.group) * p.heads + p.first_head + head_of_row(row);
@@ -278,7 +271,7 @@ void write_elements(uint r, uint e) {
     return;
   }
   const uint to = (out_row * p.n_splits + gl_WorkGroupID.z) * RONDO_PARTIAL_STRIDE(kValueWidth);
-  partials4[(to + e) >> 2] = sum;
+  if (total != 0.0) partials4[(to + e) >> 2] = sum;  // else nobody reads it
   if (e == 0u) {
     partials[to + kValueWidth] = highest;
     partials[to + kValueWidth + 1u] = total;

@@ -67,15 +67,8 @@ void main() {
   const uint row = gl_WorkGroupID.x / p.group, head_of_group = gl_WorkGroupID.x % p.group;
   if (!sequence_active(sequence) || row >= min(p.queries, sequence_count(sequence))) return;
   const uint head = p.first_head + kv_head * p.group + head_of_group;
-  int length = int(p.keys), position = int(p.keys) - int(p.queries);
-  if (has(RONDO_ATTENTION_TABLES)) {
-    position = query_offset[sequence];
-    length = query_offset[gl_NumWorkGroups.y / p.kv_heads + sequence];
-  } else {
-    if (p.n_lengths != 0u) length = lengths[min(sequence, p.n_lengths - 1u)];
-    if (p.n_offsets != 0u) position = query_offset[min(sequence, p.n_offsets - 1u)];
-  }
-  position += int(row);
+  const Span span = span_of(sequence, row, row);
+  const int length = span.n_keys, position = span.position0 + int(row);
 
   load_query(p.query_offset + sequence * p.query_sequence + (kv_head * p.group + head_of_group) * p.query_head + row * p.query_row);
   barrier();

@@ -92,17 +92,15 @@ bool find_rows() {
   first_row = gl_WorkGroupID.x * kTile;
   end_row = min(first_row + kTile, min(p.queries, sequence_count(sequence)) * p.group);
   if (first_row >= end_row) return false;
-  uint length = p.n_lengths != 0u ? uint(max(lengths[min(sequence, p.n_lengths - 1u)], 0)) : p.keys;
-  const uint first_stored = has(RONDO_ATTENTION_RING) && length > p.keys ? length - p.keys : 0u;
-  if (!has(RONDO_ATTENTION_RING)) length = min(length, p.keys);
-  const int position0 = p.n_offsets != 0u ? query_offset[min(sequence, p.n_offsets - 1u)] : int(p.keys) - int(p.queries);
-  reach = p.causal != 0u ? uint(clamp(position0 + int((end_row - 1u) / p.group) + 1, 0, int(length))) : length;
+  const Span span = span_of(sequence, first_row / p.group, (end_row - 1u) / p.group);
+  const int position0 = span.position0;
+  reach = span.reach;
   [[unroll]] for (uint r = 0u; r < kTile; ++r) {
     const uint row = min(first_row + r, end_row - 1u);
     query_at[r] = p.query_offset + sequence * p.query_sequence + (kv_head * p.group + row % p.group) * p.query_head + (row / p.group) * p.query_row;
     row_reach[r] = p.causal != 0u ? min(uint(max(position0 + int(row / p.group) + 1, 0)), reach) : reach;
     row_first[r] = has(RONDO_ATTENTION_RANGES) ? uint(max(position0 + int(row / p.group) - p.window_back, 0)) : 0u;
-    row_first[r] = max(row_first[r], first_stored);
+    if (has(RONDO_ATTENTION_RING)) row_first[r] = max(row_first[r], uint(max(first_stored, 0)));
     row_max[r] = kLowest;
     row_sum[r] = 0.0;
   }
@@ -155,7 +153,7 @@ void weigh(uint block) {
       highest = max(highest, score);
     }
     highest = max(row_max[r], subgroup_max(highest));
-    const float scale = row_max[r] > kLowest ? exp(row_max[r] - highest) : 0.0;
+    const float scale = scale_to(row_max[r], highest, 0.0);
     row_max[r] = highest;
     row_sum[r] *= scale;
     [[unroll]] for (uint i = 0u; i < kUnits * 2u; ++i) sums[r * kUnits * 2u + i] *= scale;

@@ -4,9 +4,7 @@
 #ifndef RONDO_ATTENTION_GLSL
 #define RONDO_ATTENTION_GLSL
 
-const float kLowest = -3.3e38;         // of a key that is not allowed
-const float kMinusInfinity = -3.1e38;  // of a key that is, where query or key hold an infinity
-const float kLowestAllowed = -3e38;    // whatever a mask adds
+#include "lib/online_softmax.glsl"
 
 bool has(uint feature) { return (kFeatures & feature) != 0u; }
 int chunk_of(int position) { return position >= 0 ? position / int(p.chunk) : -((int(p.chunk) - 1 - position) / int(p.chunk)); }
@@ -30,9 +28,9 @@ uint relative_value_at(int distance) { return relative_values_at() + relative_ro
 
 int first_stored = 0;  // of a ring
 
-// Where query 0 of a sequence is, and keys [start, reach) that some of its queries see.
+// Where query 0 of a sequence is, how many keys there are, and those, [start, reach), that some of its queries see.
 struct Span {
-  int position0;
+  int position0, n_keys;
   uint start, reach;
 };
 
@@ -49,6 +47,7 @@ Span span_of(uint sequence, uint first, uint last) {
     if (p.n_offsets != 0u) span.position0 = query_offset[min(sequence, p.n_offsets - 1u)];
   }
   const int length = has(RONDO_ATTENTION_RING) ? max(n_valid, 0) : clamp(n_valid, 0, int(p.keys));
+  span.n_keys = length;
   const int first_position = span.position0 + int(first), last_position = span.position0 + int(last);
   int start = 0, reach = p.causal != 0u ? last_position + 1 : length;
   if (has(RONDO_ATTENTION_RANGES)) {
@@ -111,13 +110,6 @@ float finished_score(float product, uint sequence, uint head, uint query, int po
   }
   if (score < kLowestAllowed) score = isinf(product) ? kMinusInfinity : kLowestAllowed;  // NaN stays one
   return allowed ? score : kLowest;
-}
-
-// What a key weighs before the division, its score being `below` the highest: a masked key nothing; a NaN, also of two infinities, stays
-// one, which exp may lose.
-float unscaled_weight(float score, float below) {
-  const float weight = exp(below);
-  return isnan(below) ? below : score >= kLowestAllowed ? weight : 0.0;
 }
 
 // The row that has key j.
