@@ -22,7 +22,7 @@ struct LoweringOptions {
   bool fusion = true;
   /// Operator name -> kernel name: that kernel or an error.
   std::map<std::string, std::string, std::less<>> forced_kernels;
-  /// Kernels that give wrong results on this device, by the label of their dispatches ("linear tiled q4_0", "rms_norm").
+  /// Kernels that give wrong results on this device, by the label of their dispatches ("linear tiled q4_0", "rms_norm baseline").
   /// The next one that can do the same takes their place; where there is none, a fused operator is lowered as the simple
   /// ones that it means.
   std::vector<std::string> quarantine;

@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <bit>
 #include <iterator>
+#include <span>
+
+#include "graph/lowering.h"
 
 namespace rondo::graph {
 
@@ -25,18 +28,31 @@ constexpr SubgroupClass kClasses[] = {
     {4, 128, 32, 4, 2, 2, 1},   // CPUs, and what is not known
 };
 
+/// The row of `classes` that a device belongs to, the last one if to none; null if its subgroups can't be relied on.
+template <typename Class>
+const Class* class_of(std::span<const Class> classes, const runtime::DeviceCaps& caps) {
+  const std::uint32_t least = caps.min_required_subgroup_size, most = caps.max_required_subgroup_size;
+  if (most < 4) return nullptr;
+  return &*std::find_if(classes.begin(), classes.end() - 1, [&](const Class& of) { return of.min_size <= least && most <= of.max_size; });
+}
+
+/// Of a workgroup.
+std::uint32_t most_subgroups(const runtime::DeviceCaps& caps, std::uint32_t lanes) { return std::max(std::min(caps.max_invocations / lanes, caps.max_workgroup_subgroups), 1u); }
+
+std::uint32_t possible_lanes(const runtime::DeviceCaps& caps, std::uint32_t lanes) { return std::clamp(lanes, caps.min_required_subgroup_size, caps.max_required_subgroup_size); }
+
 }  // namespace
 
 SubgroupTile subgroup_tile(const runtime::DeviceCaps& caps, Type activations, std::uint32_t n_rows, bool glu) {
-  const std::uint32_t least = caps.min_required_subgroup_size, most = caps.max_required_subgroup_size;
-  if (most < 4) return {};
-  const SubgroupClass& one = *std::find_if(std::begin(kClasses), std::end(kClasses) - 1, [&](const SubgroupClass& of) { return of.min_size <= least && most <= of.max_size; });
-  SubgroupTile tile{std::clamp(one.lanes, least, most), one.subgroups, one.rows, std::min(std::bit_ceil(n_rows), activations == Type::kF16 ? 4u : 8u)};  // 8 rows in f16 spill on tgl
+  const SubgroupClass* found = class_of(std::span<const SubgroupClass>(kClasses), caps);
+  if (!found) return {};
+  const SubgroupClass& one = *found;
+  SubgroupTile tile{possible_lanes(caps, one.lanes), one.subgroups, one.rows, std::min(std::bit_ceil(n_rows), activations == Type::kF16 ? 4u : 8u)};  // 8 rows in f16 spill on tgl
   if (tile.tokens > 2) tile.rows = tile.tokens > 4 ? one.rows_of_eight : one.rows_of_four;
   if (glu) tile.rows = std::max(tile.rows / 2, 1u);
   // Each lane stores one sum.
   tile.tokens = std::min(tile.tokens, tile.lanes / tile.rows);
-  tile.subgroups = std::min(tile.subgroups, std::max(caps.max_invocations / tile.lanes, 1u));
+  tile.subgroups = std::min(tile.subgroups, most_subgroups(caps, tile.lanes));
   return tile;
 }
 
@@ -61,10 +77,10 @@ constexpr AttentionClass kAttentionClasses[] = {
 }  // namespace
 
 AttentionTile attention_tile(const runtime::DeviceCaps& caps, std::uint32_t n_rows, std::uint32_t key_width, std::uint32_t value_width) {
-  const std::uint32_t least = caps.min_required_subgroup_size, most = caps.max_required_subgroup_size;
-  if (most < 4) return {};
-  const AttentionClass& one = *std::find_if(std::begin(kAttentionClasses), std::end(kAttentionClasses) - 1, [&](const AttentionClass& of) { return of.min_size <= least && most <= of.max_size; });
-  AttentionTile tile{std::clamp(one.lanes, least, most)};
+  const AttentionClass* found = class_of(std::span<const AttentionClass>(kAttentionClasses), caps);
+  if (!found) return {};
+  const AttentionClass& one = *found;
+  AttentionTile tile{possible_lanes(caps, one.lanes)};
   const std::uint32_t head_width = std::max(key_width, value_width);
   tile.cluster = std::clamp(std::bit_ceil(head_width / 8), 1u, tile.lanes);
   // Each lane of a cluster weighs one pair, and has the same registers whatever the width.
@@ -72,7 +88,7 @@ AttentionTile attention_tile(const runtime::DeviceCaps& caps, std::uint32_t n_ro
   const std::uint32_t rows = eights == 1 ? one.rows : std::max(one.rows_of_16 * 2 / std::bit_ceil(eights), 1u);
   tile.rows = std::min({std::bit_ceil(n_rows), rows, tile.cluster});
   tile.keys = std::min(eights == 1 ? one.keys : eights == 2 ? one.keys_of_16 : 1, tile.cluster / tile.rows);
-  tile.subgroups = std::min(one.subgroups, std::max(std::min(128u, caps.max_invocations) / tile.lanes, 1u));
+  tile.subgroups = std::min({one.subgroups, std::max(128u / tile.lanes, 1u), most_subgroups(caps, tile.lanes)});
   while (tile.subgroups > 1 && attention_shared_bytes(tile, value_width) > caps.max_shared_bytes) tile.subgroups /= 2;
   tile.fits = one.shuffles && eights <= 4;  // of 64 elements a lane, one row spills on tgl and dg2
   return tile;
@@ -81,6 +97,16 @@ AttentionTile attention_tile(const runtime::DeviceCaps& caps, std::uint32_t n_ro
 std::uint32_t attention_shared_bytes(const AttentionTile& tile, std::uint32_t value_width) {
   const std::uint32_t parts = tile.subgroups * (tile.lanes / tile.cluster), span = 8 * tile.cluster;
   return 4 * parts * tile.rows * ((value_width + span - 1) / span * span + 2);
+}
+
+RowTile row_tile(const runtime::DeviceCaps& caps, std::uint32_t columns) {
+  const SubgroupClass* one = class_of(std::span<const SubgroupClass>(kClasses), caps);
+  if (!one) return {};
+  // Lanes are not left idle where a device can have fewer, and two rounds of half as many invocations meet sooner than one.
+  RowTile tile{possible_lanes(caps, std::min(one->lanes, std::bit_ceil(ceil_div(columns, 4))))};
+  tile.threads = tile.lanes * std::min({ceil_div(columns, 8 * tile.lanes), std::max(1024u / tile.lanes, 1u), most_subgroups(caps, tile.lanes)});
+  tile.quads = ceil_div(columns, 4 * tile.threads);
+  return tile;
 }
 
 std::uint32_t workgroups_to_fill(const runtime::DeviceCaps& caps) {

@@ -41,6 +41,19 @@ std::uint32_t attention_shared_bytes(const AttentionTile& tile, std::uint32_t va
 /// Up to so many queries "subgroup" is chosen rather than tiles.
 constexpr std::uint32_t kMostSubgroupQueries = 8;
 
+/// How a workgroup has a row in its registers (shaders/norm_subgroup.comp).
+struct RowTile {
+  std::uint32_t lanes = 0;    ///< of a subgroup; 0: the device has none that can be relied on
+  std::uint32_t threads = 0;  ///< of a workgroup
+  std::uint32_t quads = 0;    ///< groups of four elements of an invocation
+};
+
+/// For rows of so many elements, a multiple of 4.
+RowTile row_tile(const runtime::DeviceCaps& caps, std::uint32_t columns);
+
+/// Beyond, registers are spilled: of 1,024 invocations with more than 2 on adreno660.
+constexpr std::uint32_t kMostRowQuads = 4, kMostRowElements = 8192;
+
 /// Workgroups of a dispatch with which the device is busy: two a core or more, where work can be split as one likes.
 std::uint32_t workgroups_to_fill(const runtime::DeviceCaps& caps);
 

@@ -35,6 +35,7 @@ struct DeviceCaps {
   /// Sizes that a kernel can rely on for its subgroups, because it requires them or there is one only; 0 and 0: none.
   std::uint32_t min_required_subgroup_size = 0;
   std::uint32_t max_required_subgroup_size = 0;
+  std::uint32_t max_workgroup_subgroups = 32;  ///< of a workgroup of kernels that require their size
   bool subgroup_shuffle = false;  ///< subgroupShuffle in compute shaders
   bool subgroup_arithmetic = false;  ///< subgroupAdd and its like in compute shaders
   bool storage16 = false;  ///< storageBuffer16BitAccess: what kernels for activations in f16 need

@@ -122,6 +122,7 @@ DeviceSnapshot take_snapshot(const InstanceTable& vk, VkPhysicalDevice physical_
     snapshot.storage16 = features11.storageBuffer16BitAccess;
     snapshot.integer_dot = dot.shaderIntegerDotProduct;
     snapshot.subgroup_sizes_known = sizes_known;
+    if (subgroup_sizes.maxComputeWorkgroupSubgroups != 0) snapshot.reported.max_workgroup_subgroups = subgroup_sizes.maxComputeWorkgroupSubgroups;
     snapshot.subgroup_size_control = size_control.subgroupSizeControl && size_control.computeFullSubgroups && (subgroup_sizes.requiredSubgroupSizeStages & VK_SHADER_STAGE_COMPUTE_BIT) &&
                                      has_extension(extensions, kSubgroupSizeControl);
   }

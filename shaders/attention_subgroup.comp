@@ -29,16 +29,7 @@ layout(constant_id = 8) const uint kRadii = 0u;    // as in attention.comp
 layout(constant_id = 9) const uint kBuckets = 0u;
 layout(constant_id = 10) const uint kKeyWidth = 128u;    // D
 layout(constant_id = 11) const uint kValueWidth = 128u;  // E
-#ifdef RONDO_F16
-layout(std430, set = 0, binding = 1) readonly buffer Query { uvec2 query4[]; };
-vec4 query_quad(uint i) {
-  const uvec2 words = query4[i];
-  return vec4(half_float(words.x & 0xffffu), half_float(words.x >> 16), half_float(words.y & 0xffffu), half_float(words.y >> 16));
-}
-#else
-layout(std430, set = 0, binding = 1) readonly buffer Query { vec4 query4[]; };
-vec4 query_quad(uint i) { return query4[i]; }
-#endif
+layout(std430, set = 0, binding = 1) readonly buffer Query { ELEMENT4 query4[]; };
 layout(std430, set = 0, binding = 2) readonly buffer Key { uint key[]; };
 layout(std430, set = 0, binding = 2) readonly buffer Key2 { uvec2 key2[]; };
 layout(std430, set = 0, binding = 2) readonly buffer Key4 { uvec4 key4[]; };
@@ -111,7 +102,7 @@ void begin() {
     const uint row = row_at(r), at = p.query_offset + sequence * p.query_sequence + head_of_row(row) * p.query_head + (row / p.group) * p.query_row;
     [[unroll]] for (uint i = 0u; i < kKeyEights * 2u; ++i) {
       const uint d = (i >> 1) * kClusterElements + place * 8u + (i & 1u) * 4u;
-      const vec4 q = p.scale * query_quad((at + min(d, kKeyWidth - 4u)) >> 2);
+      const vec4 q = p.scale * from_elements(query4[(at + min(d, kKeyWidth - 4u)) >> 2]);
       queries[r * kKeyEights * 2u + i] = mix(vec4(0.0), q, bvec4(d < kKeyWidth));
     }
   }

@@ -4,7 +4,7 @@
 // fixed order.
 #version 450
 #extension GL_GOOGLE_include_directive : require
-#include "layer_norm.params.h"
+#include "norm.params.h"
 #include "lib/step_state.glsl"
 #include "lib/element.glsl"
 
@@ -13,8 +13,8 @@ layout(constant_id = 0) const uint kWidth = 64u;
 #include "lib/workgroup_reduce.glsl"
 layout(std430, set = 0, binding = 1) readonly buffer Input { ELEMENT input_values[]; };
 layout(std430, set = 0, binding = 2) readonly buffer Weight { float weight[]; };
-layout(std430, set = 0, binding = 3) readonly buffer Bias { float bias[]; };
-layout(std430, set = 0, binding = 4) writeonly buffer Output { ELEMENT values[]; };
+layout(std430, set = 0, binding = 3) writeonly buffer Output { ELEMENT values[]; };
+layout(std430, set = 0, binding = 4) readonly buffer Bias { float bias[]; };
 
 float input_at(uint i) { return from_element(input_values[i]); }
 
@@ -36,7 +36,7 @@ void main() {
   const float scale = 1.0 / sqrt(workgroup_sum(squares) / float(p.columns) + p.epsilon);
   for (uint i = self; i < p.columns; i += kWidth) {
     const float factor = p.has_weight != 0u ? weight[p.weight_offset + i] : 1.0;
-    const float shift = p.has_bias != 0u ? bias[p.bias_offset + i] : 0.0;
+    const float shift = p.has_addend != 0u ? bias[p.addend_offset + i] : 0.0;
     values[to + i] = to_element(((input_at(at + i) - pivot) - mean) * scale * factor + shift);
   }
 }

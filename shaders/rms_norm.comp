@@ -3,7 +3,7 @@
 // shared memory.
 #version 450
 #extension GL_GOOGLE_include_directive : require
-#include "rms_norm.params.h"
+#include "norm.params.h"
 #include "lib/step_state.glsl"
 #include "lib/element.glsl"
 
@@ -34,7 +34,7 @@ void main() {
   for (uint i = self; i < p.columns; i += kWidth) {
     const float factor = p.has_weight != 0u ? weight[p.weight_offset + i] + p.weight_bias : 1.0;
     float value = input_at(at + i) * scale * factor;
-    if (p.has_residual != 0u) value += from_element(residual[p.residual_offset + token * p.residual_stride + i]);
+    if (p.has_addend != 0u) value += from_element(residual[p.addend_offset + token * p.addend_stride + i]);
     values[to + i] = to_element(value);
   }
 }

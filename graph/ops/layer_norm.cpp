@@ -2,9 +2,11 @@
 #include <cmath>
 
 #include "graph/attribute_reader.h"
+#include "graph/host_tensors.h"
+#include "graph/lowering.h"
 #include "graph/operator.h"
-#include "graph/ops/walk.h"
-#include "layer_norm.params.h"
+#include "graph/ops/checks.h"
+#include "graph/ops/norm_kernels.h"
 
 namespace rondo::graph {
 
@@ -26,29 +28,7 @@ Status infer(Graph& graph, Node& node) {
 }
 
 Status lower(const Node& node, Lowering& lowering) {
-  const Tensor& input = lowering.tensor(node.inputs[0]);
-  const Tensor& output = lowering.tensor(node.outputs[0]);
-  shaders::LayerNormParams push{};
-  const bool heads = has_even_heads(input);
-  push.heads = heads ? u32(input.shape[2]) : 1;
-  const std::uint32_t n_tokens = u32(input.shape.n_rows()) / push.heads;
-  push.rows_per_sequence = lowering.rows_per_sequence(n_tokens);
-  push.columns = u32(input.shape.last());
-  push.input_offset = u32(input.offset_elements);
-  push.input_stride = heads ? stride_of(input, 1) : u32(row_stride(input));
-  push.head_stride = heads ? stride_of(input, 2) : 0;
-  push.has_weight = node.inputs[1] != kNone;
-  if (push.has_weight) push.weight_offset = u32(lowering.tensor(node.inputs[1]).offset_elements);
-  push.has_bias = node.inputs[2] != kNone;
-  if (push.has_bias) push.bias_offset = u32(lowering.tensor(node.inputs[2]).offset_elements);
-  push.epsilon = static_cast<float>(attributes_of<LayerNormAttributes>(node).epsilon);
-  lowering.dispatch("layer_norm", lowering.module_for(runtime::Shader::layer_norm, input.type), {row_width(lowering, push.columns)},
-                    {{input.storage, runtime::Access::kRead},
-                     {lowering.read_only(node.inputs[1]), runtime::Access::kRead},
-                     {lowering.read_only(node.inputs[2]), runtime::Access::kRead},
-                     {output.storage, runtime::Access::kWrite}},
-                    push, {n_tokens, push.heads, 1}, {2 * tensor_bytes(input), 8 * tensor_elements(input)});
-  return {};
+  return lower_norm(lowering, node.op, {node.inputs[0], node.outputs[0], node.inputs[1], node.inputs[2], attributes_of<LayerNormAttributes>(node).epsilon});
 }
 
 Status reference(const Node& node, HostTensors& tensors) {
@@ -73,8 +53,6 @@ Status reference(const Node& node, HostTensors& tensors) {
   return {};
 }
 
-constexpr const char* kKernels[] = {"baseline"};
-
 Attributes read_attributes(AttributeReader& reader) {
   LayerNormAttributes norm;
   reader.read("epsilon", norm.epsilon);
@@ -93,7 +71,7 @@ extern const Operator layer_norm_operator = {
     .infer = infer,
     .lower = lower,
     .reference = reference,
-    .kernels = kKernels,
+    .kernels = kNormKernels,
 };
 
 }  // namespace rondo::graph

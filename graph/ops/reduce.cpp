@@ -80,7 +80,7 @@ Status lower(const Node& node, Lowering& lowering) {
   push.rows_per_sequence = lowering.rows_per_sequence(std::int64_t{inner} * outer);
   push.input_offset = u32(input.offset_elements);
   push.input_stride0 = stride4(input, d0), push.input_stride1 = stride4(input, d1), push.input_stride2 = stride4(input, d2), push.input_axis_stride = stride4(input, axis);
-  lowering.dispatch(operator_of(node.op).name, lowering.module_for(runtime::Shader::reduce, input.type), {row_width(lowering, push.columns), operation_of(node)},
+  lowering.dispatch(operator_of(node.op).name, lowering.module_for(runtime::Shader::reduce, input.type), {row_width(lowering.caps(), push.columns), operation_of(node)},
                     {{input.storage, runtime::Access::kRead}, {lowering.tensor(node.outputs[0]).storage, runtime::Access::kWrite}}, push, {inner, outer, 1},
                     {tensor_bytes(input), 4 * tensor_elements(input)});
   return {};

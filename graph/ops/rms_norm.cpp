@@ -6,7 +6,7 @@
 #include "graph/attribute_reader.h"
 #include "graph/operator.h"
 #include "graph/ops/checks.h"
-#include "rms_norm.params.h"
+#include "graph/ops/norm_kernels.h"
 
 namespace rondo::graph {
 
@@ -33,35 +33,7 @@ Status infer(Graph& graph, Node& node) {
 
 Status lower(const Node& node, Lowering& lowering) {
   const auto attributes = attributes_of<RmsNormAttributes>(node);
-  const Tensor& input = lowering.tensor(node.inputs[0]);
-  const Tensor& output = lowering.tensor(node.outputs[0]);
-  const bool heads = has_even_heads(input);
-  shaders::RmsNormParams push{};
-  push.heads = heads ? u32(input.shape[2]) : 1;
-  const std::uint32_t n_tokens = u32(input.shape.n_rows()) / push.heads;
-  push.rows_per_sequence = lowering.rows_per_sequence(n_tokens);
-  push.columns = u32(input.shape.last());
-  push.input_offset = u32(input.offset_elements);
-  push.input_stride = heads ? stride_of(input, 1) : u32(row_stride(input));
-  push.head_stride = heads ? stride_of(input, 2) : 0;
-  push.has_weight = node.inputs[1] != kNone;
-  push.weight_offset = push.has_weight ? u32(lowering.tensor(node.inputs[1]).offset_elements) : 0;
-  push.epsilon = static_cast<float>(attributes.epsilon);
-  push.weight_bias = static_cast<float>(attributes.weight_offset);
-  push.has_residual = node.inputs[2] != kNone;
-  if (push.has_residual) {
-    push.residual_offset = u32(lowering.tensor(node.inputs[2]).offset_elements);
-    push.residual_stride = u32(row_stride(lowering.tensor(node.inputs[2])));
-  }
-  // On a CPU driver every barrier switches between all subgroups of the workgroup: keep it small.
-  const std::uint32_t width = lowering.caps().type == runtime::DeviceType::kCpu ? 8 : 128;
-  lowering.dispatch("rms_norm", lowering.module_for(runtime::Shader::rms_norm, input.type), {width},
-                    {{input.storage, runtime::Access::kRead},
-                     {lowering.read_only(node.inputs[1]), runtime::Access::kRead},
-                     {output.storage, runtime::Access::kWrite},
-                     {lowering.read_only(node.inputs[2]), runtime::Access::kRead}},
-                    push, {n_tokens, push.heads, 1}, {2 * tensor_bytes(input), 4 * tensor_elements(input)});
-  return {};
+  return lower_norm(lowering, node.op, {node.inputs[0], node.outputs[0], node.inputs[1], node.inputs[2], attributes.epsilon, attributes.weight_offset});
 }
 
 Status reference(const Node& node, HostTensors& tensors) {
@@ -82,8 +54,6 @@ Status reference(const Node& node, HostTensors& tensors) {
   return {};
 }
 
-constexpr const char* kKernels[] = {"baseline"};
-
 Attributes read_attributes(AttributeReader& reader) {
   RmsNormAttributes norm;
   reader.read("epsilon", norm.epsilon);
@@ -103,7 +73,7 @@ extern const Operator rms_norm_operator = {
     .infer = infer,
     .lower = lower,
     .reference = reference,
-    .kernels = kKernels,
+    .kernels = kNormKernels,
 };
 
 }  // namespace rondo::graph

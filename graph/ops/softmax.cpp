@@ -57,7 +57,7 @@ Status lower(const Node& node, Lowering& lowering) {
     push.mask_stride0 = stride4(mask, d0), push.mask_stride1 = stride4(mask, d1), push.mask_stride2 = stride4(mask, d2), push.mask_axis_stride = stride4(mask, axis);
   }
   push.scale = static_cast<float>(attributes.scale);
-  lowering.dispatch(operator_of(node.op).name, lowering.module_for(runtime::Shader::softmax, input.type), {row_width(lowering, push.columns), node.op == Op::log_softmax},
+  lowering.dispatch(operator_of(node.op).name, lowering.module_for(runtime::Shader::softmax, input.type), {row_width(lowering.caps(), push.columns), node.op == Op::log_softmax},
                     {{input.storage, runtime::Access::kRead}, {lowering.read_only(node.inputs[1]), runtime::Access::kRead}, {output.storage, runtime::Access::kWrite}},
                     push, {inner, outer, 1}, {2 * tensor_bytes(input), 16 * tensor_elements(input)});
   return {};

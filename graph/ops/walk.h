@@ -76,8 +76,8 @@ inline std::array<int, 3> other_axes(int axis) {
 
 /// Invocations that share a row. On a CPU driver every barrier switches between all subgroups of the workgroup, so few do,
 /// unless the row is so long that llvmpipe would end their loops (65,535 iterations).
-inline std::uint32_t row_width(const Lowering& lowering, std::uint32_t columns) {
-  return lowering.caps().type == runtime::DeviceType::kCpu && columns <= 65536 ? 8 : 128;
+inline std::uint32_t row_width(const runtime::DeviceCaps& caps, std::uint32_t columns) {
+  return caps.type == runtime::DeviceType::kCpu && columns <= 65536 ? 8 : 128;
 }
 
 }  // namespace rondo::graph

@@ -3,16 +3,8 @@
 // both sides of a branch.
 #include "lib/element.glsl"
 layout(std430, set = 0, binding = 1) readonly buffer Input { ELEMENT input_values[]; };
-#ifdef RONDO_F16
-layout(std430, set = 0, binding = 1) readonly buffer Input4 { uvec2 input_values4[]; };
-vec4 stored_quad(uint i) {
-  const uvec2 words = input_values4[i];
-  return vec4(half_float(words.x & 0xffffu), half_float(words.x >> 16), half_float(words.y & 0xffffu), half_float(words.y >> 16));
-}
-#else
-layout(std430, set = 0, binding = 1) readonly buffer Input4 { vec4 input_values4[]; };
-vec4 stored_quad(uint i) { return input_values4[i]; }
-#endif
+layout(std430, set = 0, binding = 1) readonly buffer Input4 { ELEMENT4 input_values4[]; };
+vec4 stored_quad(uint i) { return from_elements(input_values4[i]); }
 
 float input_element(uint at, uint column) {
   const float x = from_element(input_values[at + min(column, p.columns - 1u)]);

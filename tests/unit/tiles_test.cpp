@@ -41,6 +41,34 @@ TEST(SubgroupTileTest, ReadsAWeightOnceForEightRows) {
   for (std::uint32_t rows = 1; rows <= 8; ++rows) EXPECT_GE(subgroup_tile(caps, Type::kF32, rows, false).tokens, rows);
 }
 
+TEST(RowTileTest, HoldsTheRowAndFitsTheDevice) {
+  for (const std::uint32_t lanes : {4u, 8u, 16u, 32u, 64u, 128u}) {
+    for (const std::uint32_t subgroups : {1u, 16u, 64u}) {
+      runtime::DeviceCaps caps;
+      caps.max_invocations = 512;
+      caps.max_workgroup_subgroups = subgroups;
+      caps.min_required_subgroup_size = caps.max_required_subgroup_size = lanes;
+      for (std::uint32_t columns = 4; columns <= 10000; columns = columns * 2 + 4) {
+        const RowTile tile = row_tile(caps, columns);
+        SCOPED_TRACE(::testing::Message() << columns << " columns, " << lanes << " lanes, " << subgroups << " subgroups");
+        EXPECT_GE(4 * tile.threads * tile.quads, columns);
+        EXPECT_LT(4 * tile.threads * (tile.quads - 1), columns);
+        EXPECT_LE(tile.threads, caps.max_invocations);
+        EXPECT_EQ(tile.threads % tile.lanes, 0u);
+        EXPECT_LE(tile.threads / tile.lanes, subgroups);
+      }
+    }
+  }
+}
+
+TEST(RowTileTest, ShortRowsHaveNarrowSubgroups) {
+  runtime::DeviceCaps caps;
+  caps.max_invocations = 1024;
+  caps.min_required_subgroup_size = 32, caps.max_required_subgroup_size = 64;
+  EXPECT_EQ(row_tile(caps, 128).lanes, 32u);
+  EXPECT_EQ(row_tile(caps, 256).lanes, 64u);
+}
+
 TEST(SubgroupTileTest, NoSizeIsNoTile) { EXPECT_EQ(subgroup_tile({}, Type::kF16, 1, false).lanes, 0u); }
 
 }  // namespace
