@@ -70,6 +70,18 @@ Status replace_quarantined(Graph& graph, const runtime::DeviceCaps& caps, const 
 /// kInvalidArgument (a kernel, forced or in quarantine, that there is not).
 Result<Lowered> lower(Graph& graph, const runtime::DeviceCaps& caps, const LoweringOptions& options);
 
+/// An RMS norm between linears that its neighbours compute (shaders/lib/linear_norm.glsl). Behind the products in the output's
+/// storage, f32, lie the sums of squares, as many a row as the linear before has workgroups, padded to a multiple of 4.
+struct DeferredNorm {
+  TensorId output = kNone;      ///< of the norm: the products
+  TensorId gains = kNone;       ///< its weight
+  float epsilon = 0, gain_bias = 0;
+  std::uint32_t n_squares = 0, first_square = 0;  ///< of a row, and where they begin; set by the linear before
+};
+
+/// The norms of a fused graph that linears compute when it is lowered, each with the tensor that it is of.
+std::vector<std::pair<TensorId, DeferredNorm>> find_deferred_norms(Graph& graph, const runtime::DeviceCaps& caps, const LoweringOptions& options);
+
 /// What an operator's `lower` writes into.
 class Lowering {
  public:
@@ -87,6 +99,13 @@ class Lowering {
   /// Rows per sequence of a tensor with `n_rows` rows, rounded up where they can't be shared out: kernels skip row r when
   /// r % that >= the step's count.
   std::uint32_t rows_per_sequence(std::int64_t n_rows) const;
+
+  /// The norm that the linear which makes this tensor computes too, or that its output went through before it, or null.
+  DeferredNorm* norm_after(TensorId tensor);
+  const DeferredNorm* norm_before(TensorId tensor) const;
+
+  /// More bytes for the storage of an activation, behind those that its tensor has. Returns where they begin.
+  std::uint64_t append_bytes(TensorId tensor, std::uint64_t size_bytes);
 
   /// An unnamed activation that only this node uses.
   StorageId scratch(std::uint64_t size_bytes, const char* what);
@@ -140,9 +159,12 @@ class Lowering {
  private:
   friend Result<Lowered> lower(Graph& graph, const runtime::DeviceCaps& caps, const LoweringOptions& options);
   friend Status replace_quarantined(Graph& graph, const runtime::DeviceCaps& caps, const LoweringOptions& options);
+  friend std::vector<std::pair<TensorId, DeferredNorm>> find_deferred_norms(Graph& graph, const runtime::DeviceCaps& caps, const LoweringOptions& options);
 
   /// The bytes that an argument binds.
   const runtime::BufferRange& place_of(const Argument& argument) const;
+  /// Finds the norms that need no dispatch of their own. Before nodes are lowered.
+  void defer_norms();
   /// The first label in quarantine among the dispatches from `first` on, or "".
   std::string find_quarantined(std::size_t first) const;
   Status check_grids_and_ranges() const;
@@ -155,6 +177,7 @@ class Lowering {
   /// Why there is no module for activations in f16, as what needs more than there is; "" if there is one.
   std::string missing_;
   std::map<std::vector<std::int64_t>, StorageId> made_;
+  std::vector<std::pair<TensorId, DeferredNorm>> deferred_;  ///< by what they are of
   runtime::Program program_;
   std::vector<std::vector<Argument>> arguments_;  ///< of each dispatch, until storages have places
 };

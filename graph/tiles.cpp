@@ -49,6 +49,7 @@ SubgroupTile subgroup_tile(const runtime::DeviceCaps& caps, Type activations, st
   const SubgroupClass& one = *found;
   SubgroupTile tile{possible_lanes(caps, one.lanes), one.subgroups, one.rows, std::min(std::bit_ceil(n_rows), activations == Type::kF16 ? 4u : 8u)};  // 8 rows in f16 spill on tgl
   if (tile.tokens > 2) tile.rows = tile.tokens > 4 ? one.rows_of_eight : one.rows_of_four;
+  if (glu && tile.rows == 1) tile.tokens = std::min(tile.tokens, 4u);  // a gate and an up of 8 are as much as 2 rows of 8
   if (glu) tile.rows = std::max(tile.rows / 2, 1u);
   // Each lane stores one sum.
   tile.tokens = std::min(tile.tokens, tile.lanes / tile.rows);

@@ -59,14 +59,15 @@ class CaseRun {
     std::map<std::string, std::vector<float>> values;
     for (const SelfTestCase::WeightRows& rows : test_.weights) {
       RONDO_ASSIGN(const std::vector<std::byte> file_rows, read_weight(checkpoint, rows));
-      const graph::Storage& storage = test_.graph.storage(rows.storage);
-      values[storage.name] = values_of(storage, file_rows);
-      before_[rows.storage] = graph::pack_planes(*graph::find_block_format(storage.type), storage.matrix[0], storage.matrix[1], file_rows);
+      add_weight(rows.storage, file_rows, values);
     }
     for (graph::StorageId id = 0; id < n_storages(); ++id) {
       const graph::Storage& storage = test_.graph.storage(id);
-      if (storage.kind == graph::StorageKind::kWeight) continue;
       const auto content = test_.contents.find(id);
+      if (storage.kind == graph::StorageKind::kWeight) {
+        if (content != test_.contents.end()) add_weight(id, content->second, values);
+        continue;
+      }
       before_[id] = content != test_.contents.end() ? content->second : storage.kind == graph::StorageKind::kConstant ? storage.content : graph::poison_bytes(storage.size_bytes);
     }
     graph::Graph copy = test_.graph;
@@ -81,7 +82,18 @@ class CaseRun {
     for (graph::StorageId id = 0; id < n_storages(); ++id) {
       expected_[id] = test_.graph.storage(id).kind == graph::StorageKind::kWeight ? before_[id] : host.bytes(id);
     }
-    const graph::Node& node = test_.graph.nodes().front();
+    for (const graph::Node& node : test_.graph.nodes()) keep_invalid_rows(node);
+    return {};
+  }
+
+  void add_weight(graph::StorageId id, const std::vector<std::byte>& file_rows, std::map<std::string, std::vector<float>>& values) {
+    const graph::Storage& storage = test_.graph.storage(id);
+    values[storage.name] = values_of(storage, file_rows);
+    before_[id] = graph::pack_planes(*graph::find_block_format(storage.type), storage.matrix[0], storage.matrix[1], file_rows);
+  }
+
+  /// What is expected of rows that are not valid: nothing is written there.
+  void keep_invalid_rows(const graph::Node& node) {
     const graph::StepRows rows = graph::operator_of(node.op).rows;
     for (const graph::TensorId id : node.outputs) {
       const graph::Tensor& output = test_.graph.tensor(id);
@@ -97,7 +109,6 @@ class CaseRun {
       };
       graph::keep_invalid(output, is_valid, before_[output.storage], expected_[output.storage]);
     }
-    return {};
   }
 
   /// Errors: those of the device that are not the kernels'.
@@ -113,6 +124,7 @@ class CaseRun {
     std::vector<std::vector<std::byte>> images;
     for (const runtime::Buffer& buffer : run.buffers()) images.push_back(graph::poison_bytes(buffer.size_bytes()));
     for (const auto& [id, bytes] : before_) {
+      if (test_.graph.storage(id).kind == graph::StorageKind::kActivation) continue;
       const runtime::BufferRange& place = run.graph().storage(id).place;
       std::copy(bytes.begin(), bytes.end(), images[place.buffer].begin() + static_cast<std::ptrdiff_t>(place.offset_bytes));
     }
@@ -135,6 +147,7 @@ class CaseRun {
   Result<Verdict> judge(const GraphRun& run, std::vector<std::vector<std::byte>>& images) const {
     for (std::size_t i = 0; i < images.size(); ++i) RONDO_TRY(runtime::read_back(device_, run.buffers()[i], 0, images[i]));
     for (graph::StorageId id = 0; id < n_storages(); ++id) {
+      if (test_.graph.storage(id).kind == graph::StorageKind::kActivation) continue;
       const runtime::BufferRange& place = run.graph().storage(id).place;
       const std::span<std::byte> found = std::span(images[place.buffer]).subspan(place.offset_bytes, before_.at(id).size());
       if (const std::string difference = compare(id, found); !difference.empty()) return Verdict{fmt::format("{}: {}", test_.graph.storage(id).name, difference), {}};
@@ -179,7 +192,7 @@ Status check_device(runtime::Device& device) {
 /// The kernels that the case runs now that others are in quarantine, or "".
 std::string find_replacement(const SelfTestCase& test, const runtime::DeviceCaps& caps, const ModelOptions& options) {
   graph::Graph graph = test.graph;
-  const Result<GraphPlan> plan = plan_graph(graph, caps, case_options(options));
+  const Result<GraphPlan> plan = plan_graph(graph, caps, case_options(options, test.norms));
   if (!plan.ok()) return "";
   std::vector<std::string> labels;
   for (const runtime::Dispatch& dispatch : plan->lowered.program.dispatches) {
@@ -213,7 +226,7 @@ Result<bool> run_round(LoadedModel& model, std::set<std::string>& passed) {
     if (passed.contains(test.key) || std::find(quarantine.begin(), quarantine.end(), test.label) != quarantine.end()) continue;
     CaseRun run(model.device, test);
     RONDO_TRY(run.prepare(*model.checkpoint));
-    RONDO_ASSIGN(const Verdict verdict, run.run(case_options(model.options)));
+    RONDO_ASSIGN(const Verdict verdict, run.run(case_options(model.options, test.norms)));
     if (verdict.complaint.empty()) {
       passed.insert(test.key);
       continue;

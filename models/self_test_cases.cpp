@@ -177,6 +177,51 @@ class Cutter {
     return test_;
   }
 
+  /// The case that was cut with an RMS norm before the node or behind it, which it and a narrow linear on the norm's other side compute.
+  /// Errors: the graph's.
+  Result<SelfTestCase> add_norms(const graph::DeferredNorm* before, const graph::DeferredNorm* after) {
+    graph::Graph& g = test_.graph;
+    graph::Node node = std::move(g.nodes().back());
+    g.nodes().clear();
+    test_.norms = true;
+    std::uint32_t seed = 1000;
+    const auto fill = [&](StorageId storage, std::int64_t n) {
+      Floats floats(++seed, 1);
+      std::vector<float> values(static_cast<std::size_t>(n));
+      for (float& value : values) value = floats.next();
+      const auto bytes = std::as_bytes(std::span(values));
+      test_.contents[storage] = {bytes.begin(), bytes.end()};
+    };
+    const auto f32 = [&](const char* name, const graph::Shape& shape) {
+      const TensorId id = g.add_tensor(name, StorageKind::kInput, Type::kF32, shape);
+      fill(g.tensor(id).storage, shape.n_elements());
+      return id;
+    };
+    const auto linear = [&](const char* name, TensorId input, std::int64_t outputs) {
+      const TensorId weight = g.add_weight(name, Type::kF32, {outputs, g.tensor(input).shape.last()});
+      fill(g.tensor(weight).storage, g.tensor(weight).shape.n_elements());
+      return g.add(Op::linear, {input, weight});
+    };
+    const auto norm = [&](const char* name, TensorId input, const graph::DeferredNorm& like) {
+      return g.add(Op::rms_norm, {input, f32(name, {g.tensor(input).shape.last()})}, graph::RmsNormAttributes{like.epsilon, like.gain_bias});
+    };
+    if (before) {
+      graph::Shape shape = g.tensor(node.inputs[0]).shape;
+      const std::int64_t columns = shape.last();
+      shape[shape.rank - 1] = 4;
+      node.inputs[0] = norm("weights of the norm before", linear("linear before", f32("input before", shape), columns), *before);
+    }
+    const TensorId output = node.outputs[0];
+    g.nodes().push_back(std::move(node));
+    if (after) {
+      const TensorId behind = linear("linear behind", norm("weights of the norm behind", output, *after), 8);
+      if (g.status().ok()) g.storage(g.tensor(behind).storage).kind = StorageKind::kOutput;
+      if (g.status().ok()) test_.bounds[g.tensor(behind).storage] = test_.bounds[g.tensor(output).storage];
+    }
+    RONDO_TRY(Status(g.status()));
+    return test_;
+  }
+
   /// What the storages hold before.
   void fill(SelfTestCase& test, const Variant& variant) const {
     for (const auto& [from, made] : storages_) {
@@ -360,7 +405,7 @@ bool is_in(const std::vector<runtime::Kernel>& kernels, const runtime::Kernel& k
 /// Lowers cases and keeps those that are new.
 class Collector {
  public:
-  Collector(const Network& network, const runtime::DeviceCaps& caps, const SessionPlan& plan, const ModelOptions& options) : network_(network), caps_(caps), plan_(plan), options_(case_options(options)) { fusion_ = options.fusion; }
+  Collector(const Network& network, const runtime::DeviceCaps& caps, const SessionPlan& plan, const ModelOptions& options) : network_(network), caps_(caps), plan_(plan), options_(case_options(options, false)), options_with_norms_(case_options(options, true)) { fusion_ = options.fusion; }
 
   /// Cases of a step of `rows` tokens. With `wanted`, only those that have one of these kernels.
   Status add_step(const StepKind& kind, std::int64_t rows, const std::vector<runtime::Kernel>* wanted) {
@@ -396,7 +441,14 @@ class Collector {
     RONDO_TRY(Status(step.status()));
     if (fusion_) RONDO_TRY(graph::fuse(step));
     RONDO_TRY(graph::replace_quarantined(step, caps_, options_.lowering));
-    for (const graph::Node& node : step.nodes()) RONDO_TRY(add(node, Cutter(network_, step, numbers), wanted));
+    const auto norms = fusion_ ? graph::find_deferred_norms(step, caps_, options_.lowering) : std::vector<std::pair<TensorId, graph::DeferredNorm>>();
+    for (const graph::Node& node : step.nodes()) {
+      const auto before = std::find_if(norms.begin(), norms.end(), [&](const auto& norm) { return is_linear(node.op) && norm.second.output == node.inputs[0]; });
+      const auto after = std::find_if(norms.begin(), norms.end(), [&](const auto& norm) { return is_linear(node.op) && norm.first == node.outputs[0]; });
+      const graph::DeferredNorm* const around[] = {before == norms.end() ? nullptr : &before->second, after == norms.end() ? nullptr : &after->second};
+      RONDO_TRY(add(node, Cutter(network_, step, numbers), wanted, nullptr, nullptr));
+      if (around[0] || around[1]) RONDO_TRY(add(node, Cutter(network_, step, numbers), wanted, around[0], around[1]));
+    }
     return {};
   }
 
@@ -410,14 +462,17 @@ class Collector {
   std::vector<SelfTestCase> take() { return std::move(cases_); }
 
  private:
-  Status add(const graph::Node& node, Cutter cutter, const std::vector<runtime::Kernel>* wanted) {
+  Status add(const graph::Node& node, Cutter cutter, const std::vector<runtime::Kernel>* wanted, const graph::DeferredNorm* before, const graph::DeferredNorm* after) {
     RONDO_ASSIGN(SelfTestCase test, cutter.cut(node));
+    if (before || after) {
+      RONDO_ASSIGN(test, cutter.add_norms(before, after));
+    }
     graph::Graph lowered = test.graph;
-    RONDO_ASSIGN(const GraphPlan plan, plan_graph(lowered, caps_, options_));
+    RONDO_ASSIGN(const GraphPlan plan, plan_graph(lowered, caps_, test.norms ? options_with_norms_ : options_));
     const runtime::Program& program = plan.lowered.program;
     if (program.dispatches.empty()) return {};
     if (wanted && std::none_of(program.kernels.begin(), program.kernels.end(), [&](const runtime::Kernel& kernel) { return is_in(*wanted, kernel); })) return {};
-    test.label = label_of(node, program);
+    test.label = before ? program.dispatches[1].label : label_of(node, program);  // the first makes its input
     test.kernels = program.kernels;
     for (const runtime::Dispatch& dispatch : program.dispatches) {
       const runtime::Kernel& kernel = program.kernels[dispatch.kernel];
@@ -438,7 +493,7 @@ class Collector {
   const Network& network_;
   const runtime::DeviceCaps& caps_;
   const SessionPlan& plan_;
-  const GraphRunOptions options_;
+  const GraphRunOptions options_, options_with_norms_;
   bool fusion_ = true;
   std::vector<SelfTestCase> cases_;
   std::set<std::string> keys_;
@@ -447,10 +502,10 @@ class Collector {
 
 }  // namespace
 
-GraphRunOptions case_options(const ModelOptions& options) {
+GraphRunOptions case_options(const ModelOptions& options, bool norms) {
   GraphRunOptions run;
   run.lowering = lowering_options(options, 0);
-  run.lowering.fusion = false;  // what fusion makes is in the case
+  run.lowering.fusion = norms;  // what else fusion makes is in the case
   run.guard_bytes = 256;
   return run;
 }

@@ -20,11 +20,12 @@
 namespace rondo::models {
 
 struct SelfTestCase {
-  graph::Graph graph;                    ///< of one operator and the step state
+  graph::Graph graph;                    ///< of one operator and the step state, or of a linear with norms that it computes
+  bool norms = false;                    ///< the latter: a fused graph, with other linears around them
   std::string label;                     ///< of its dispatches: what goes into quarantine if it fails
   std::vector<runtime::Kernel> kernels;  ///< that it runs
   std::string key;                       ///< equal for cases that run the same kernels with the same parameters on the same kind of input
-  StorageContents contents;              ///< of all storages but weights, constants and outputs
+  StorageContents contents;              ///< of all storages but weights of the network, constants and outputs; of other weights the rows
   std::int64_t rows = 0;                 ///< tokens of the step
   std::int32_t count = 0;                ///< of which so many are valid; the others are left alone
   /// Rows of a block of the network, for a weight.
@@ -39,7 +40,7 @@ struct SelfTestCase {
 };
 
 /// How the cases of a model with these options are lowered.
-GraphRunOptions case_options(const ModelOptions& options);
+GraphRunOptions case_options(const ModelOptions& options, bool norms);
 
 /// The cases of these steps as they are lowered for a device, each key once. Every kernel of `plan`, which was made with the
 /// same options, is in one of them. Errors: kInternal (one is not), those of the lowering.

@@ -25,4 +25,11 @@ RONDO_PARAMS(LinearParams) {
   uint input_choice_stride;  // elements of the input from the first to the second of these; 0: they share it
   uint experts_offset;     // of their numbers
   uint experts_stride;     // from token to token
+  // Of the RMS norms behind and before this linear (lib/linear_norm.glsl).
+  uint gain_offset;        // of the weights
+  float gain_bias;         // added to each of them
+  uint squares_to;         // sums of squares of the output, behind its products with the weights
+  uint squares_from;       // and of the input
+  uint n_squares;          // sums that a row of the input has
+  float epsilon;
 } RONDO_PARAMS_END

@@ -1,7 +1,7 @@
 // output[m, n] = activate(sum_k input[m, k] weight[n, k] + bias[n]) + residual[m, n]; with kGlu glu of weight rows n and
 // up_rows() + n; with kExperts of the weight that row m has (lib/linear_experts.glsl), and kTokens is 1.
 // For few rows on GPUs: a subgroup makes kRows neighbouring outputs of kTokens rows. Its lanes load chunks of weights side by side,
-// 16 bytes each, and add their sums up at the end; there is no barrier, but where values come from a table. f32 accumulation.
+// 16 bytes each, and add their sums up at the end; there is no barrier, but where values come from a table, or a norm follows. f32 accumulation.
 // Grid (ceil(N / (kRows subgroups of a workgroup)), ceil(M / kTokens)).
 // Needs: subgroups of exactly kLanes invocations, subgroupAdd.
 #version 450
@@ -24,6 +24,7 @@ layout(constant_id = 7) const uint kActivation = 0u;
 layout(constant_id = 8) const uint kBias = 0u;
 layout(constant_id = 9) const uint kExperts = 0u;
 layout(constant_id = 10) const uint kLimited = 0u;
+layout(constant_id = 11) const uint kNorm = 0u;
 
 #include "lib/linear_input.glsl"
 #define RONDO_SHARED_TABLE
@@ -32,6 +33,7 @@ layout(constant_id = 10) const uint kLimited = 0u;
 #include "lib/weight.glsl"
 #include "lib/linear_experts.glsl"
 #include "lib/linear_output.glsl"
+#include "lib/linear_norm.glsl"
 
 const uint kWeightRows = kRows << kGlu;  // gates first
 const uint kSums = kWeightRows * kTokens;
@@ -53,6 +55,8 @@ void main() {
   [[unroll]] for (uint r = 0u; r < kWeightRows; ++r) rows[r] = min(first + r % kRows, p.outputs - 1u) + (r / kRows) * up_rows() + first_weight + p.weight_offset_rows;
   float sums[kSums];
   [[unroll]] for (uint s = 0u; s < kSums; ++s) sums[s] = 0.0;
+  vec4 squares;
+  if (kTakesNorm && kTokens == 1u) squares = squares_quad(first_token, lane * 4u);
 
   for (uint chunk = lane; chunk < p.groups * (8u / kQuads); chunk += kLanes) {
     Chunk chunks[kWeightRows];
@@ -86,13 +90,29 @@ void main() {
     }
   }
 
-  float own[1u + kGlu];
+  float own[1u + kGlu], scale = 1.0;
+  if (kTakesNorm && kTokens == 1u) scale = norm_scale(first_token, squares);
+  if (kTakesNorm && kTokens != 1u) {
+    [[dont_unroll]] for (uint t = 0u; t < kTokens; ++t) {  // few registers rather than few waits
+      const uint row = min(first_token + t, p.rows - 1u);
+      const float found = norm_scale(row, squares_quad(row, lane * 4u));
+      scale = lane / kRows == t ? found : scale;
+    }
+  }
   [[unroll]] for (uint s = 0u; s < kSums; ++s) {
     const float sum = subgroupAdd(sums[s]);
     const uint token = s / kWeightRows, r = s % kWeightRows;
     if (lane == token * kRows + r % kRows) own[r / kRows] = sum;
   }
-  if (lane >= kRows * kTokens || own_token >= p.rows || own_output >= p.outputs || !row_valid(state)) return;
-  const uint row = first_weight + own_output;
-  store_output(own_token, own_output, kGlu == 1u ? output_of_glu(own[0], own[kGlu], row, row + up_rows()) : output_of(own[0], row));
+  const bool there = lane < kRows * kTokens && own_token < p.rows && own_output < p.outputs && row_valid(state);
+  float value = 0.0;
+  if (there) {
+    const uint row = first_weight + own_output;
+    if (kTakesNorm) {
+      [[unroll]] for (uint i = 0u; i <= kGlu; ++i) own[i] *= scale;
+    }
+    value = with_residual(own_token, own_output, kGlu == 1u ? output_of_glu(own[0], own[kGlu], row, row + up_rows()) : output_of(own[0], row));
+    store(own_token, own_output, value);
+  }
+  if (kMakesNorm) make_norm(first_token, own_token, own_output, value, there);
 }

@@ -32,8 +32,7 @@ Status infer(Graph& graph, Node& node) {
 }
 
 Status lower(const Node& node, Lowering& lowering) {
-  return lower_linear(lowering, linear_operator, {.input = node.inputs[0], .weight = node.inputs[1], .output = node.outputs[0], .bias = node.inputs[3], .residual = node.inputs[2],
-                                                  .activation = attributes_of<LinearAttributes>(node).activation});
+  return lower_linear(lowering, linear_operator, *find_linear_call(node));
 }
 
 Status reference(const Node& node, HostTensors& tensors) {

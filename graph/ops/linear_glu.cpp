@@ -23,7 +23,7 @@ Status infer(Graph& graph, Node& node) {
 }
 
 Status lower(const Node& node, Lowering& lowering) {
-  return lower_linear(lowering, linear_glu_operator, {.input = node.inputs[0], .weight = node.inputs[1], .output = node.outputs[0], .glu = attributes_of<GluAttributes>(node)});
+  return lower_linear(lowering, linear_glu_operator, *find_linear_call(node));
 }
 
 std::vector<Node> decompose(Graph& graph, const Node& node) {

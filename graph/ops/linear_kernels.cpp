@@ -47,7 +47,7 @@ std::string wide_lacks(const runtime::DeviceCaps& caps, const LinearShape& shape
 /// What the dispatches of one linear have in common.
 struct LinearVariant {
   Type activations;
-  std::uint32_t type, glu, input_vec4, activation, has_bias, experts, limited;
+  std::uint32_t type, glu, input_vec4, activation, has_bias, experts, limited, norm;
   std::string label;
 };
 
@@ -65,7 +65,7 @@ void emit_subgroup(Lowering& lowering, const LinearVariant& v, const LinearPiece
   if (!v.experts) cost.bytes += piece.weight_bytes * (ceil_div(piece.push.rows, tile.tokens) - 1);
   cost.loops[0] = {(tile.rows * tile.tokens * columns_of_chunk(static_cast<Type>(v.type))) << v.glu};
   lowering.dispatch(v.label, {lowering.module_for(runtime::Shader::linear_subgroup, v.activations), tile.lanes},
-                    {tile.lanes * tile.subgroups, v.type, tile.lanes, tile.rows, tile.tokens, v.glu, v.input_vec4, v.activation, v.has_bias, v.experts, v.limited}, piece.arguments, piece.push,
+                    {tile.lanes * tile.subgroups, v.type, tile.lanes, tile.rows, tile.tokens, v.glu, v.input_vec4, v.activation, v.has_bias, v.experts, v.limited, v.norm}, piece.arguments, piece.push,
                     {ceil_div(piece.push.outputs, tile.subgroups * tile.rows), ceil_div(piece.push.rows, tile.tokens), 1}, cost);
 }
 
@@ -137,6 +137,72 @@ Status check_linear_weight(const Graph& graph, TensorId id, std::int64_t columns
   return {};
 }
 
+namespace {
+
+LinearShape shape_of(const Lowering& lowering, const LinearCall& call) {
+  const Tensor& input = lowering.tensor(call.input);
+  const Tensor& weight = lowering.tensor(call.weight);
+  const bool by_experts = call.experts != kNone;
+  const std::uint32_t chosen = by_experts ? u32(lowering.tensor(call.experts).shape.last()) : 1;
+  std::uint32_t largest = 0;
+  for (const WeightPlanes& planes : planes_of(lowering.graph(), weight)) largest = std::max(largest, planes.n_rows / (call.glu ? 2 : 1) / u32(call.n_experts));
+  return {u32(lowering.tensor(call.output).shape.n_rows()) * chosen, ceil_div(u32(weight.shape[1]), kGroupElements), largest, input.type, call.glu.has_value(), by_experts};
+}
+
+Result<const LinearEntry*> choose_linear(const Lowering& lowering, const Operator& op, const LinearCall& call) {
+  std::string_view forced = lowering.forced_kernel(op.name);
+  if (forced.empty() && op.kernels.size() == std::size(kLinearKernels)) forced = lowering.forced_kernel("linear");
+  const Type type = lowering.tensor(call.weight).type;
+  return choose_kernel(lowering, std::span<const LinearEntry>(kTable, op.kernels.size()), shape_of(lowering, call), forced, [&](const char* name) { return label_of(op.name, name, type); });
+}
+
+/// What linear_subgroup.comp's kNorm and its parameters are.
+std::uint32_t defer_norm(Lowering& lowering, const LinearCall& call, shaders::LinearParams& push) {
+  std::uint32_t kinds = 0;
+  if (DeferredNorm* const makes = lowering.norm_after(call.output)) {
+    const SubgroupTile tile = subgroup_tile(lowering.caps(), Type::kF32, push.rows, call.glu.has_value());
+    makes->n_squares = ceil_div(u32(lowering.tensor(call.output).shape.last()), tile.subgroups * tile.rows);
+    push.gain_offset = u32(lowering.tensor(makes->gains).offset_elements);
+    push.gain_bias = makes->gain_bias;
+    makes->first_square = static_cast<std::uint32_t>(lowering.append_bytes(makes->output, std::uint64_t{16} * ceil_div(makes->n_squares, 4) * push.rows) / 4);
+    push.squares_to = makes->first_square;
+    kinds |= 1;
+  }
+  if (const DeferredNorm* const takes = lowering.norm_before(call.input)) {
+    push.squares_from = takes->first_square;
+    push.n_squares = takes->n_squares;
+    push.epsilon = takes->epsilon;
+    kinds |= 2;
+  }
+  return kinds;
+}
+
+bool is_by_subgroup(const Node& node, const LinearCall& call, const Lowering& lowering) {
+  if (lowering.tensor(call.input).type != Type::kF32) return false;
+  const Result<const LinearEntry*> kernel = choose_linear(lowering, operator_of(node.op), call);
+  return kernel.ok() && (*kernel)->name == kLinearKernels[0];
+}
+
+}  // namespace
+
+std::optional<LinearCall> find_linear_call(const Node& node) {
+  if (node.op == Op::linear) {
+    return LinearCall{.input = node.inputs[0], .weight = node.inputs[1], .output = node.outputs[0], .bias = node.inputs[3], .residual = node.inputs[2], .activation = attributes_of<LinearAttributes>(node).activation};
+  }
+  if (node.op == Op::linear_glu) return LinearCall{.input = node.inputs[0], .weight = node.inputs[1], .output = node.outputs[0], .glu = attributes_of<GluAttributes>(node)};
+  return std::nullopt;
+}
+
+bool can_make_norm(const Node& node, const Lowering& lowering) {
+  const std::optional<LinearCall> call = find_linear_call(node);
+  return call && lowering.tensor(call->output).shape.last() % 4 == 0 && planes_of(lowering.graph(), lowering.tensor(call->weight)).size() == 1 && is_by_subgroup(node, *call, lowering);
+}
+
+bool can_take_norm(const Node& node, const Lowering& lowering) {
+  const std::optional<LinearCall> call = find_linear_call(node);
+  return call && is_by_subgroup(node, *call, lowering);
+}
+
 Status lower_linear(Lowering& lowering, const Operator& op, const LinearCall& call) {
   const Tensor& input = lowering.tensor(call.input);
   const Tensor& weight = lowering.tensor(call.weight);
@@ -177,12 +243,9 @@ Status lower_linear(Lowering& lowering, const Operator& op, const LinearCall& ca
   if (in_one && pieces.size() > 1) {
     return Status(StatusCode::kUnsupported, fmt::format("weight {} is in {} pieces, which is there for linear only", weight.name, pieces.size()));
   }
-  std::uint32_t largest = 0;
-  for (const WeightPlanes& planes : pieces) largest = std::max(largest, (planes.n_rows >> variant.glu) / push.experts);
-  const LinearShape shape{push.rows, push.groups, largest, input.type, call.glu.has_value(), by_experts};
-  std::string_view forced = lowering.forced_kernel(op.name);
-  if (forced.empty() && op.kernels.size() == std::size(kLinearKernels)) forced = lowering.forced_kernel("linear");
-  RONDO_ASSIGN(const LinearEntry* kernel, choose_kernel(lowering, std::span<const LinearEntry>(kTable, op.kernels.size()), shape, forced, [&](const char* name) { return label_of(op.name, name, weight.type); }));
+  RONDO_ASSIGN(const LinearEntry* kernel, choose_linear(lowering, op, call));
+  variant.norm = defer_norm(lowering, call, push);
+  const DeferredNorm* const makes = lowering.norm_after(call.output);
   variant.label = label_of(op.name, kernel->name, weight.type);
 
   for (const WeightPlanes& planes : pieces) {
@@ -199,7 +262,8 @@ Status lower_linear(Lowering& lowering, const Operator& op, const LinearCall& ca
                                                                  {lowering.read_only(call.residual), runtime::Access::kRead},
                                                                  {output.storage, runtime::Access::kWrite},
                                                                  {lowering.read_only(call.bias), runtime::Access::kRead},
-                                                                 {lowering.read_only(call.experts), runtime::Access::kRead}};
+                                                                 {lowering.read_only(makes ? makes->gains : call.experts), runtime::Access::kRead},
+                                                                 {lowering.tensor(makes ? makes->output : call.output).storage, runtime::Access::kWrite}};
     // Of experts the weights of those that are chosen are read, and no others.
     const double weight_rows = by_experts ? 1.0 * push.rows * (push.outputs << variant.glu) : 1.0 * planes.n_rows;
     const double weight_bytes = 4.0 * weight_rows * (planes.layout.row_words + planes.layout.scale_row_words);

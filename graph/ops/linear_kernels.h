@@ -30,6 +30,13 @@ struct LinearCall {
   std::int64_t n_experts = 1;  ///< that the weight has rows of; with glu the gates of all come first
 };
 
+/// What a node of linear or linear_glu calls; of others nothing.
+std::optional<LinearCall> find_linear_call(const Node& node);
+
+/// Whether the linear that this node is would compute an RMS norm of its output too, or take an input that is to be normalised.
+bool can_make_norm(const Node& node, const Lowering& lowering);
+bool can_take_norm(const Node& node, const Lowering& lowering);
+
 /// Emits the dispatches, one for each piece of the weight. Errors: kUnsupported (a weight in pieces with glu or experts).
 Status lower_linear(Lowering& lowering, const Operator& op, const LinearCall& call);
 

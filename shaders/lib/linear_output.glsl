@@ -14,7 +14,8 @@ float output_of_glu(float gate, float up, uint gate_row, uint up_row) {
   return glu(with_bias(gate, gate_row), with_bias(up, up_row), p.glu_limit, p.glu_up_bias);
 }
 
-void store_output(uint row, uint n, float value) {
-  if (p.has_residual != 0u) value += from_element(residual[p.residual_offset + row * p.residual_stride + n]);
-  values[p.output_offset + row * p.output_stride + n] = to_element(value);
+float with_residual(uint row, uint n, float value) {
+  return p.has_residual != 0u ? value + from_element(residual[p.residual_offset + row * p.residual_stride + n]) : value;
 }
+void store(uint row, uint n, float value) { values[p.output_offset + row * p.output_stride + n] = to_element(value); }
+void store_output(uint row, uint n, float value) { store(row, n, with_residual(row, n, value)); }

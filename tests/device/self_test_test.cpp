@@ -131,6 +131,35 @@ TEST_F(SelfTest, EveryCandidateOfAForcedChoiceIsLookedAt) {
   EXPECT_NE(log_.front().find("error "), std::string::npos) << log_.front();
 }
 
+/// A norm that the linears around it compute is in no dispatch of its own, and still in a case.
+class SelfTestOfNorms : public SelfTest {
+ protected:
+  void SetUp() override {
+    SelfTest::SetUp();
+    if (!runtime().caps().subgroup_arithmetic || runtime().caps().max_required_subgroup_size < 4) GTEST_SKIP() << "this device has no kernel that computes them";
+  }
+
+  void expect_found(std::string_view name) {
+    const Sabotage& sabotage = sabotage_named(name);
+    const ReplacedShader replaced(runtime(), sabotage.shader, sabotage.path);
+    ModelOptions options;
+    options.kernels["linear"] = "subgroup";
+    expect_failure(create(options).status(), StatusCode::kUnsupported, {"self-test", "kernel 'linear", "subgroup q4_0' is in quarantine"});
+  }
+};
+
+TEST_F(SelfTestOfNorms, BeforeALinear) { expect_found("forget_the_norm_before"); }
+TEST_F(SelfTestOfNorms, BehindALinear) { expect_found("forget_a_part_of_the_norm_behind"); }
+
+TEST_F(SelfTestOfNorms, AreFoundRight) {
+  ModelOptions options;
+  options.kernels["linear"] = "subgroup";
+  Result<Model> model = create(options);
+  RONDO_ASSERT_OK(model.status());
+  EXPECT_EQ(quarantine_, std::vector<std::string>());
+  expect_right_tokens(*model);
+}
+
 TEST_F(SelfTest, AFusedOperatorComesApart) {
   const Sabotage& sabotage = sabotage_named("write_one_row_too_far");
   const ReplacedShader replaced(runtime(), sabotage.shader, sabotage.path);

@@ -10,6 +10,7 @@
 #include "tests/simulator/glsl.h"
 #include "tools/check/check.h"
 #include "tools/simulator/case_run.h"
+#include "tests/support/norm_chain.h"
 
 namespace rondo::modules_test {
 namespace {
@@ -181,6 +182,24 @@ TEST(ModulesTest, OperatorsGiveWhatTheirReferencesGive) {
       ASSERT_TRUE(report.ok()) << report.status().message();
       EXPECT_GT(report->n_passed, 0u) << text;
       EXPECT_EQ(found, "") << text << ", " << lanes << " lanes";
+    }
+  }
+}
+
+TEST(ModulesTest, ANormBetweenLinearsIsRightAndFree) {
+  namespace chain = tests::norm_chain;
+  simulator::ModuleCache modules;
+  for (const std::uint32_t lanes : {8u, 32u, 64u, 128u}) {
+    for (const chain::Sizes& sizes : {chain::Sizes{1, 64, 1036, 5}, {3, 32, 64, 7}, {9, 32, 36, 3}}) {
+      const check::OpCase op = chain::chain(graph::Type::kF16, sizes, {});
+      std::string found;
+      const auto run = simulator::simulate_case(modules, op, chain::by_subgroups(), simulator::simulated_caps(lanes), lanes, [&](const simulator::SimulatedDispatch& done) { found += simulator_test::all_findings(done.report); });
+      ASSERT_TRUE(run.ok()) << run.status().message();
+      const auto expected = op.run_reference();
+      ASSERT_TRUE(expected.ok()) << expected.status().message();
+      EXPECT_EQ(check::judge(op, *run, *expected, [](const graph::Storage&) { return check::Tolerance{1e-10}; }), "") << lanes << " lanes, " << sizes.rows << " rows";
+      EXPECT_EQ(run->program.dispatches.size(), 3u);
+      EXPECT_EQ(found, "") << lanes << " lanes, " << sizes.rows << " rows";
     }
   }
 }

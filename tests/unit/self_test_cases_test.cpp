@@ -74,7 +74,7 @@ TEST(SelfTestCasesTest, EveryKernelIsInACase) {
       EXPECT_EQ(n_missing, 0u) << name;
       for (const SelfTestCase& test : *cases) {
         EXPECT_TRUE(keys.insert(test.key).second) << name << ": " << test.label << " twice";
-        EXPECT_EQ(test.graph.nodes().size(), 1u);
+        EXPECT_TRUE(test.norms || test.graph.nodes().size() == 1u);
       }
       EXPECT_LT(cases->size(), 120u) << name;
     }
@@ -84,13 +84,15 @@ TEST(SelfTestCasesTest, EveryKernelIsInACase) {
 /// Layers that are alike are tested once.
 TEST(SelfTestCasesTest, DoNotGrowWithTheModel) {
   std::vector<std::size_t> n_cases;
+  ModelOptions options;
+  options.kernels["rms_norm"] = "subgroup";  // else the second layer has a norm that the first one's linears compute
   for (const std::uint32_t n_layers : {1u, 2u}) {
     tests::SmallLlama small;
     small.n_layers = n_layers;
     const std::string file = small.build();
     const runtime::DeviceCaps caps = profiles().at("navi31");
-    const Planned planned = plan_for(memory_source(std::as_bytes(std::span(file)), "small.gguf"), caps, {});
-    const Result<std::vector<SelfTestCase>> cases = self_test_cases(planned.checkpoint->network, caps, planned.plan, planned.kinds, {});
+    const Planned planned = plan_for(memory_source(std::as_bytes(std::span(file)), "small.gguf"), caps, options);
+    const Result<std::vector<SelfTestCase>> cases = self_test_cases(planned.checkpoint->network, caps, planned.plan, planned.kinds, options);
     ASSERT_TRUE(cases.ok()) << cases.status().message();
     n_cases.push_back(cases->size());
   }

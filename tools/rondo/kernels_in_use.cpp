@@ -4,6 +4,7 @@
 #include <string_view>
 
 #include "graph/operator.h"
+#include "lib/step_state.h"
 #include "models/graph_run.h"
 #include "runtime/fmt.h"
 #include "runtime/kernel.h"
@@ -59,6 +60,21 @@ class Collector {
   std::vector<KernelInUse> found_;
 };
 
+/// An RMS norm that the linears around it may compute: no operator of its own, but other pipelines of theirs.
+graph::Graph norm_between_linears(graph::Type type, std::int64_t rows) {
+  constexpr std::int64_t kWidth = 2048;
+  graph::Graph graph;
+  graph.state = graph.tensor(graph.add_tensor("state", graph::StorageKind::kStep, graph::Type::kI32, {1, RONDO_STATE_WORDS})).storage;
+  const auto f32 = [&](const char* name, const graph::Shape& shape) { return graph.add_tensor(name, graph::StorageKind::kInput, graph::Type::kF32, shape); };
+  const auto weight = [&](const char* name, std::int64_t outputs) { return graph.add_weight(name, type, {outputs, kWidth}); };
+  const graph::TensorId residual = graph.add(graph::Op::linear, {f32("input", {rows, kWidth}), weight("first", kWidth), f32("residual", {rows, kWidth})});
+  const graph::TensorId norm = graph.add(graph::Op::rms_norm, {residual, f32("gains", {kWidth})});
+  graph.add(graph::Op::linear, {norm, weight("second", kWidth)});
+  const graph::TensorId ups = graph.add(graph::Op::linear_glu, {norm, weight("third", 2 * kWidth)}, graph::GluAttributes{});
+  graph.add(graph::Op::linear, {ups, weight("fourth", kWidth), residual});
+  return graph;
+}
+
 }  // namespace
 
 Result<std::vector<KernelInUse>> kernels_in_use(const runtime::DeviceCaps& caps, const std::map<std::string, std::string, std::less<>>& forced) {
@@ -72,6 +88,8 @@ Result<std::vector<KernelInUse>> kernels_in_use(const runtime::DeviceCaps& caps,
     RONDO_ASSIGN(check::OpCase built, check::build_case(parsed, check::Values::kRandom, 1));
     collector.add(std::move(built.graph), false);
   }
+  for (const graph::Type type : {graph::Type::kF16, graph::Type::kQ8_0, graph::Type::kQ4_0, graph::Type::kQ4_K, graph::Type::kQ6_K, graph::Type::kIQ4_NL}) collector.add(norm_between_linears(type, 1), true);
+  collector.add(norm_between_linears(graph::Type::kQ8_0, 8), true);
   return collector.take();
 }
 

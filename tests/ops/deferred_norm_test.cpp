@@ -1,0 +1,82 @@
+// RMS norms that the linears around them compute (shaders/lib/linear_norm.glsl), against the definition of each operator.
+#include <algorithm>
+
+#include "tests/support/norm_chain.h"
+#include "tests/support/op_runner.h"
+
+namespace rondo::tests::deferred_norm_test {
+namespace {
+
+using namespace norm_chain;
+
+constexpr Tolerance kBound{1e-10};
+
+std::size_t count(const OpCase& c, const RunOptions& options, std::string_view label) {
+  const Result<DeviceRun> run = run_on_device(c, options);
+  EXPECT_TRUE(run.ok()) << run.status().message();
+  return run.ok() ? static_cast<std::size_t>(std::count_if(run->program.dispatches.begin(), run->program.dispatches.end(), [&](const runtime::Dispatch& d) { return d.label.starts_with(label); })) : 0;
+}
+
+class DeferredNormTest : public ::testing::TestWithParam<Type> {};
+
+TEST_P(DeferredNormTest, EqualsTheDefinition) {
+  for (const Sizes& s : {Sizes{1, 32, 4, 3}, {1, 64, 132, 37}, {2, 32, 516, 7}, {3, 41, 36, 33}, {7, 32, 64, 2}, {8, 96, 257 * 4, 5}, {9, 32, 128, 41}, {37, 32, 64, 3}}) {
+    for (const Chain& with : {Chain{}, Chain{{1e-6, 1}, false, false, 1}, Chain{{1e-12, 0}, true, false, 1e-4f}, Chain{{1e-5, 0}, true, true, 1e10f}}) {
+      const OpCase c = chain(GetParam(), s, with);
+      EXPECT_TRUE(agrees(c, kBound, by_subgroups())) << s.rows << " rows, " << s.inner << " to " << s.columns << " to " << s.outputs;
+    }
+  }
+}
+
+TEST_P(DeferredNormTest, IsNoDispatch) {
+  const OpCase c = chain(GetParam(), {2, 64, 128, 5}, {});
+  EXPECT_EQ(count(c, by_subgroups(), "rms_norm"), 0u);
+  EXPECT_EQ(count(c, by_subgroups(), "linear"), 3u);
+}
+
+TEST_P(DeferredNormTest, AWrongEpsilonShows) {
+  const Sizes s{2, 64, 128, 5};
+  const Chain right{{1e-5, 0}, true, true, 1e-3f}, wrong{{1e-4, 0}, true, true, 1e-3f}, shifted{{1e-5, 1e-3}, true, true, 1e-3f};
+  EXPECT_FALSE(agrees_with(chain(GetParam(), s, right), chain(GetParam(), s, wrong), kBound, by_subgroups()));
+  EXPECT_FALSE(agrees_with(chain(GetParam(), s, right), chain(GetParam(), s, shifted), kBound, by_subgroups()));
+}
+
+INSTANTIATE_TEST_SUITE_P(Types, DeferredNormTest, ::testing::ValuesIn(kRowLayouts), [](const auto& test) { return std::string(graph::type_name(test.param)); });
+
+/// Rows that don't count, of the chain's middle as well.
+TEST(DeferredNormRulesTest, RowsThatDoNotCountAreLeft) {
+  OpCase c = chain(Type::kQ8_0, {10, 64, 128, 5}, {}, 2);
+  c.set_count(0, 3);
+  c.set_count(1, 5);
+  EXPECT_TRUE(agrees(c, kBound, by_subgroups()));
+  EXPECT_EQ(count(c, by_subgroups(), "rms_norm"), 0u);
+}
+
+/// Where anything else wants the norm, or another kernel is chosen, it is computed.
+TEST(DeferredNormRulesTest, IsThereForWhoeverElseReadsIt) {
+  struct Rule {
+    const char* what;
+    bool other_reader, columns_of_quads;
+    std::map<std::string, std::string, std::less<>> kernels;
+    bool fusion = true;
+  };
+  const std::map<std::string, std::string, std::less<>> subgroup{{"linear", "subgroup"}};
+  for (const Rule& rule : {Rule{"read by an activation", true, true, subgroup}, Rule{"41 columns", false, false, subgroup}, Rule{"tiles behind", false, true, {{"linear", "subgroup"}, {"linear_glu", "tiled"}}},
+                           Rule{"a kernel of norms is asked for", false, true, {{"linear", "subgroup"}, {"rms_norm", "baseline"}}}, Rule{"no fusion", false, true, subgroup, false}}) {
+    SCOPED_TRACE(rule.what);
+    const std::int64_t columns = rule.columns_of_quads ? 64 : 41;
+    OpCase c;
+    const TensorId made = c.graph.add(Op::linear, {c.f32("input", {2, 32}, numbers(64, 1)), weight(c, "first", Type::kF32, columns, 32, 2)});
+    const TensorId norm = c.graph.add(Op::rms_norm, {made, c.f32("gains", {columns}, numbers(columns, 3))});
+    c.output(c.graph.add(Op::linear_glu, {norm, weight(c, "second", Type::kF32, 6, columns, 4)}));
+    if (rule.other_reader) c.output(c.graph.add(Op::relu, {norm}));
+    RunOptions options = by_subgroups();
+    options.kernels = rule.kernels;
+    options.fusion = rule.fusion;
+    EXPECT_TRUE(agrees(c, kBound, options));
+    EXPECT_EQ(count(c, options, "rms_norm"), 1u);
+  }
+}
+
+}  // namespace
+}  // namespace rondo::tests::deferred_norm_test

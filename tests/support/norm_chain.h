@@ -1,0 +1,54 @@
+// An RMS norm between linears, which these can compute (shaders/lib/linear_norm.glsl).
+#pragma once
+
+#include "tools/check/device_run.h"
+
+namespace rondo::tests::norm_chain {
+
+using check::OpCase;
+using check::WeightValues;
+using graph::Op;
+using graph::TensorId;
+using graph::Type;
+
+struct Sizes {
+  std::int64_t rows, inner, columns, outputs;
+};
+
+/// What stands between the two linears; the output of the first is one of the case's.
+struct Chain {
+  graph::RmsNormAttributes norm{1e-5, 0};
+  bool residual = true, bias = true;
+  float scale = 1;
+};
+
+/// Nothing but subgroups, as GPUs choose.
+inline check::RunOptions by_subgroups() {
+  check::RunOptions options;
+  options.fusion = true;
+  options.kernels["linear"] = "subgroup";
+  return options;
+}
+
+inline std::vector<float> numbers(std::int64_t n, std::uint32_t seed, float scale = 1) { return check::random_values(static_cast<std::size_t>(n), seed, scale); }
+
+inline TensorId weight(OpCase& c, const char* name, Type type, std::int64_t rows, std::int64_t columns, std::uint32_t seed) {
+  return c.weight(name, type, rows, columns, check::weight_rows(type, rows, columns, seed, WeightValues::kRandom));
+}
+
+/// linear, rms_norm, and of that another linear and a linear_glu.
+inline OpCase chain(Type type, Sizes s, const Chain& with, int sequences = 1) {
+  s.inner = check::whole_blocks(type, s.inner), s.columns = check::whole_blocks(type, s.columns);
+  OpCase c(sequences);
+  const TensorId input = c.f32("input", {s.rows, s.inner}, numbers(s.rows * s.inner, 1, with.scale));
+  const TensorId residual = with.residual ? c.f32("residual", {s.rows, s.columns}, numbers(s.rows * s.columns, 2, with.scale)) : graph::kNone;
+  const TensorId bias = with.bias ? c.f32("bias", {s.columns}, numbers(s.columns, 3, with.scale)) : graph::kNone;
+  const TensorId made = c.graph.add(Op::linear, {input, weight(c, "first", type, s.columns, s.inner, 4), residual, bias});
+  const TensorId norm = c.graph.add(Op::rms_norm, {made, c.f32("gains", {s.columns}, numbers(s.columns, 5))}, with.norm);
+  c.output(c.graph.add(Op::linear, {norm, weight(c, "second", type, s.outputs, s.columns, 6)}));
+  c.output(c.graph.add(Op::linear_glu, {norm, weight(c, "third", type, 2 * s.outputs, s.columns, 7)}));
+  c.output(made);
+  return c;
+}
+
+}  // namespace rondo::tests::norm_chain
