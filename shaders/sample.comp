@@ -11,14 +11,22 @@
 #include "lib/step_state.glsl"
 
 layout(local_size_x_id = 0) in;
-layout(constant_id = 0) const uint kWidth = 128u;  // a power of two; 16 kWidth is at least p.chunks
+layout(constant_id = 0) const uint kWidth = 128u;  // a power of two from 8 to 128; 16 kWidth is at least p.chunks
 layout(std430, set = 0, binding = 1) readonly buffer Keys { uvec4 keys4[]; };
 layout(std430, set = 0, binding = 1) readonly buffer KeyWords { uint keys[]; };
 layout(std430, set = 0, binding = 2) writeonly buffer Output { int token[]; };
 
 const uint kChunk = RONDO_SAMPLE_CHUNK;
+const uint kAdders = (kWidth + 15u) / 16u;  // invocations that add up one of 16 sums
+const uint kStride = kWidth + kAdders;      // of these sums' terms, so that neighbours read different banks
+const uint kShare = (kWidth + 7u) / 8u;     // invocations that share a chunk in draw
+const uint kGroup = kChunk / 16u;
 shared uint chunk_list[1024];  // chunks still of interest, ascending
-shared float partial[16u * kWidth];
+shared float partial[16u * kStride];
+shared float parts[16u * kAdders];
+shared float candidates[16];
+shared float shares[kWidth + 16u];
+shared float in_chunk[kChunk];
 shared uint counts[kWidth];
 
 uint sequence_at;  // first key of the sequence
@@ -52,7 +60,7 @@ void list_chunks(uint threshold) {
   barrier();
 }
 
-// Sums over the listed keys >= floor_key at or above each of 16 candidates, prefix + (j << shift), into partial[j kWidth].
+// Sums over the listed keys >= floor_key at or above each of 16 candidates, prefix + (j << shift), into candidates[j].
 void sum_candidates(uint prefix, uint shift, uint floor_key, bool by_mass) {
   const uint self = gl_LocalInvocationID.x;
   float sums[16];
@@ -66,14 +74,20 @@ void sum_candidates(uint prefix, uint shift, uint floor_key, bool by_mass) {
       for (uint j = 0u; j < 16u; ++j) sums[j] += key >= prefix + (j << shift) ? weight : 0.0;
     }
   }
-  for (uint j = 0u; j < 16u; ++j) partial[j * kWidth + self] = sums[j];
+  for (uint j = 0u; j < 16u; ++j) partial[j * kStride + self] = sums[j];
   barrier();
-  for (uint step = kWidth / 2u; step > 0u; step /= 2u) {
-    if (self < step) {
-      for (uint j = 0u; j < 16u; ++j) partial[j * kWidth + self] += partial[j * kWidth + self + step];
-    }
-    barrier();
+  for (uint i = self; i < 16u * kAdders; i += kWidth) {
+    float sum = 0.0;
+    for (uint k = i % kAdders; k < kWidth; k += kAdders) sum += partial[i / kAdders * kStride + k];
+    parts[i] = sum;
   }
+  barrier();
+  for (uint j = self; j < 16u; j += kWidth) {
+    float sum = 0.0;
+    for (uint k = 0u; k < kAdders; ++k) sum += parts[j * kAdders + k];
+    candidates[j] = sum;
+  }
+  barrier();
 }
 
 // The largest threshold at which the listed keys >= floor_key number at least `target`, or have that share of their mass.
@@ -82,41 +96,86 @@ uint select_threshold(float target, uint floor_key, bool by_mass) {
   for (uint pass = 0u; pass < 8u; ++pass) {
     const uint shift = 28u - 4u * pass;
     sum_candidates(prefix, shift, floor_key, by_mass);
-    if (by_mass && pass == 0u) target *= partial[0];
+    if (by_mass && pass == 0u) target *= candidates[0];
     uint digit = 0u;
-    for (uint j = 1u; j < 16u; ++j) digit += partial[j * kWidth] >= target ? 1u : 0u;
+    for (uint j = 1u; j < 16u; ++j) digit += candidates[j] >= target ? 1u : 0u;
     prefix += digit << shift;
     barrier();
   }
   return max(prefix, floor_key);
 }
 
-// The kept id at which the cumulative weight passes u of the total; ids in ascending order.
+// What the kept keys of each listed chunk weigh, into partial.
+void weigh_chunks(uint threshold, float temperature) {
+  const uint self = gl_LocalInvocationID.x, place = self % kShare;
+  for (uint first = 0u; first < n_listed; first += kWidth / kShare) {
+    const uint c = first + self / kShare;
+    float sum = 0.0;
+    if (c < n_listed) {
+      for (uint i = place; i < kChunk / 4u; i += kShare) {
+        const uvec4 four = keys4[(sequence_at + chunk_list[c] * kChunk) / 4u + i];
+        for (uint e = 0u; e < 4u; ++e) sum += four[e] >= threshold ? weight_of(four[e], temperature) : 0.0;
+      }
+    }
+    shares[self] = sum;
+    barrier();
+    if (place == 0u && c < n_listed) {
+      for (uint i = 1u; i < kShare; ++i) sum += shares[self + i];
+      partial[c] = sum;
+    }
+    barrier();
+  }
+}
+
+// The kept id at which the cumulative weight passes u of the total; ids in ascending order. All invocations find the same.
 uint draw(float u, uint threshold, float temperature) {
   const uint self = gl_LocalInvocationID.x;
-  for (uint c = self; c < n_listed; c += kWidth) {
-    float sum = 0.0;
-    for (uint i = 0u; i < kChunk / 4u; ++i) {
-      const uvec4 four = keys4[(sequence_at + chunk_list[c] * kChunk) / 4u + i];
-      for (uint e = 0u; e < 4u; ++e) sum += four[e] >= threshold ? weight_of(four[e], temperature) : 0.0;
-    }
-    partial[c] = sum;
-  }
+  weigh_chunks(threshold, temperature);
+  if (n_listed == 0u) return 0u;
+  // By runs of chunks, by chunks of a run, by groups of a chunk's keys, by keys of a group.
+  const uint run = (n_listed + kWidth - 1u) / kWidth, n_runs = (n_listed + run - 1u) / run;
+  float sum = 0.0;
+  for (uint c = self * run; c < min((self + 1u) * run, n_listed); ++c) sum += partial[c];
+  shares[self] = sum;
   barrier();
-  if (self != 0u || n_listed == 0u) return 0u;
   float total = 0.0;
-  for (uint c = 0u; c < n_listed; ++c) total += partial[c];
+  for (uint i = 0u; i < n_runs; ++i) total += shares[i];
+  const float end = u * total;
   float before = 0.0;
   uint chosen = 0u;
-  while (chosen + 1u < n_listed && !(before + partial[chosen] > u * total)) before += partial[chosen++];
-  uint id = 0u;
-  float within = 0.0;
-  for (uint i = 0u; i < kChunk; ++i) {
-    const uint key = keys[sequence_at + chunk_list[chosen] * kChunk + i];
-    if (key < threshold) continue;
-    id = chunk_list[chosen] * kChunk + i;  // the last kept one where rounding leaves the end uncovered
-    within += weight_of(key, temperature);
-    if (before + within > u * total) break;
+  while (chosen + 1u < n_runs && !(before + shares[chosen] > end)) before += shares[chosen++];
+  const uint last = min((chosen + 1u) * run, n_listed) - 1u;
+  chosen *= run;
+  while (chosen < last && !(before + partial[chosen] > end)) before += partial[chosen++];
+
+  const uint first_id = chunk_list[chosen] * kChunk;
+  for (uint i = self; i < kChunk; i += kWidth) {
+    const uint key = keys[sequence_at + first_id + i];
+    in_chunk[i] = key >= threshold ? weight_of(key, temperature) : 0.0;
+  }
+  barrier();
+  for (uint group = self; group < 16u; group += kWidth) {
+    sum = 0.0;
+    for (uint i = 0u; i < kGroup; ++i) sum += in_chunk[group * kGroup + i];
+    shares[group] = sum;
+  }
+  barrier();
+  // The last that weighs something where rounding leaves the end uncovered.
+  uint group = 0u;
+  float within = before;
+  for (uint g = 0u; g < 16u; ++g) {
+    if (shares[g] == 0.0) continue;
+    group = g;
+    before = within;
+    within += shares[g];
+    if (within > end) break;
+  }
+  uint id = first_id;
+  for (uint i = group * kGroup; i < (group + 1u) * kGroup; ++i) {
+    if (in_chunk[i] == 0.0) continue;
+    id = first_id + i;
+    before += in_chunk[i];
+    if (before > end) break;
   }
   return id;
 }
