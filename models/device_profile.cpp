@@ -1,6 +1,7 @@
 // Device profiles from JSON documents.
 #include <rondo/device.h>
 
+#include <algorithm>
 #include <limits>
 #include <memory>
 
@@ -42,6 +43,29 @@ Status read_features(const nlohmann::json& document, std::string_view what, runt
   return {};
 }
 
+/// What a card moves and computes in a second, for predictions; optional.
+Status read_rates(const nlohmann::json& document, std::string_view what, runtime::DeviceCaps& caps) {
+  if (!document.contains("rates")) return {};
+  constexpr const char* kFields[] = {"memory_bytes_per_s", "cores", "core_lanes", "clock_hz"};
+  constexpr double kDispatchNs = 1500;  // of one that waits for another, unless measured
+  RONDO_ASSIGN(const nlohmann::json* rates, models::find_object(document, "rates", what));
+  double numbers[4];
+  for (std::size_t i = 0; i < 4; ++i) {
+    RONDO_ASSIGN(const std::uint64_t found, models::find_u64(*rates, kFields[i], fmt::format("{}: rates", what)));
+    if (found == 0) return Status(StatusCode::kCorruptData, fmt::format("{}: rates: '{}' is 0", what, kFields[i]));
+    numbers[i] = static_cast<double>(found);
+  }
+  RONDO_ASSIGN(caps.counts, models::find_string(*rates, "counts", fmt::format("{}: rates", what)));
+  if (rates->size() != 5) return Status(StatusCode::kCorruptData, fmt::format("{}: 'rates' has other fields than {} and counts", what, fmt::join(kFields, ", ")));
+  caps.bytes_per_s = numbers[0];
+  caps.lanes_per_s = numbers[1] * numbers[2] * numbers[3];
+  caps.flops_per_s = 2 * caps.lanes_per_s;
+  caps.lines_per_s = numbers[1] * numbers[3];
+  caps.cores = static_cast<std::uint32_t>(std::min(numbers[1], 1e6));
+  caps.dispatch_ns = kDispatchNs;
+  return {};
+}
+
 /// Where figures come from, for people: a text for each field, "*" for all others.
 Status check_sources(const nlohmann::json& document, std::string_view what) {
   const auto sources = document.find("sources");
@@ -59,7 +83,7 @@ Status refuse_unknown_fields(const nlohmann::json& document, std::string_view wh
   for (auto field = document.begin(); field != document.end(); ++field) {
     const std::string& name = field.key();
     bool known = name == "name" || name == "type" || name == "features" || name == "max_storage_range_bytes" || name == "max_allocation_bytes" ||
-                 name == "memory_budget_bytes" || name == "max_grid" || name == "sources";
+                 name == "memory_budget_bytes" || name == "max_grid" || name == "sources" || name == "rates";
     for (const Limit& limit : limits) known = known || name == limit.field;
     if (!known) return Status(StatusCode::kCorruptData, fmt::format("{}: there is no field '{}' in a device profile", what, name));
   }
@@ -107,6 +131,7 @@ Result<DeviceProfile> DeviceProfile::parse(std::string_view json, std::string_vi
     return Status(StatusCode::kUnsupported, fmt::format("{}: max_allocation_bytes is below max_storage_range_bytes", what));
   }
   runtime::set_predictions(*caps);
+  RONDO_TRY(read_rates(document, what, *caps));
   return DeviceProfile(std::move(caps));
 }
 

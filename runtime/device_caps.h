@@ -53,6 +53,10 @@ struct DeviceCaps {
   double bytes_per_s = 50e9;
   double flops_per_s = 1e12;
   double dispatch_ns = 5000;
+  /// Of a profile that tells them, else 0: lanes that execute an instruction, and cache lines of 64 bytes that cores ask for, in a second.
+  double lanes_per_s = 0, lines_per_s = 0;
+  std::uint32_t cores = 0;
+  std::string counts;  ///< the chip whose compiler's counts hold for it
 };
 
 }  // namespace rondo::runtime

@@ -269,5 +269,28 @@ TEST(GraphTest, BadInputIsRefused) {
   expect_error(run_command(input), 1, {"stdout"});
 }
 
+TEST(GraphTest, PredictsForCardsWithRates) {
+  const CommandResult text = run_command(graph({"--as", "h200", "--predict"}));
+  EXPECT_EQ(text.exit_status, 0) << text.err;
+  EXPECT_NE(text.out.find("| linear subgroup q4_0 |"), std::string::npos) << text.out;
+  EXPECT_NE(text.out.find(" us predicted for h200: "), std::string::npos) << text.out;
+  EXPECT_NE(text.out.find("Assumed: 4800 GB/s"), std::string::npos) << text.out;
+  const CommandResult found = run_command(graph({"--as", "h200", "--predict", "--format", "json"}));
+  EXPECT_EQ(found.exit_status, 0) << found.err;
+  const json all = json::parse(found.out);
+  double sum = 0;
+  std::size_t n = 0;
+  for (const json& kernel : all["kernels"]) sum += kernel["ns"].get<double>(), n += kernel["dispatches"].get<std::size_t>();
+  EXPECT_NEAR(sum, all["ns"].get<double>(), 1);
+  EXPECT_GT(sum, all["bandwidth_bound_ns"].get<double>());
+  const json plain = json::parse(run_command(graph({"--as", "h200", "--format", "json"})).out);
+  EXPECT_EQ(n, plain["dispatches"].size());
+}
+
+TEST(GraphTest, PredictsNothingWithoutRates) {
+  expect_error(run_command(graph({"--as", "baseline", "--predict"})), 2, {"--predict needs a profile with rates", "'baseline'"});
+  expect_error(run_command(graph({"--as", "h200", "--predict", "--format", "dot"})), 2, {"--predict prints text or json, not dot"});
+}
+
 }  // namespace
 }  // namespace rondo::graph_test

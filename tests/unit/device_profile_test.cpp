@@ -134,6 +134,31 @@ TEST(ClampCapsTest, WhoDoesTheWorkIsStillPredicted) {
   EXPECT_EQ(caps.vendor_id, 7u);
 }
 
+TEST(DeviceProfileTest, RatesAreReadOrRefusedByName) {
+  const auto parse = [](const std::string& rates) {
+    std::string text = profile_text("baseline");
+    text.insert(text.rfind('}'), ", \"rates\": " + rates);
+    return DeviceProfile::parse(text, "p");
+  };
+  const Result<DeviceProfile> profile = parse(R"({"memory_bytes_per_s": 1000, "cores": 2, "core_lanes": 8, "clock_hz": 100, "counts": "gh100"})");
+  ASSERT_TRUE(profile.ok()) << profile.status().message();
+  const runtime::DeviceCaps& caps = profile->internal();
+  EXPECT_EQ(caps.bytes_per_s, 1000);
+  EXPECT_EQ(caps.lanes_per_s, 1600);
+  EXPECT_EQ(caps.lines_per_s, 200);
+  EXPECT_EQ(caps.cores, 2u);
+  EXPECT_EQ(caps.counts, "gh100");
+  for (const auto& [rates, word] : {std::pair{R"({"memory_bytes_per_s": 1000, "cores": 0, "core_lanes": 8, "clock_hz": 100, "counts": "gh100"})", "'cores' is 0"},
+                                    {R"({"memory_bytes_per_s": 1000, "cores": 2, "core_lanes": 8, "counts": "gh100"})", "clock_hz"},
+                                    {R"({"memory_bytes_per_s": 1000, "cores": 2, "core_lanes": 8, "clock_hz": 100})", "counts"},
+                                    {R"({"memory_bytes_per_s": 1000, "cores": 2, "core_lanes": 8, "clock_hz": 100, "counts": "x", "more": 1})", "'rates' has other fields"},
+                                    {"3", "rates"}}) {
+    const Result<DeviceProfile> refused = parse(rates);
+    ASSERT_FALSE(refused.ok()) << rates;
+    EXPECT_NE(refused.status().message().find(word), std::string::npos) << refused.status().message();
+  }
+}
+
 TEST(DeviceProfileTest, FeaturesAreRead) {
   std::string text = profile_text("baseline");
   text.replace(text.find("[]"), 2, "[\"subgroup_shuffle\", \"subgroup_arithmetic\", \"subgroup_size_control\", \"storage16\", \"timestamps\"]");

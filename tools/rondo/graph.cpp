@@ -15,6 +15,7 @@
 #include "runtime/fmt.h"
 #include "runtime/kernel.h"
 #include "tools/rondo/eval_graph.h"
+#include "tools/rondo/predict.h"
 #include "tools/rondo/profiles.h"
 #include "tools/rondo/quarantine_file.h"
 #include "tools/rondo/subcommands.h"
@@ -327,14 +328,78 @@ void print_dot(const StepReport& report) {
   fmt::print("}}\n");
 }
 
+/// Dispatches of the same kernel.
+struct PredictedKernel {
+  std::string label;
+  std::size_t n = 0;
+  double launch = 0, memory = 0, arithmetic = 0, lines = 0, waits = 0, total = 0;  ///< nanoseconds
+  std::map<std::string, std::size_t> bounds;
+  bool counted = true;
+};
+
+/// In the order of their first dispatches.
+std::vector<PredictedKernel> by_kernel(const StepReport& report, std::span<const Prediction> predictions) {
+  std::vector<PredictedKernel> kernels;
+  for (std::size_t i = 0; i < predictions.size(); ++i) {
+    const std::string& label = report.program().dispatches[i].label;
+    auto found = std::find_if(kernels.begin(), kernels.end(), [&](const PredictedKernel& kernel) { return kernel.label == label; });
+    if (found == kernels.end()) {
+      found = kernels.emplace(found);
+      found->label = label;
+    }
+    const Prediction& one = predictions[i];
+    found->n += 1, found->launch += one.launch, found->memory += one.memory, found->arithmetic += one.arithmetic, found->lines += one.lines, found->waits += one.waits, found->total += one.total();
+    found->bounds[one.bound()] += 1;
+    found->counted = found->counted && one.counted;
+  }
+  return kernels;
+}
+
+void print_prediction(const StepReport& report, std::span<const Prediction> predictions, bool as_json) {
+  const double bound_ns = bandwidth_bound_ns(report.program(), report.caps);
+  double total_ns = 0;
+  for (const Prediction& one : predictions) total_ns += one.total();
+  const std::vector<PredictedKernel> kernels = by_kernel(report, predictions);
+  if (as_json) {
+    json rows = json::array();
+    for (const PredictedKernel& kernel : kernels) {
+      rows.push_back({{"label", kernel.label}, {"dispatches", kernel.n}, {"ns", kernel.total}, {"launch_ns", kernel.launch}, {"memory_ns", kernel.memory}, {"arithmetic_ns", kernel.arithmetic},
+                      {"lines_ns", kernel.lines}, {"waits_ns", kernel.waits}, {"bounds", kernel.bounds}, {"counted", kernel.counted}});
+    }
+    const json assumptions = {{"usable_bandwidth", kUsableBandwidth}, {"load_ns", kLoadNs}, {"dispatch_ns", report.caps.dispatch_ns}, {"resident_invocations", kResident},
+                              {"bytes_per_s", report.caps.bytes_per_s}, {"lanes_per_s", report.caps.lanes_per_s}, {"cores", report.caps.cores}, {"counts", report.caps.counts}};
+    fmt::print("{}\n", json{{"device", report.caps.name}, {"step", report.step}, {"rows", report.rows}, {"n_ctx", report.n_ctx}, {"ns", total_ns}, {"bandwidth_bound_ns", bound_ns}, {"kernels", rows}, {"assumptions", assumptions}}
+                              .dump(1, ' ', false, json::error_handler_t::replace));
+    return;
+  }
+  fmt::print("| kernel | n | us | launch | memory | arithmetic | lines | waits | bound by |\n|:---|---:|---:|---:|---:|---:|---:|---:|:---|\n");
+  for (const PredictedKernel& kernel : kernels) {
+    const auto most = std::max_element(kernel.bounds.begin(), kernel.bounds.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
+    const std::string arithmetic = kernel.counted ? fmt::format("{:.1f}", kernel.arithmetic / 1e3) : "not counted";
+    fmt::print("| {} | {} | {:.1f} | {:.1f} | {:.1f} | {} | {:.1f} | {:.1f} | {} |\n", kernel.label, kernel.n, kernel.total / 1e3, kernel.launch / 1e3, kernel.memory / 1e3, arithmetic, kernel.lines / 1e3, kernel.waits / 1e3,
+               most->first);
+  }
+  fmt::print("\n{:.1f} us predicted for {}: {:.2f} times the {:.1f} us that its bytes take at {:.0f} % of the bandwidth\n", total_ns / 1e3, report.caps.name, total_ns / bound_ns, bound_ns / 1e3, 100 * kUsableBandwidth);
+  fmt::print("Assumed: {:.0f} GB/s; {} cores, {:.1f} T lanes a second, a cache line a clock and core; {:.1f} us for a dispatch that waits for another; {:.0f} ns for a load, one in {:.0f} invocations of a core\n"
+             "in flight; compilers' counts of {}; the most likely token is drawn. No card of this profile has been measured.\n",
+             report.caps.bytes_per_s / 1e9, report.caps.cores, report.caps.lanes_per_s / 1e12, report.caps.dispatch_ns / 1e3, kLoadNs, kResident, report.caps.counts);
+}
+
 }  // namespace
 
 int run_graph(const GlobalFlags& flags, const GraphFlags& own) {
+  if (own.predict && own.format == "dot") return report("--predict prints text or json, not dot", kUsage);
   if (own.step == "decode" && own.rows > 1) return report("--rows is for --step prefill; a decode step takes one", kUsage);
   if (own.model.empty() == own.graph.empty()) return report("graph takes a model or a graph file: one of --model and --graph is required; see rondo graph --help", kUsage);
   if (!own.graph.empty() && !own.model_flag.empty()) return report(fmt::format("{} is about models, and --graph is a file of operators", own.model_flag), kUsage);
   const Result<StepReport> lowered = own.graph.empty() ? lower_step(flags, own) : lower_file(flags, own);
   if (!lowered.ok()) return report(lowered.status());
+  if (own.predict) {
+    const Result<std::vector<Prediction>> predictions = predict(lowered->program(), lowered->caps);
+    if (!predictions.ok()) return report(predictions.status());
+    print_prediction(*lowered, *predictions, own.format == "json");
+    return kDone;
+  }
   if (own.format == "json") fmt::print("{}\n", as_json(*lowered));
   else if (own.format == "dot") print_dot(*lowered);
   else print_text(*lowered);

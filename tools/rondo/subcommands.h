@@ -122,6 +122,7 @@ struct GraphFlags {
   std::vector<std::string> inputs;  ///< of the graph
   std::string model_flag;           ///< one that was given and means nothing without a model, or ""
   std::uint32_t ctx = 0, rows = 0;  ///< 0: not given
+  bool predict = false;
 };
 
 struct IsaFlags {

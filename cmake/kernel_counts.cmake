@@ -1,0 +1,33 @@
+# Writes kernel_counts.inc: what compilers and the simulator count of kernels (tools/isa/budget.txt, tools/simulator/budget.txt), for
+# predictions: { chip, kernel, instructions per multiply-add } and { kernel, type, lanes, useful bytes of a line, activation
+# bytes for a weight byte, dependent loads }.
+set(compiled "")
+set(simulated "")
+foreach(file isa simulator)
+  set(budget ${PROJECT_SOURCE_DIR}/tools/${file}/budget.txt)
+  set_property(DIRECTORY ${PROJECT_SOURCE_DIR} APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${budget})
+  file(STRINGS ${budget} lines REGEX "^[a-z].*[0-9]")
+  foreach(line IN LISTS lines)
+    if(file STREQUAL isa AND line MATCHES "^([a-z0-9]+) +[-0-9]+ +[-0-9]+ +[-0-9]+ +[-0-9]+ +([0-9.]+) +([^*]+)$")
+      string(APPEND compiled "{\"${CMAKE_MATCH_1}\", \"${CMAKE_MATCH_3}\", ${CMAKE_MATCH_2}},\n")
+    elseif(file STREQUAL simulator AND line MATCHES "^([a-z_/]+) \\| (1 row|query \\(1, [0-9]+, 1,|input \\(1,|logits \\(1,)[^|]*\\| ([^ ]+) \\| ([0-9]+) \\|")
+      set(head "\"${CMAKE_MATCH_1}\", \"${CMAKE_MATCH_3}\", ${CMAKE_MATCH_4}")
+      set(figures "")
+      foreach(name useful_weight_bytes_per_line activation_bytes_per_weight_byte dependent_loads)
+        if(line MATCHES "${name} [<>]= ([0-9.]+)")
+          string(APPEND figures ", ${CMAKE_MATCH_1}")
+        else()
+          string(APPEND figures ", 0")
+        endif()
+      endforeach()
+      string(APPEND simulated "{${head}${figures}},\n")
+    endif()
+  endforeach()
+endforeach()
+file(CONFIGURE OUTPUT ${RONDO_GENERATED_DIR}/kernel_counts.inc CONTENT
+"// Generated from the budgets of tools/isa and tools/simulator.
+constexpr CompiledCount kCompiled[] = {
+@compiled@};
+constexpr SimulatedCount kSimulated[] = {
+@simulated@};
+" @ONLY)

@@ -1,0 +1,88 @@
+// Predicted times of dispatches: each bound by its own arithmetic, and what can't be said is said.
+#include <gtest/gtest.h>
+
+#include "graph/lowering.h"
+#include "models/graph_run.h"
+#include "tools/rondo/predict.h"
+
+namespace rondo::tools::predict_test {
+namespace {
+
+runtime::DeviceCaps card() {
+  runtime::DeviceCaps caps;
+  caps.type = runtime::DeviceType::kDiscrete;
+  caps.max_invocations = 1024;
+  caps.max_storage_range_bytes = 0xffffffffu;
+  caps.min_subgroup_size = caps.max_subgroup_size = caps.min_required_subgroup_size = caps.max_required_subgroup_size = 32;
+  caps.subgroup_arithmetic = caps.subgroup_shuffle = true;
+  caps.bytes_per_s = 1e12, caps.dispatch_ns = 2000, caps.cores = 100, caps.lanes_per_s = 100 * 128 * 1e9, caps.lines_per_s = 100 * 1e9;
+  caps.counts = "gh100";
+  return caps;
+}
+
+/// A linear of one row, alone.
+runtime::Program linear(const runtime::DeviceCaps& caps, graph::Type type, std::int64_t outputs, std::int64_t columns) {
+  graph::Graph graph;
+  graph.state = graph.tensor(graph.add_tensor("state", graph::StorageKind::kStep, graph::Type::kI32, {1, 64})).storage;
+  graph.add(graph::Op::linear, {graph.add_tensor("input", graph::StorageKind::kInput, graph::Type::kF32, {1, columns}), graph.add_weight("weight", type, {outputs, columns})});
+  models::GraphRunOptions options;
+  Result<models::GraphPlan> plan = models::plan_graph(graph, caps, options);
+  EXPECT_TRUE(plan.ok()) << plan.status().message();
+  return std::move(plan->lowered.program);
+}
+
+Prediction predict_one(const runtime::Program& program, const runtime::DeviceCaps& caps) {
+  const Result<std::vector<Prediction>> found = predict(program, caps);
+  EXPECT_TRUE(found.ok()) << found.status().message();
+  EXPECT_EQ(found->size(), 1u);
+  return found->front();
+}
+
+TEST(PredictTest, ALargeMatrixIsBoundByMemory) {
+  const runtime::DeviceCaps caps = card();
+  const runtime::Program program = linear(caps, graph::Type::kF16, 65536, 4096);
+  const Prediction one = predict_one(program, caps);
+  EXPECT_STREQ(one.bound(), "memory");
+  const double bytes = 2.0 * 65536 * 4096 + 4 * (65536 + 4096);
+  EXPECT_NEAR(one.memory, bytes / (0.9 * 1e12) * 1e9, 1);
+  EXPECT_NEAR(bandwidth_bound_ns(program, caps), one.memory, 1);
+  EXPECT_TRUE(one.counted);
+  EXPECT_EQ(one.launch, 0) << "nothing is before it";
+}
+
+TEST(PredictTest, FewerInstructionsASecondMakeItBoundByArithmetic) {
+  runtime::DeviceCaps caps = card();
+  caps.lanes_per_s /= 100;
+  const Prediction one = predict_one(linear(caps, graph::Type::kF16, 65536, 4096), caps);
+  EXPECT_STREQ(one.bound(), "arithmetic");
+  EXPECT_GT(one.arithmetic, 65536.0 * 4096 / caps.lanes_per_s * 1e9) << "an instruction of each multiply-add is the least";
+}
+
+TEST(PredictTest, OtherTypesHaveOtherCounts) {
+  const runtime::DeviceCaps caps = card();
+  const Prediction f16 = predict_one(linear(caps, graph::Type::kF16, 4096, 4096), caps), q6 = predict_one(linear(caps, graph::Type::kQ6_K, 4096, 4096), caps);
+  EXPECT_GT(q6.arithmetic, f16.arithmetic);
+  runtime::DeviceCaps unknown = caps;
+  unknown.counts = "no chip";
+  EXPECT_FALSE(predict_one(linear(unknown, graph::Type::kF16, 4096, 4096), unknown).counted);
+}
+
+TEST(PredictTest, FewWorkgroupsDoNotFillTheMemory) {
+  const runtime::DeviceCaps caps = card();
+  const runtime::Program program = linear(caps, graph::Type::kQ8_0, 64, 1024);
+  EXPECT_GT(predict_one(program, caps).memory, 2 * bandwidth_bound_ns(program, caps));
+}
+
+TEST(PredictTest, AProfileWithoutRatesIsRefused) {
+  runtime::DeviceCaps caps = card();
+  caps.name = "plain";
+  const runtime::Program program = linear(caps, graph::Type::kF16, 64, 64);
+  caps.lanes_per_s = 0;
+  const Result<std::vector<Prediction>> found = predict(program, caps);
+  ASSERT_FALSE(found.ok());
+  EXPECT_EQ(found.status().code(), StatusCode::kInvalidArgument);
+  EXPECT_NE(found.status().message().find("'plain'"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace rondo::tools::predict_test

@@ -1,0 +1,113 @@
+#include "tools/rondo/predict.h"
+
+#include <algorithm>
+#include <string_view>
+
+#include "runtime/fmt.h"
+#include "runtime/kernel.h"
+#include "tools/isa/kernel_pattern.h"
+#include "tools/rondo/kernels_in_use.h"
+
+namespace rondo::tools {
+
+namespace {
+
+struct CompiledCount {
+  std::string_view chip, kernel;
+  double per_multiply_add;
+};
+struct SimulatedCount {
+  std::string_view kernel, type;
+  std::uint32_t lanes;
+  double useful_bytes, activation_bytes, dependent_loads;
+};
+#include "kernel_counts.inc"
+
+/// The words of a dispatch's label: operator, kernel and type, the last two where there are some.
+struct Words {
+  std::string kernel;  ///< "linear/subgroup"
+  std::string type;
+
+  explicit Words(std::string_view label) {
+    const std::size_t first = label.find(' '), second = first == label.npos ? first : label.find(' ', first + 1);
+    kernel = std::string(label.substr(0, first));
+    if (first != label.npos) kernel += "/" + std::string(label.substr(first + 1, second == label.npos ? second : second - first - 1));
+    if (second != label.npos) type = std::string(label.substr(second + 1));
+  }
+};
+
+double count_instructions(const runtime::Dispatch& dispatch, const runtime::Kernel& kernel, std::string_view chip) {
+  std::vector<std::string> constants;
+  for (std::uint32_t i = 0; i < kernel.n_constants; ++i) constants.push_back(fmt::format("{}={}", constant_name(kernel.shader, i), kernel.constants[i]));
+  const std::string label = (std::string_view(runtime::shader_name(kernel.shader)).ends_with("_f16") ? "f16 " : "") + dispatch.label;
+  double found = 0;
+  std::size_t longest = 0;
+  for (const CompiledCount& count : kCompiled) {
+    if (count.chip != chip) continue;
+    const isa::KernelPattern pattern = isa::KernelPattern::parse(count.kernel);
+    if (pattern.length <= longest || !pattern.fits(label, constants)) continue;
+    longest = pattern.length;
+    found = count.per_multiply_add;
+  }
+  return found;
+}
+
+/// That of the kernel with this type, or else with any, preferably of as many lanes.
+const SimulatedCount* find_simulated(const Words& words, std::uint32_t lanes) {
+  const SimulatedCount* best = nullptr;
+  const auto fit = [&](const SimulatedCount& count) { return (count.type == words.type ? 2 : 0) + (count.lanes == lanes ? 1 : 0); };
+  for (const SimulatedCount& count : kSimulated) {
+    if (count.kernel == words.kernel && (!best || fit(count) > fit(*best))) best = &count;
+  }
+  return best;
+}
+
+/// Bytes that an invocation asks for before it waits: of the mat-vec 16 of each row of weights, of attention as many keys and values.
+double bytes_in_flight(const runtime::Kernel& kernel) {
+  constexpr double kVector = 16;
+  const std::string_view name = runtime::shader_name(kernel.shader);
+  if (name.starts_with("linear_subgroup")) return kVector * (kernel.constants[3] << kernel.constants[5]);
+  if (name.starts_with("attention_subgroup")) return 2 * kVector * kernel.constants[5];
+  return kVector;
+}
+
+}  // namespace
+
+double Prediction::total() const { return launch + std::max({memory, arithmetic, lines, waits}); }
+
+const char* Prediction::bound() const {
+  const double most = std::max({memory, arithmetic, lines, waits});
+  if (launch > most) return "launch";
+  return most == memory ? "memory" : most == arithmetic ? "arithmetic" : most == lines ? "lines" : "waits";
+}
+
+Result<std::vector<Prediction>> predict(const runtime::Program& program, const runtime::DeviceCaps& caps) {
+  if (caps.lanes_per_s == 0) return Status(StatusCode::kInvalidArgument, fmt::format("--predict needs a profile with rates, which '{}' does not have; navi21, navi31, dg2, ad102 and h200 are some that do", caps.name));
+  std::vector<Prediction> found;
+  for (const runtime::Dispatch& dispatch : program.dispatches) {
+    const runtime::Kernel& kernel = program.kernels[dispatch.kernel];
+    const Words words(dispatch.label);
+    const SimulatedCount* const simulated = find_simulated(words, kernel.subgroup_size);
+    Prediction one;
+    one.launch = dispatch.barrier_before ? caps.dispatch_ns : 0;
+    const double workgroups = 1.0 * dispatch.grid[0] * dispatch.grid[1] * dispatch.grid[2];
+    const double under_way = std::min(workgroups * kernel.constants[0], caps.cores * kResident) * bytes_in_flight(kernel);
+    one.memory = 1e9 * dispatch.cost.bytes / std::min(kUsableBandwidth * caps.bytes_per_s, 1e9 * under_way / kLoadNs);
+    if (words.kernel == "sample") one.memory = 0;  // its cost is that of the longest draw; the most likely token needs one chunk of keys
+    const double per_multiply_add = dispatch.cost.loops[0].multiply_adds > 0 ? count_instructions(dispatch, kernel, caps.counts) : 0;
+    one.counted = per_multiply_add > 0 || dispatch.cost.loops[0].multiply_adds == 0;
+    one.arithmetic = 1e9 * dispatch.cost.flops / 2 * per_multiply_add / caps.lanes_per_s;
+    if (simulated && simulated->useful_bytes > 0) one.lines = 1e9 * dispatch.cost.bytes * (1 / simulated->useful_bytes + simulated->activation_bytes / 64) / caps.lines_per_s;
+    one.waits = simulated ? (simulated->dependent_loads - 1) * kLoadNs : kLoadNs;
+    found.push_back(one);
+  }
+  return found;
+}
+
+double bandwidth_bound_ns(const runtime::Program& program, const runtime::DeviceCaps& caps) {
+  double bytes = 0;
+  for (const runtime::Dispatch& dispatch : program.dispatches) bytes += dispatch.cost.bytes;
+  return 1e9 * bytes / (kUsableBandwidth * caps.bytes_per_s);
+}
+
+}  // namespace rondo::tools

@@ -1,0 +1,40 @@
+// How long a Program takes on a device that nobody has here: from what compilers and the simulator counted of its kernels
+// (tools/isa/budget.txt, tools/simulator/budget.txt) and the rates of the device's profile.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include <rondo/status.h>
+
+#include "runtime/device_caps.h"
+#include "runtime/program.h"
+
+namespace rondo::tools {
+
+/// One dispatch, in nanoseconds: it waits for the one before it (`launch`, where there is a barrier), and takes the longest of the
+/// others.
+struct Prediction {
+  double launch = 0;
+  double memory = 0;      ///< its bytes, at most kUsableBandwidth of the device's, or what it has in flight in each wait
+  double arithmetic = 0;  ///< instructions of its multiply-adds; 0 where no compiler's count is in the table
+  double lines = 0;       ///< cache lines that it asks for, one a clock and core; 0 where the simulator has no count
+  double waits = 0;       ///< loads that depend on each other, but for the first, which is in `launch`
+  bool counted = false;   ///< a compiler's count is in the table, or it has no multiply-adds
+
+  double total() const;
+  /// "memory", "arithmetic", "lines" or "waits"; "launch" where that is longer than all.
+  const char* bound() const;
+};
+
+constexpr double kUsableBandwidth = 0.9;  ///< of what the data sheet says
+constexpr double kLoadNs = 600;           ///< from asking for a word of memory to having it
+constexpr double kResident = 1024;        ///< invocations of a core that are under way, at most
+
+/// Of each dispatch. Errors: kInvalidArgument (the device's profile has no rates).
+Result<std::vector<Prediction>> predict(const runtime::Program& program, const runtime::DeviceCaps& caps);
+
+/// What all bytes of the program take at kUsableBandwidth, and nothing else, in nanoseconds.
+double bandwidth_bound_ns(const runtime::Program& program, const runtime::DeviceCaps& caps);
+
+}  // namespace rondo::tools
