@@ -14,10 +14,13 @@ struct SubgroupTile {
   std::uint32_t subgroups = 0;  ///< of a workgroup
   std::uint32_t rows = 0;       ///< of the weight that a subgroup makes; with GLU as many pairs
   std::uint32_t tokens = 0;     ///< rows of the input that it makes them of
+  std::uint32_t split = 1;      ///< subgroups that share these rows
+
+  std::uint32_t outputs_of_workgroup() const { return subgroups / split * rows; }
 };
 
-/// For `n_rows` rows of input of this type.
-SubgroupTile subgroup_tile(const runtime::DeviceCaps& caps, Type activations, std::uint32_t n_rows, bool glu);
+/// For `n_rows` rows of input of this type, so many outputs, and chunks of a row of the weight.
+SubgroupTile subgroup_tile(const runtime::DeviceCaps& caps, Type activations, std::uint32_t n_rows, bool glu, std::uint32_t n_outputs = 1u << 30, std::uint32_t n_chunks = 0);
 
 /// Up to so many rows of input "subgroup" is chosen rather than tiles.
 constexpr std::uint32_t kMostSubgroupRows = 8;

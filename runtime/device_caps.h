@@ -39,6 +39,7 @@ struct DeviceCaps {
   bool subgroup_shuffle = false;  ///< subgroupShuffle in compute shaders
   bool subgroup_arithmetic = false;  ///< subgroupAdd and its like in compute shaders
   bool storage16 = false;  ///< storageBuffer16BitAccess: what kernels for activations in f16 need
+  std::uint32_t cores = 0;  ///< that workgroups are shared among (compute units, multiprocessors), where the driver or profile tells; else 0
   std::uint32_t timestamp_bits = 0;  ///< of the compute queue's counter; 0: no timestamps
   double timestamp_period_ns = 1;
   /// Nanoseconds from one timestamp to a later one; the counter may have run over once in between.
@@ -55,7 +56,6 @@ struct DeviceCaps {
   double dispatch_ns = 5000;
   /// Of a profile that tells them, else 0: lanes that execute an instruction, and cache lines of 64 bytes that cores ask for, in a second.
   double lanes_per_s = 0, lines_per_s = 0;
-  std::uint32_t cores = 0;
   std::string counts;  ///< the chip whose compiler's counts hold for it
 };
 

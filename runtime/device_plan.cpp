@@ -108,6 +108,7 @@ DeviceCaps clamp_caps(const DeviceCaps& caps, const DeviceCaps& profile) {
   both.subgroup_arithmetic = caps.subgroup_arithmetic && profile.subgroup_arithmetic;
   both.subgroup_shuffle = caps.subgroup_shuffle && profile.subgroup_shuffle;
   both.storage16 = caps.storage16 && profile.storage16;
+  if (profile.cores != 0) both.cores = profile.cores;
   both.timestamp_bits = std::min(caps.timestamp_bits, profile.timestamp_bits);
   both.max_loop_iterations = smaller(caps.max_loop_iterations, profile.max_loop_iterations);
   return both;

@@ -53,6 +53,10 @@ DeviceSnapshot take_snapshot(const InstanceTable& vk, VkPhysicalDevice physical_
   properties11.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_1_PROPERTIES;
   VkPhysicalDeviceVulkan12Properties properties12{};
   properties12.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_PROPERTIES;
+  VkPhysicalDeviceShaderSMBuiltinsPropertiesNV nvidia_cores{};
+  nvidia_cores.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_SM_BUILTINS_PROPERTIES_NV;
+  VkPhysicalDeviceShaderCorePropertiesAMD amd_cores{};
+  amd_cores.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_CORE_PROPERTIES_AMD;
   VkPhysicalDeviceMaintenance3Properties maintenance3{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MAINTENANCE_3_PROPERTIES, nullptr, 0, 0};
   VkPhysicalDeviceProperties2 properties{};
   properties.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2;
@@ -75,6 +79,13 @@ DeviceSnapshot take_snapshot(const InstanceTable& vk, VkPhysicalDevice physical_
     properties11.pNext = &properties12;
     properties12.pNext = &maintenance3;
     if (sizes_known) maintenance3.pNext = &subgroup_sizes;
+    const auto add = [&](const char* extension, auto& more) {
+      if (!has_extension(extensions, extension)) return;
+      more.pNext = properties11.pNext;
+      properties11.pNext = &more;
+    };
+    add(VK_NV_SHADER_SM_BUILTINS_EXTENSION_NAME, nvidia_cores);
+    add(VK_AMD_SHADER_CORE_PROPERTIES_EXTENSION_NAME, amd_cores);
     vk.get_properties(physical_device, &properties);
   }
 
@@ -94,6 +105,7 @@ DeviceSnapshot take_snapshot(const InstanceTable& vk, VkPhysicalDevice physical_
   caps.max_push_bytes = limits.maxPushConstantsSize;
   caps.timestamp_period_ns = static_cast<double>(limits.timestampPeriod);
   for (std::size_t i = 0; i < 3; ++i) caps.max_grid[i] = limits.maxComputeWorkGroupCount[i];
+  caps.cores = nvidia_cores.shaderSMCount ? nvidia_cores.shaderSMCount : amd_cores.shaderEngineCount * amd_cores.shaderArraysPerEngineCount * amd_cores.computeUnitsPerShaderArray;
   caps.min_subgroup_size = sizes_known ? subgroup_sizes.minSubgroupSize : properties11.subgroupSize;
   caps.max_subgroup_size = sizes_known ? subgroup_sizes.maxSubgroupSize : properties11.subgroupSize;
   const VkSubgroupFeatureFlags operations = properties11.subgroupSupportedStages & VK_SHADER_STAGE_COMPUTE_BIT ? properties11.subgroupSupportedOperations : 0;

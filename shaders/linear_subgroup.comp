@@ -1,8 +1,9 @@
 // output[m, n] = activate(sum_k input[m, k] weight[n, k] + bias[n]) + residual[m, n]; with kGlu glu of weight rows n and
 // up_rows() + n; with kExperts of the weight that row m has (lib/linear_experts.glsl), and kTokens is 1.
 // For few rows on GPUs: a subgroup makes kRows neighbouring outputs of kTokens rows. Its lanes load chunks of weights side by side,
-// 16 bytes each, and add their sums up at the end; there is no barrier, but where values come from a table, or a norm follows. f32 accumulation.
-// Grid (ceil(N / (kRows subgroups of a workgroup)), ceil(M / kTokens)).
+// 16 bytes each, and add their sums up at the end. Where there are few outputs for a large device, kSplit subgroups share them, and
+// meet in shared memory. There is no other barrier, but where values come from a table, or there is a norm. f32 accumulation in
+// fixed order. Grid (ceil(N / (kRows kSubgroups / kSplit)), ceil(M / kTokens)).
 // Needs: subgroups of exactly kLanes invocations, subgroupAdd.
 #version 450
 #extension GL_GOOGLE_include_directive : require
@@ -25,6 +26,8 @@ layout(constant_id = 8) const uint kBias = 0u;
 layout(constant_id = 9) const uint kExperts = 0u;
 layout(constant_id = 10) const uint kLimited = 0u;
 layout(constant_id = 11) const uint kNorm = 0u;
+layout(constant_id = 12) const uint kSplit = 1u;
+const uint kSubgroups = kWidth / kLanes;
 
 #include "lib/linear_input.glsl"
 #define RONDO_SHARED_TABLE
@@ -37,11 +40,12 @@ layout(constant_id = 11) const uint kNorm = 0u;
 
 const uint kWeightRows = kRows << kGlu;  // gates first
 const uint kSums = kWeightRows * kTokens;
+shared float split_sums[kSubgroups * kSums];
 
 void main() {
   fill_table();
   const uint first_token = gl_WorkGroupID.y * kTokens;
-  const uint first = (gl_WorkGroupID.x * (kWidth / kLanes) + gl_SubgroupID) * kRows, lane = gl_SubgroupInvocationID;
+  const uint first = (gl_WorkGroupID.x * (kSubgroups / kSplit) + gl_SubgroupID / kSplit) * kRows, lane = gl_SubgroupInvocationID, share = gl_SubgroupID % kSplit;
   // What this lane stores in the end. The step's state is asked for here and looked at there, so that nothing waits for it.
   const uint own_token = kTokens == 1u ? first_token : first_token + lane / kRows, own_output = first + lane % kRows;
   const uvec3 state = row_state(token_of(kTokens == 1u ? own_token : min(own_token, p.rows - 1u)), p.rows_per_sequence);
@@ -56,9 +60,9 @@ void main() {
   float sums[kSums];
   [[unroll]] for (uint s = 0u; s < kSums; ++s) sums[s] = 0.0;
   vec4 squares;
-  if (kTakesNorm && kTokens == 1u) squares = squares_quad(first_token, lane * 4u);
+  if (kTakesNorm && kTokens == 1u) squares = squares_quad(first_token, gl_LocalInvocationID.x * 4u);
 
-  for (uint chunk = lane; chunk < p.groups * (8u / kQuads); chunk += kLanes) {
+  for (uint chunk = share * kLanes + lane; chunk < p.groups * (8u / kQuads); chunk += kLanes * kSplit) {
     Chunk chunks[kWeightRows];
     [[unroll]] for (uint r = 0u; r < kWeightRows; ++r) chunks[r] = load_chunk(rows[r], chunk);
     float parts[kSums], input_sums[kTokens];
@@ -90,26 +94,33 @@ void main() {
     }
   }
 
-  float own[1u + kGlu], scale = 1.0;
-  if (kTakesNorm && kTokens == 1u) scale = norm_scale(first_token, squares);
-  if (kTakesNorm && kTokens != 1u) {
-    [[dont_unroll]] for (uint t = 0u; t < kTokens; ++t) {  // few registers rather than few waits
-      const uint row = min(first_token + t, p.rows - 1u);
-      const float found = norm_scale(row, squares_quad(row, lane * 4u));
-      scale = lane / kRows == t ? found : scale;
-    }
-  }
+  float own[1u + kGlu];
   [[unroll]] for (uint s = 0u; s < kSums; ++s) {
     const float sum = subgroupAdd(sums[s]);
     const uint token = s / kWeightRows, r = s % kWeightRows;
     if (lane == token * kRows + r % kRows) own[r / kRows] = sum;
   }
-  const bool there = lane < kRows * kTokens && own_token < p.rows && own_output < p.outputs && row_valid(state);
+  if (kTakesNorm && kTokens == 1u) add_squares(first_token, 0u, squares);
+  if (kTakesNorm && kTokens != 1u) {
+    [[dont_unroll]] for (uint t = 0u; t < kTokens; ++t) {  // few registers rather than few waits
+      const uint row = min(first_token + t, p.rows - 1u);
+      add_squares(row, t, squares_quad(row, gl_LocalInvocationID.x * 4u));
+    }
+  }
+  if (kSplit != 1u) {
+    [[unroll]] for (uint i = 0u; i <= kGlu; ++i) {
+      if (lane < kRows * kTokens) split_sums[(gl_SubgroupID * (1u + kGlu) + i) * kRows * kTokens + lane] = own[i];
+    }
+  }
+  if (kSplit != 1u || kTakesNorm) barrier();
+  const bool there = share == 0u && lane < kRows * kTokens && own_token < p.rows && own_output < p.outputs && row_valid(state);
   float value = 0.0;
   if (there) {
     const uint row = first_weight + own_output;
-    if (kTakesNorm) {
-      [[unroll]] for (uint i = 0u; i <= kGlu; ++i) own[i] *= scale;
+    const float scale = kTakesNorm ? norm_scale(own_token - first_token) : 1.0;
+    [[unroll]] for (uint i = 0u; i <= kGlu; ++i) {
+      [[unroll]] for (uint s = 1u; s < kSplit; ++s) own[i] += split_sums[((gl_SubgroupID + s) * (1u + kGlu) + i) * kRows * kTokens + lane];
+      if (kTakesNorm) own[i] *= scale;
     }
     value = with_residual(own_token, own_output, kGlu == 1u ? output_of_glu(own[0], own[kGlu], row, row + up_rows()) : output_of(own[0], row));
     store(own_token, own_output, value);

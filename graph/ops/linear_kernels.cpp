@@ -18,8 +18,12 @@ namespace {
 /// What decides between kernels.
 struct LinearShape {
   std::uint32_t rows, groups, outputs;  ///< outputs: of the largest piece
-  Type activations;
+  Type activations, weight;
   bool glu, experts;
+
+  SubgroupTile tile(const runtime::DeviceCaps& caps) const {
+    return subgroup_tile(caps, activations, experts ? 1 : rows, glu, outputs, groups * (kGroupElements / columns_of_chunk(weight)));
+  }
 };
 
 /// Up to this many rows a CPU driver, or a device without subgroup reductions, reads the weight once per row rather than through tiles.
@@ -33,9 +37,9 @@ std::string lacks_nothing(const runtime::DeviceCaps&, const LinearShape&) { retu
 
 std::string subgroup_lacks(const runtime::DeviceCaps& caps, const LinearShape& shape) {
   if (!caps.subgroup_arithmetic) return "subgroup reductions";
-  const SubgroupTile tile = subgroup_tile(caps, shape.activations, shape.experts ? 1 : shape.rows, shape.glu);
+  const SubgroupTile tile = shape.tile(caps);
   if (tile.lanes == 0) return "subgroups of a size that can be relied on";
-  const std::uint32_t workgroups = ceil_div(shape.outputs, tile.subgroups * tile.rows);
+  const std::uint32_t workgroups = ceil_div(shape.outputs, tile.outputs_of_workgroup());
   return workgroups > caps.max_grid[0] ? fmt::format("{} workgroups", workgroups) : "";
 }
 
@@ -60,13 +64,14 @@ struct LinearPiece {
 };
 
 void emit_subgroup(Lowering& lowering, const LinearVariant& v, const LinearPiece& piece) {
-  const SubgroupTile tile = subgroup_tile(lowering.caps(), v.activations, v.experts ? 1 : piece.push.rows, v.glu != 0);
+  const LinearShape shape{piece.push.rows, piece.push.groups, piece.push.outputs, v.activations, static_cast<Type>(v.type), v.glu != 0, v.experts != 0};
+  const SubgroupTile tile = shape.tile(lowering.caps());
   runtime::Cost cost = piece.cost;
   if (!v.experts) cost.bytes += piece.weight_bytes * (ceil_div(piece.push.rows, tile.tokens) - 1);
   cost.loops[0] = {(tile.rows * tile.tokens * columns_of_chunk(static_cast<Type>(v.type))) << v.glu};
   lowering.dispatch(v.label, {lowering.module_for(runtime::Shader::linear_subgroup, v.activations), tile.lanes},
-                    {tile.lanes * tile.subgroups, v.type, tile.lanes, tile.rows, tile.tokens, v.glu, v.input_vec4, v.activation, v.has_bias, v.experts, v.limited, v.norm}, piece.arguments, piece.push,
-                    {ceil_div(piece.push.outputs, tile.subgroups * tile.rows), ceil_div(piece.push.rows, tile.tokens), 1}, cost);
+                    {tile.lanes * tile.subgroups, v.type, tile.lanes, tile.rows, tile.tokens, v.glu, v.input_vec4, v.activation, v.has_bias, v.experts, v.limited, v.norm, tile.split}, piece.arguments, piece.push,
+                    {ceil_div(piece.push.outputs, tile.outputs_of_workgroup()), ceil_div(piece.push.rows, tile.tokens), 1}, cost);
 }
 
 void emit_vector(Lowering& lowering, const LinearVariant& v, const LinearPiece& piece) {
@@ -146,7 +151,7 @@ LinearShape shape_of(const Lowering& lowering, const LinearCall& call) {
   const std::uint32_t chosen = by_experts ? u32(lowering.tensor(call.experts).shape.last()) : 1;
   std::uint32_t largest = 0;
   for (const WeightPlanes& planes : planes_of(lowering.graph(), weight)) largest = std::max(largest, planes.n_rows / (call.glu ? 2 : 1) / u32(call.n_experts));
-  return {u32(lowering.tensor(call.output).shape.n_rows()) * chosen, ceil_div(u32(weight.shape[1]), kGroupElements), largest, input.type, call.glu.has_value(), by_experts};
+  return {u32(lowering.tensor(call.output).shape.n_rows()) * chosen, ceil_div(u32(weight.shape[1]), kGroupElements), largest, input.type, weight.type, call.glu.has_value(), by_experts};
 }
 
 Result<const LinearEntry*> choose_linear(const Lowering& lowering, const Operator& op, const LinearCall& call) {
@@ -160,8 +165,7 @@ Result<const LinearEntry*> choose_linear(const Lowering& lowering, const Operato
 std::uint32_t defer_norm(Lowering& lowering, const LinearCall& call, shaders::LinearParams& push) {
   std::uint32_t kinds = 0;
   if (DeferredNorm* const makes = lowering.norm_after(call.output)) {
-    const SubgroupTile tile = subgroup_tile(lowering.caps(), Type::kF32, push.rows, call.glu.has_value());
-    makes->n_squares = ceil_div(u32(lowering.tensor(call.output).shape.last()), tile.subgroups * tile.rows);
+    makes->n_squares = ceil_div(u32(lowering.tensor(call.output).shape.last()), shape_of(lowering, call).tile(lowering.caps()).outputs_of_workgroup());
     push.gain_offset = u32(lowering.tensor(makes->gains).offset_elements);
     push.gain_bias = makes->gain_bias;
     makes->first_square = static_cast<std::uint32_t>(lowering.append_bytes(makes->output, std::uint64_t{16} * ceil_div(makes->n_squares, 4) * push.rows) / 4);

@@ -308,7 +308,7 @@ TEST(LoweringTest, WhatDoesNotFitAKernelIsRefused) {
     return lowered.ok() ? "" : lowered.status().message();
   };
   EXPECT_EQ(refused(12, 7), "");
-  EXPECT_EQ(refused(13, 7), "made up: 13 specialization constants but a kernel takes 12");
+  EXPECT_EQ(refused(14, 7), "made up: 14 specialization constants but a kernel takes 13");
   EXPECT_EQ(refused(12, 8), "made up: 9 bindings but a kernel takes 8");
 }
 

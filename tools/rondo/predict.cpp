@@ -1,6 +1,7 @@
 #include "tools/rondo/predict.h"
 
 #include <algorithm>
+#include <optional>
 #include <string_view>
 
 #include "runtime/fmt.h"
@@ -62,13 +63,14 @@ const SimulatedCount* find_simulated(const Words& words, std::uint32_t lanes) {
   return best;
 }
 
-/// Bytes that an invocation asks for before it waits: of the mat-vec 16 of each row of weights, of attention as many keys and values.
-double bytes_in_flight(const runtime::Kernel& kernel) {
+/// Bytes that an invocation asks for in a round of its loop: of the mat-vec 16 of each row of weights, of attention as many keys and
+/// values. Nothing for kernels that ask for all they need at once.
+std::optional<double> bytes_of_round(const runtime::Kernel& kernel) {
   constexpr double kVector = 16;
   const std::string_view name = runtime::shader_name(kernel.shader);
   if (name.starts_with("linear_subgroup")) return kVector * (kernel.constants[3] << kernel.constants[5]);
   if (name.starts_with("attention_subgroup")) return 2 * kVector * kernel.constants[5];
-  return kVector;
+  return std::nullopt;
 }
 
 }  // namespace
@@ -91,8 +93,9 @@ Result<std::vector<Prediction>> predict(const runtime::Program& program, const r
     Prediction one;
     one.launch = dispatch.barrier_before ? caps.dispatch_ns : 0;
     const double workgroups = 1.0 * dispatch.grid[0] * dispatch.grid[1] * dispatch.grid[2];
-    const double under_way = std::min(workgroups * kernel.constants[0], caps.cores * kResident) * bytes_in_flight(kernel);
-    one.memory = 1e9 * dispatch.cost.bytes / std::min(kUsableBandwidth * caps.bytes_per_s, 1e9 * under_way / kLoadNs);
+    double bytes_per_s = kUsableBandwidth * caps.bytes_per_s;
+    if (const std::optional<double> round = bytes_of_round(kernel)) bytes_per_s = std::min(bytes_per_s, 1e9 * *round * std::min(workgroups * kernel.constants[0], caps.cores * kResident) / kLoadNs);
+    one.memory = 1e9 * dispatch.cost.bytes / bytes_per_s;
     if (words.kernel == "sample") one.memory = 0;  // its cost is that of the longest draw; the most likely token needs one chunk of keys
     const double per_multiply_add = dispatch.cost.loops[0].multiply_adds > 0 ? count_instructions(dispatch, kernel, caps.counts) : 0;
     one.counted = per_multiply_add > 0 || dispatch.cost.loops[0].multiply_adds == 0;
