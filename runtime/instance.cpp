@@ -40,6 +40,32 @@ std::string lower_case(std::string_view text) {
   return lower;
 }
 
+/// Features of a device of Vulkan 1.2; of those of extensions only what it knows.
+void read_features(const InstanceTable& vk, VkPhysicalDevice physical_device, bool sizes_known, bool dot_known, DeviceSnapshot& snapshot) {
+  VkPhysicalDeviceVulkan11Features features11{};
+  features11.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_1_FEATURES;
+  VkPhysicalDeviceVulkan12Features features12{};
+  features12.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_FEATURES;
+  features12.pNext = &features11;
+  VkPhysicalDeviceShaderIntegerDotProductFeatures dot{};
+  dot.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_INTEGER_DOT_PRODUCT_FEATURES;
+  VkPhysicalDeviceSubgroupSizeControlFeaturesEXT size_control{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_SIZE_CONTROL_FEATURES_EXT, nullptr, VK_FALSE, VK_FALSE};
+  if (dot_known) features11.pNext = &dot;
+  if (sizes_known) dot.pNext = &size_control, features11.pNext = dot_known ? static_cast<void*>(&dot) : &size_control;
+  VkPhysicalDeviceFeatures2 features{};
+  features.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2;
+  features.pNext = &features12;
+  vk.get_features(physical_device, &features);
+  snapshot.timeline_semaphore = features12.timelineSemaphore;
+  snapshot.float16 = features12.shaderFloat16;
+  snapshot.int8 = features12.shaderInt8;
+  snapshot.storage8 = features12.storageBuffer8BitAccess;
+  snapshot.storage16 = features11.storageBuffer16BitAccess;
+  snapshot.integer_dot = dot.shaderIntegerDotProduct;
+  snapshot.subgroup_sizes_known = sizes_known;
+  snapshot.subgroup_size_control = size_control.subgroupSizeControl && size_control.computeFullSubgroups;
+}
+
 }  // namespace
 
 std::string version_text(std::uint32_t version) {
@@ -113,30 +139,9 @@ DeviceSnapshot take_snapshot(const InstanceTable& vk, VkPhysicalDevice physical_
   caps.subgroup_arithmetic = (operations & VK_SUBGROUP_FEATURE_ARITHMETIC_BIT) != 0;
 
   if (is_12) {
-    VkPhysicalDeviceVulkan11Features features11{};
-    features11.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_1_FEATURES;
-    VkPhysicalDeviceVulkan12Features features12{};
-    features12.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_FEATURES;
-    features12.pNext = &features11;
-    VkPhysicalDeviceShaderIntegerDotProductFeatures dot{};
-    dot.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_INTEGER_DOT_PRODUCT_FEATURES;
-    VkPhysicalDeviceSubgroupSizeControlFeaturesEXT size_control{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_SIZE_CONTROL_FEATURES_EXT, nullptr, VK_FALSE, VK_FALSE};
-    if (dot_known) features11.pNext = &dot;
-    if (sizes_known) dot.pNext = &size_control, features11.pNext = dot_known ? static_cast<void*>(&dot) : &size_control;
-    VkPhysicalDeviceFeatures2 features{};
-    features.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2;
-    features.pNext = &features12;
-    vk.get_features(physical_device, &features);
-    snapshot.timeline_semaphore = features12.timelineSemaphore;
-    snapshot.float16 = features12.shaderFloat16;
-    snapshot.int8 = features12.shaderInt8;
-    snapshot.storage8 = features12.storageBuffer8BitAccess;
-    snapshot.storage16 = features11.storageBuffer16BitAccess;
-    snapshot.integer_dot = dot.shaderIntegerDotProduct;
-    snapshot.subgroup_sizes_known = sizes_known;
-    if (subgroup_sizes.maxComputeWorkgroupSubgroups != 0) snapshot.reported.max_workgroup_subgroups = subgroup_sizes.maxComputeWorkgroupSubgroups;
-    snapshot.subgroup_size_control = size_control.subgroupSizeControl && size_control.computeFullSubgroups && (subgroup_sizes.requiredSubgroupSizeStages & VK_SHADER_STAGE_COMPUTE_BIT) &&
-                                     has_extension(extensions, kSubgroupSizeControl);
+    read_features(vk, physical_device, sizes_known, dot_known, snapshot);
+    if (subgroup_sizes.maxComputeWorkgroupSubgroups != 0) caps.max_workgroup_subgroups = subgroup_sizes.maxComputeWorkgroupSubgroups;
+    snapshot.subgroup_size_control = snapshot.subgroup_size_control && (subgroup_sizes.requiredSubgroupSizeStages & VK_SHADER_STAGE_COMPUTE_BIT) && has_extension(extensions, kSubgroupSizeControl);
   }
 
   n = 0;

@@ -14,6 +14,7 @@
 layout(local_size_x_id = 0) in;
 layout(constant_id = 0) const uint kWidth = 64u;
 layout(constant_id = 1) const uint kShares = 1u;
+layout(constant_id = 2) const uint kTaken = 4u;  // splits that an invocation takes, where kShares is not 1
 layout(std430, set = 0, binding = 1) readonly buffer Partials { float partials[]; };
 layout(std430, set = 0, binding = 2) writeonly buffer Output { ELEMENT values[]; };
 
@@ -33,7 +34,7 @@ void write(uint out_row, uint e, float sum, float weight, float highest) {
 
 void combine_alone(uint out_row, uint at, uint stride) {
   const uint e = gl_GlobalInvocationID.x;
-  if (e >= p.value_dim) return;
+  if (e >= p.value_dim || !row_valid(out_row / p.heads, p.queries)) return;
   float highest = kLowest, sum = 0.0, weight = 0.0;
   for (uint s = 0u; s < p.n_splits; ++s) highest = max(highest, partials[at + s * stride + p.value_dim]);
   for (uint s = 0u; s < p.n_splits; ++s) {
@@ -46,14 +47,17 @@ void combine_alone(uint out_row, uint at, uint stride) {
   write(out_row, e, sum, weight, highest);
 }
 
+// All sums are asked for before anything is looked at, those of splits without a weight as well; what these hold counts nothing.
 void combine_together(uint out_row, uint at, uint stride) {
   const uint self = gl_LocalInvocationID.x, share = self / kElements;
   const uint e = gl_WorkGroupID.x * kElements + self % kElements;
-  float m = kLowest, split_weight = 0.0;
-  if (self < p.n_splits) {
-    m = partials[at + self * stride + p.value_dim];
-    split_weight = partials[at + self * stride + p.value_dim + 1u];
-  }
+  const uvec3 state = row_state(out_row / p.heads, p.queries);
+  const uint own_split = at + min(self, p.n_splits - 1u) * stride + p.value_dim;
+  const float stored_max = partials[own_split], stored_weight = partials[own_split + 1u];
+  float stored[kTaken];
+  [[unroll]] for (uint i = 0u; i < kTaken; ++i) stored[i] = partials[at + min(share + i * kShares, p.n_splits - 1u) * stride + min(e, p.value_dim - 1u)];
+  if (!row_valid(state)) return;
+  const float m = self < p.n_splits ? stored_max : kLowest, split_weight = self < p.n_splits ? stored_weight : 0.0;
   maxima[self] = m;
   barrier();
   float highest = kLowest;
@@ -62,31 +66,23 @@ void combine_together(uint out_row, uint at, uint stride) {
   scales[self] = scale;
   weights[self] = scale * split_weight;
   barrier();
-  uint end = p.n_splits;  // few keys are in the first splits
-  while (end > 1u && scales[end - 1u] == 0.0) --end;
   float sum = 0.0;
-  for (uint first = share; first < end; first += 4u * kShares) {
-    float sums[4], own[4];
-    [[unroll]] for (uint i = 0u; i < 4u; ++i) {
-      const uint s = first + i * kShares;
-      const float stored = partials[at + min(s, end - 1u) * stride + min(e, p.value_dim - 1u)];
-      own[i] = s < end ? scales[min(s, kWidth - 1u)] : 0.0;
-      sums[i] = mix(0.0, stored, own[i] != 0.0);
-    }
-    [[unroll]] for (uint i = 0u; i < 4u; ++i) sum += own[i] * sums[i];
+  [[unroll]] for (uint i = 0u; i < kTaken; ++i) {
+    const uint s = share + i * kShares;
+    const float own = s < p.n_splits ? scales[min(s, kWidth - 1u)] : 0.0;
+    sum += own * mix(0.0, stored[i], own != 0.0);
   }
   shares[self] = sum;
   barrier();
   if (share != 0u || e >= p.value_dim) return;
   [[unroll]] for (uint i = 1u; i < kShares; ++i) sum += shares[i * kElements + self];
   float weight = 0.0;
-  for (uint s = 0u; s < end; ++s) weight += weights[s];
+  for (uint s = 0u; s < p.n_splits; ++s) weight += weights[s];
   write(out_row, e, sum, weight, highest);
 }
 
 void main() {
   const uint out_row = gl_WorkGroupID.y;
-  if (!row_valid(out_row / p.heads, p.queries)) return;
   const uint stride = RONDO_PARTIAL_STRIDE(p.value_dim), at = out_row * p.n_splits * stride;
   if (kShares == 1u) combine_alone(out_row, at, stride);
   else combine_together(out_row, at, stride);

@@ -80,10 +80,11 @@ bool find_rows() {
   sequence = gl_WorkGroupID.y / p.kv_heads;
   kv_head = gl_WorkGroupID.y % p.kv_heads;
   first_row = gl_WorkGroupID.x * kRows;
-  if (!sequence_active(sequence)) return false;
+  // The state, lengths and offsets are all asked for before any of them is looked at.
+  const bool is_active = sequence_active(sequence);
   end_row = min(first_row + kRows, min(p.queries, sequence_count(sequence)) * p.group);
-  if (first_row >= end_row) return false;
-  span = span_of(sequence, first_row / p.group, (end_row - 1u) / p.group);
+  span = span_of(sequence, first_row / p.group, (max(end_row, 1u) - 1u) / p.group);
+  if (!is_active || first_row >= end_row) return false;
   place = gl_SubgroupInvocationID % kCluster;
   cluster = gl_SubgroupInvocationID / kCluster;
   first_lane = gl_SubgroupInvocationID - place;

@@ -50,8 +50,12 @@ void main() {
   const uint all_heads = p.heads + 2u * p.kv_heads;
   const uint sequence = gl_WorkGroupID.z / all_heads;
   const uint slot = gl_WorkGroupID.z % all_heads;
-  if (!row_valid(sequence * p.rows_per_sequence + t, p.rows_per_sequence)) return;
+  // All three are asked for before the first is looked at.
+  const uvec3 state = row_state(sequence * p.rows_per_sequence + t, p.rows_per_sequence);
   const uint position = uint(positions[sequence * p.positions_stride + t]);
+  uint row = position;
+  if (kNorm == 0u) row = uint(start[sequence]) + t;
+  if (!row_valid(state)) return;
   const uint token = sequence * p.stride_sequence + t * p.stride_row;
 
   if (slot < p.heads) {
@@ -61,7 +65,6 @@ void main() {
     for (uint i = first; i < min(first + kElements, p.head_dim); ++i) query[to + i] = to_element(rotated(base, i, position));
     return;
   }
-  uint row = kNorm == 1u ? position : uint(start[sequence]) + t;
   if (p.ring != 0u) row %= p.cache_rows;
   if (row >= p.cache_rows) return;
   const bool is_key = slot < p.heads + p.kv_heads;

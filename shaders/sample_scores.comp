@@ -4,6 +4,7 @@
 // One workgroup per 8 chunks; grid (ceil(chunks / 8), B). Exact but for the division.
 #version 450
 #extension GL_GOOGLE_include_directive : require
+#extension GL_EXT_control_flow_attributes : require
 #include "sample.params.h"
 #include "lib/sample_key.glsl"
 #include "lib/step_state.glsl"
@@ -17,6 +18,7 @@ layout(std430, set = 0, binding = 3) writeonly buffer Keys { uint keys[]; };
 
 const uint kChunk = RONDO_SAMPLE_CHUNK;
 const uint kElements = kChunk * RONDO_SAMPLE_CHUNKS_PER_GROUP;
+const uint kAtOnce = 8u;  // loads of an invocation before it looks at the first
 shared uint group_keys[kElements];
 shared uint highest[RONDO_SAMPLE_CHUNKS_PER_GROUP * kWidth];
 
@@ -26,9 +28,13 @@ void main() {
   const uint self = gl_LocalInvocationID.x;
   const uint first = gl_WorkGroupID.x * kElements;
   const uint at = p.input_offset + sequence * p.input_stride;
-  for (uint i = self; i < kElements; i += kWidth) {
-    const float value = from_element(logits[at + min(first + i, p.vocabulary - 1u)]);
-    group_keys[i] = first + i < p.vocabulary ? sample_key(value) : 0u;
+  for (uint begin = self; begin < kElements; begin += kWidth * kAtOnce) {
+    float stored[kAtOnce];
+    [[unroll]] for (uint i = 0u; i < kAtOnce; ++i) stored[i] = from_element(logits[at + min(first + begin + i * kWidth, p.vocabulary - 1u)]);
+    [[unroll]] for (uint i = 0u; i < kAtOnce; ++i) {
+      const uint own = begin + i * kWidth;
+      group_keys[own] = first + own < p.vocabulary ? sample_key(stored[i]) : 0u;
+    }
   }
   barrier();
 

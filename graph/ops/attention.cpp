@@ -189,7 +189,7 @@ Status emit_pieces(Lowering& lowering, const AttentionCall& call, std::uint32_t 
 
   // CPU drivers have few splits, and switch between invocations at every barrier.
   const CombineTile tile = combine_tile(lowering.caps(), n_splits, push.value_dim);
-  lowering.dispatch("attention combine", lowering.module_for(runtime::Shader::attention_combine, call.query.type), {tile.elements * tile.shares, tile.shares},
+  lowering.dispatch("attention combine", lowering.module_for(runtime::Shader::attention_combine, call.query.type), {tile.elements * tile.shares, tile.shares, ceil_div(n_splits, tile.shares)},
                     {{target, runtime::Access::kRead}, {call.output.storage, runtime::Access::kWrite}}, shaders::AttentionCombineParams{push.queries, push.heads, push.value_dim, n_splits},
                     {ceil_div(push.value_dim, tile.elements), call.sequences * push.queries * push.heads, 1}, {static_cast<double>(partial_bytes(call, n_splits)), 0});
   return {};

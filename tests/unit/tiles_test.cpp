@@ -41,6 +41,32 @@ TEST(SubgroupTileTest, ReadsAWeightOnceForEightRows) {
   for (std::uint32_t rows = 1; rows <= 8; ++rows) EXPECT_GE(subgroup_tile(caps, Type::kF32, rows, false).tokens, rows);
 }
 
+/// Of a large device with few outputs the subgroups share rows, as long as each lane has a chunk.
+TEST(SubgroupTileTest, SplitsFewRowsOfALargeDevice) {
+  runtime::DeviceCaps caps;
+  caps.type = runtime::DeviceType::kDiscrete;
+  caps.max_invocations = 1024;
+  caps.min_required_subgroup_size = caps.max_required_subgroup_size = 32;
+  caps.cores = 132;
+  const auto tile = [&](std::uint32_t outputs, std::uint32_t chunks) { return subgroup_tile(caps, Type::kF32, 1, false, outputs, chunks); };
+  EXPECT_EQ(tile(2048, 256).split, 4u);
+  EXPECT_EQ(tile(2048, 64).split, 2u) << "two chunks a lane are one for each of two";
+  EXPECT_EQ(tile(2048, 32).split, 1u);
+  EXPECT_EQ(tile(65536, 256).split, 1u) << "there are enough workgroups";
+  caps.cores = 16;
+  EXPECT_EQ(tile(2048, 256).split, 1u);
+  for (const std::uint32_t outputs : {1u, 7u, 113u, 2048u, 4096u}) {
+    for (const std::uint32_t rows : {1u, 3u, 8u}) {
+      for (const bool glu : {false, true}) {
+        caps.cores = 500;
+        const SubgroupTile one = subgroup_tile(caps, Type::kF32, rows, glu, outputs, 4096);
+        EXPECT_EQ(one.subgroups % one.split, 0u);
+        EXPECT_GE(one.outputs_of_workgroup(), 1u);
+      }
+    }
+  }
+}
+
 TEST(RowTileTest, HoldsTheRowAndFitsTheDevice) {
   for (const std::uint32_t lanes : {4u, 8u, 16u, 32u, 64u, 128u}) {
     for (const std::uint32_t subgroups : {1u, 16u, 64u}) {

@@ -26,12 +26,13 @@ struct SimulatedCount {
 
 /// The words of a dispatch's label: operator, kernel and type, the last two where there are some.
 struct Words {
-  std::string kernel;  ///< "linear/subgroup"
+  std::string op;
+  std::string kernel;  ///< "linear/subgroup"; of operators with one kernel what is behind them, if anything
   std::string type;
 
   explicit Words(std::string_view label) {
     const std::size_t first = label.find(' '), second = first == label.npos ? first : label.find(' ', first + 1);
-    kernel = std::string(label.substr(0, first));
+    kernel = op = std::string(label.substr(0, first));
     if (first != label.npos) kernel += "/" + std::string(label.substr(first + 1, second == label.npos ? second : second - first - 1));
     if (second != label.npos) type = std::string(label.substr(second + 1));
   }
@@ -58,7 +59,7 @@ const SimulatedCount* find_simulated(const Words& words, std::uint32_t lanes) {
   const SimulatedCount* best = nullptr;
   const auto fit = [&](const SimulatedCount& count) { return (count.type == words.type ? 2 : 0) + (count.lanes == lanes ? 1 : 0); };
   for (const SimulatedCount& count : kSimulated) {
-    if (count.kernel == words.kernel && (!best || fit(count) > fit(*best))) best = &count;
+    if ((count.kernel == words.kernel || count.kernel == words.op) && (!best || fit(count) > fit(*best))) best = &count;
   }
   return best;
 }
