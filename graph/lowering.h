@@ -26,6 +26,8 @@ struct LoweringOptions {
   /// The next one that can do the same takes their place; where there is none, a fused operator is lowered as the simple
   /// ones that it means.
   std::vector<std::string> quarantine;
+  /// Cores for which work is shared out instead of the device's; 0: the device's.
+  std::uint32_t cores = 0;
   /// Buffer index that activations and scratch are placed in.
   std::uint32_t activation_buffer = 0;
 };
@@ -170,7 +172,7 @@ class Lowering {
   Status check_grids_and_ranges() const;
 
   Graph& graph_;
-  const runtime::DeviceCaps& caps_;
+  runtime::DeviceCaps caps_;
   const LoweringOptions& options_;
   /// What a dispatch has more of than fits a Kernel: a bug of the operator's.
   std::string excess_;

@@ -115,7 +115,7 @@ RowTile row_tile(const runtime::DeviceCaps& caps, std::uint32_t columns) {
 }
 
 std::uint32_t workgroups_to_fill(const runtime::DeviceCaps& caps) {
-  if (caps.cores != 0 && caps.type != runtime::DeviceType::kCpu) return 2 * caps.cores;
+  if (caps.cores != 0) return 2 * caps.cores;
   switch (caps.type) {
     case runtime::DeviceType::kDiscrete: return 512;
     case runtime::DeviceType::kCpu: return 16;

@@ -38,6 +38,8 @@ constexpr std::int64_t kExperts = 3;
 constexpr std::int64_t kEmbeddings = 251;
 /// Bounds are so many times those of `check`, since a good kernel in quarantine is slow for ever; sums in f16 are off by 1e-6.
 constexpr double kSlack = 100;
+/// Of cores that a case is lowered for, if not those of the device.
+constexpr std::uint32_t kMostCores = 8192;
 
 /// What a case of an operator puts in, besides the step's own shapes.
 struct Variant {
@@ -405,7 +407,7 @@ bool is_in(const std::vector<runtime::Kernel>& kernels, const runtime::Kernel& k
 /// Lowers cases and keeps those that are new.
 class Collector {
  public:
-  Collector(const Network& network, const runtime::DeviceCaps& caps, const SessionPlan& plan, const ModelOptions& options) : network_(network), caps_(caps), plan_(plan), options_(case_options(options, false)), options_with_norms_(case_options(options, true)) { fusion_ = options.fusion; }
+  Collector(const Network& network, const runtime::DeviceCaps& caps, const SessionPlan& plan, const ModelOptions& options) : network_(network), caps_(caps), plan_(plan), model_options_(options), options_(case_options(options, false, 0)), kernels_(plan.kernels()) { fusion_ = options.fusion; }
 
   /// Cases of a step of `rows` tokens. With `wanted`, only those that have one of these kernels.
   Status add_step(const StepKind& kind, std::int64_t rows, const std::vector<runtime::Kernel>* wanted) {
@@ -454,7 +456,7 @@ class Collector {
 
   /// Kernels of the plan that no case has.
   std::vector<runtime::Kernel> missing() const {
-    std::vector<runtime::Kernel> kernels = plan_.kernels();
+    std::vector<runtime::Kernel> kernels = kernels_;
     std::erase_if(kernels, [&](const runtime::Kernel& kernel) { return is_in(covered_, kernel); });
     return kernels;
   }
@@ -467,12 +469,22 @@ class Collector {
     if (before || after) {
       RONDO_ASSIGN(test, cutter.add_norms(before, after));
     }
+    RONDO_TRY(add_lowered(node, cutter, test, wanted, before != nullptr));
+    // How a linear's rows are shared out depends on how many there are, and a case has fewer.
+    for (test.cores = 1; is_linear(node.op) && test.cores <= kMostCores && !missing().empty(); test.cores *= 2) RONDO_TRY(add_lowered(node, cutter, test, wanted, before != nullptr));
+    return {};
+  }
+
+  Status add_lowered(const graph::Node& node, const Cutter& cutter, SelfTestCase test, const std::vector<runtime::Kernel>* wanted, bool has_input_made) {
     graph::Graph lowered = test.graph;
-    RONDO_ASSIGN(const GraphPlan plan, plan_graph(lowered, caps_, test.norms ? options_with_norms_ : options_));
+    RONDO_ASSIGN(const GraphPlan plan, plan_graph(lowered, caps_, case_options(model_options_, test.norms, test.cores)));
     const runtime::Program& program = plan.lowered.program;
     if (program.dispatches.empty()) return {};
+    const std::size_t own = has_input_made ? 1 : 0;  // the node's dispatch: what makes its input comes first
+    const std::vector<runtime::Kernel> still = missing();
+    if (test.cores != 0 && !is_in(still, program.kernels[program.dispatches[own].kernel])) return {};
     if (wanted && std::none_of(program.kernels.begin(), program.kernels.end(), [&](const runtime::Kernel& kernel) { return is_in(*wanted, kernel); })) return {};
-    test.label = before ? program.dispatches[1].label : label_of(node, program);  // the first makes its input
+    test.label = has_input_made ? program.dispatches[own].label : label_of(node, program);
     test.kernels = program.kernels;
     for (const runtime::Dispatch& dispatch : program.dispatches) {
       const runtime::Kernel& kernel = program.kernels[dispatch.kernel];
@@ -493,7 +505,9 @@ class Collector {
   const Network& network_;
   const runtime::DeviceCaps& caps_;
   const SessionPlan& plan_;
-  const GraphRunOptions options_, options_with_norms_;
+  const ModelOptions& model_options_;
+  const GraphRunOptions options_;
+  const std::vector<runtime::Kernel> kernels_;  ///< of the plan
   bool fusion_ = true;
   std::vector<SelfTestCase> cases_;
   std::set<std::string> keys_;
@@ -502,10 +516,11 @@ class Collector {
 
 }  // namespace
 
-GraphRunOptions case_options(const ModelOptions& options, bool norms) {
+GraphRunOptions case_options(const ModelOptions& options, bool norms, std::uint32_t cores) {
   GraphRunOptions run;
   run.lowering = lowering_options(options, 0);
   run.lowering.fusion = norms;  // what else fusion makes is in the case
+  run.lowering.cores = cores;
   run.guard_bytes = 256;
   return run;
 }

@@ -100,7 +100,6 @@ uint select_threshold(float target, uint floor_key, bool by_mass) {
     uint digit = 0u;
     for (uint j = 1u; j < 16u; ++j) digit += candidates[j] >= target ? 1u : 0u;
     prefix += digit << shift;
-    barrier();
   }
   return max(prefix, floor_key);
 }
@@ -140,13 +139,25 @@ uint draw(float u, uint threshold, float temperature) {
   barrier();
   float total = 0.0;
   for (uint i = 0u; i < n_runs; ++i) total += shares[i];
+  // At each level the last that weighs something is taken where rounding leaves the end uncovered.
   const float end = u * total;
-  float before = 0.0;
-  uint chosen = 0u;
-  while (chosen + 1u < n_runs && !(before + shares[chosen] > end)) before += shares[chosen++];
-  const uint last = min((chosen + 1u) * run, n_listed) - 1u;
-  chosen *= run;
-  while (chosen < last && !(before + partial[chosen] > end)) before += partial[chosen++];
+  uint chosen_run = 0u, chosen = 0u;
+  float before = 0.0, within = 0.0;
+  for (uint i = 0u; i < n_runs; ++i) {
+    if (shares[i] == 0.0) continue;
+    chosen_run = i;
+    before = within;
+    within += shares[i];
+    if (within > end) break;
+  }
+  within = before;
+  for (uint c = chosen_run * run; c < min((chosen_run + 1u) * run, n_listed); ++c) {
+    if (partial[c] == 0.0) continue;
+    chosen = c;
+    before = within;
+    within += partial[c];
+    if (within > end) break;
+  }
 
   const uint first_id = chunk_list[chosen] * kChunk;
   for (uint i = self; i < kChunk; i += kWidth) {
@@ -160,9 +171,8 @@ uint draw(float u, uint threshold, float temperature) {
     shares[group] = sum;
   }
   barrier();
-  // The last that weighs something where rounding leaves the end uncovered.
   uint group = 0u;
-  float within = before;
+  within = before;
   for (uint g = 0u; g < 16u; ++g) {
     if (shares[g] == 0.0) continue;
     group = g;

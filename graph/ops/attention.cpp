@@ -144,13 +144,16 @@ std::uint64_t subgroup_iterations(const runtime::DeviceCaps& caps, const Attenti
 /// Invocations of a workgroup that joins partials: for so many elements, each shared by some.
 struct CombineTile {
   std::uint32_t elements, shares;
+  std::uint32_t taken;  ///< splits that one of them takes at most; the same for many depths, so that a self-test's is the step's
 };
 
 CombineTile combine_tile(const runtime::DeviceCaps& caps, std::uint32_t n_splits, std::uint32_t value_dim) {
   const std::uint32_t elements = std::clamp(std::bit_ceil(value_dim), 16u, 64u);
+  const std::uint32_t most = std::clamp(std::min(caps.max_invocations, 256u) / elements, 1u, 16u);
   std::uint32_t shares = 1;
-  while (!is_cpu(caps) && shares < 16 && shares * 4 <= n_splits && 2 * shares * elements <= std::min(caps.max_invocations, 256u)) shares *= 2;
-  return {elements, elements * shares < n_splits ? 1 : shares};
+  while (!is_cpu(caps) && shares * 4 <= n_splits && 2 * shares <= most) shares *= 2;
+  if (elements * shares < n_splits || shares == 1) return {elements, 1, 1};
+  return {elements, shares, 2 * shares <= most ? 4 : ceil_div(std::max(n_splits, 64u), shares)};
 }
 
 /// Emits one dispatch for each piece of the heads: what differs between kernels is theirs.
@@ -189,7 +192,7 @@ Status emit_pieces(Lowering& lowering, const AttentionCall& call, std::uint32_t 
 
   // CPU drivers have few splits, and switch between invocations at every barrier.
   const CombineTile tile = combine_tile(lowering.caps(), n_splits, push.value_dim);
-  lowering.dispatch("attention combine", lowering.module_for(runtime::Shader::attention_combine, call.query.type), {tile.elements * tile.shares, tile.shares, ceil_div(n_splits, tile.shares)},
+  lowering.dispatch("attention combine", lowering.module_for(runtime::Shader::attention_combine, call.query.type), {tile.elements * tile.shares, tile.shares, tile.taken},
                     {{target, runtime::Access::kRead}, {call.output.storage, runtime::Access::kWrite}}, shaders::AttentionCombineParams{push.queries, push.heads, push.value_dim, n_splits},
                     {ceil_div(push.value_dim, tile.elements), call.sequences * push.queries * push.heads, 1}, {static_cast<double>(partial_bytes(call, n_splits)), 0});
   return {};

@@ -21,7 +21,7 @@ class DeferredNormTest : public ::testing::TestWithParam<Type> {};
 
 TEST_P(DeferredNormTest, EqualsTheDefinition) {
   for (const Sizes& s : {Sizes{1, 32, 4, 3}, {1, 64, 132, 37}, {2, 32, 516, 7}, {3, 41, 36, 33}, {7, 32, 64, 2}, {8, 96, 257 * 4, 5}, {9, 32, 128, 41}, {37, 32, 64, 3}}) {
-    for (const Chain& with : {Chain{}, Chain{{1e-6, 1}, false, false, 1}, Chain{{1e-12, 0}, true, false, 1e-4f}, Chain{{1e-5, 0}, true, true, 1e10f}}) {
+    for (const Chain& with : {Chain{}, Chain{{1e-6, 1}, false, false, false, 1}, Chain{{1e-12, 0}, true, false, false, 1e-4f}, Chain{{1e-5, 0}, true, true, false, 1e10f}}) {
       const OpCase c = chain(GetParam(), s, with);
       EXPECT_TRUE(agrees(c, kBound, by_subgroups())) << s.rows << " rows, " << s.inner << " to " << s.columns << " to " << s.outputs;
     }
@@ -34,9 +34,20 @@ TEST_P(DeferredNormTest, IsNoDispatch) {
   EXPECT_EQ(count(c, by_subgroups(), "linear"), 3u);
 }
 
+/// A linear that takes one norm and makes another.
+TEST_P(DeferredNormTest, OneBehindTheOther) {
+  Chain with;
+  with.again = true;
+  for (const Sizes& s : {Sizes{1, 64, 128, 4}, {3, 32, 516, 36}, {8, 32, 64, 260}, {1, 1024, 1028, 132}}) {
+    const OpCase c = chain(GetParam(), s, with);
+    EXPECT_TRUE(agrees(c, kBound, by_subgroups())) << s.rows << " rows, " << s.inner << " to " << s.columns << " to " << s.outputs;
+    EXPECT_EQ(count(c, by_subgroups(), "rms_norm"), 0u);
+  }
+}
+
 TEST_P(DeferredNormTest, AWrongEpsilonShows) {
   const Sizes s{2, 64, 128, 5};
-  const Chain right{{1e-5, 0}, true, true, 1e-3f}, wrong{{1e-4, 0}, true, true, 1e-3f}, shifted{{1e-5, 1e-3}, true, true, 1e-3f};
+  const Chain right{{1e-5, 0}, true, true, false, 1e-3f}, wrong{{1e-4, 0}, true, true, false, 1e-3f}, shifted{{1e-5, 1e-3}, true, true, false, 1e-3f};
   EXPECT_FALSE(agrees_with(chain(GetParam(), s, right), chain(GetParam(), s, wrong), kBound, by_subgroups()));
   EXPECT_FALSE(agrees_with(chain(GetParam(), s, right), chain(GetParam(), s, shifted), kBound, by_subgroups()));
 }
@@ -50,6 +61,19 @@ TEST(DeferredNormRulesTest, RowsThatDoNotCountAreLeft) {
   c.set_count(1, 5);
   EXPECT_TRUE(agrees(c, kBound, by_subgroups()));
   EXPECT_EQ(count(c, by_subgroups(), "rms_norm"), 0u);
+}
+
+/// Gains that are made behind the linear before: of f16 ones a widened copy.
+TEST(DeferredNormRulesTest, GainsThatAreMadeLaterAreWaitedFor) {
+  for (const Type type : {Type::kF32, Type::kF16}) {
+    OpCase c;
+    const TensorId made = c.graph.add(Op::linear, {c.f32("input", {2, 32}, numbers(64, 1)), weight(c, "first", Type::kF32, 64, 32, 2)});
+    TensorId gains = c.activation("gains", type, {64}, numbers(64, 3));
+    if (type == Type::kF32) gains = c.graph.add(Op::relu, {gains});
+    c.output(c.graph.add(Op::linear, {c.graph.add(Op::rms_norm, {made, gains}), weight(c, "second", Type::kF32, 6, 64, 4)}));
+    EXPECT_TRUE(agrees(c, kBound, by_subgroups()));
+    EXPECT_EQ(count(c, by_subgroups(), "rms_norm"), 1u);
+  }
 }
 
 /// Where anything else wants the norm, or another kernel is chosen, it is computed.

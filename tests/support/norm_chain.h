@@ -19,6 +19,7 @@ struct Sizes {
 struct Chain {
   graph::RmsNormAttributes norm{1e-5, 0};
   bool residual = true, bias = true;
+  bool again = false;  ///< the second linear has a norm behind it as well, and a linear behind that
   float scale = 1;
 };
 
@@ -45,7 +46,12 @@ inline OpCase chain(Type type, Sizes s, const Chain& with, int sequences = 1) {
   const TensorId bias = with.bias ? c.f32("bias", {s.columns}, numbers(s.columns, 3, with.scale)) : graph::kNone;
   const TensorId made = c.graph.add(Op::linear, {input, weight(c, "first", type, s.columns, s.inner, 4), residual, bias});
   const TensorId norm = c.graph.add(Op::rms_norm, {made, c.f32("gains", {s.columns}, numbers(s.columns, 5))}, with.norm);
-  c.output(c.graph.add(Op::linear, {norm, weight(c, "second", type, s.outputs, s.columns, 6)}));
+  const TensorId second = c.graph.add(Op::linear, {norm, weight(c, "second", type, s.outputs, s.columns, 6)});
+  if (with.again) {
+    const TensorId other = c.graph.add(Op::rms_norm, {second, c.f32("other gains", {s.outputs}, numbers(s.outputs, 8))}, with.norm);
+    c.output(c.graph.add(Op::linear, {other, weight(c, "fourth", Type::kF32, 3, s.outputs, 9)}));
+  }
+  c.output(second);
   c.output(c.graph.add(Op::linear_glu, {norm, weight(c, "third", type, 2 * s.outputs, s.columns, 7)}));
   c.output(made);
   return c;

@@ -128,6 +128,21 @@ TEST(SelfTestCasesTest, LongWindowsHaveTheirKernelsTested) {
   }
 }
 
+/// Linears of many outputs whose rows would be shared by subgroups if there were as few as in a case.
+TEST(SelfTestCasesTest, LargeMatricesHaveTheirKernelsTested) {
+  tests::SmallLlama small;
+  small.width = 512;
+  small.ffn = 8192;
+  small.n_vocab = small.n_tokens = 20'000;
+  const std::string file = small.build();
+  for (const char* device : {"h200", "navi31", "dg2", "adreno740"}) {
+    const runtime::DeviceCaps caps = profiles().at(device);
+    const Planned planned = plan_for(memory_source(std::as_bytes(std::span(file)), "small.gguf"), caps, {});
+    const Result<std::vector<SelfTestCase>> cases = self_test_cases(planned.checkpoint->network, caps, planned.plan, planned.kinds, {});
+    EXPECT_TRUE(cases.ok()) << device << ": " << cases.status().message();
+  }
+}
+
 /// Rows of weights and of tokens are cut; columns are not.
 TEST(SelfTestCasesTest, AreSmall) {
   tests::SmallLlama small;
