@@ -4,7 +4,6 @@
 #include <limits>
 
 #include "graph/operator.h"
-#include "graph/ops/linear_kernels.h"
 #include "runtime/fmt.h"
 
 namespace rondo::graph {
@@ -33,47 +32,6 @@ std::string Lowering::find_quarantined(std::size_t first) const {
 
 std::uint32_t Lowering::rows_per_sequence(std::int64_t n_rows) const {
   return static_cast<std::uint32_t>((n_rows + graph_.n_sequences - 1) / graph_.n_sequences);
-}
-
-DeferredNorm* Lowering::norm_after(TensorId tensor) {
-  const auto found = std::find_if(deferred_.begin(), deferred_.end(), [&](const auto& norm) { return norm.first == tensor; });
-  return found == deferred_.end() ? nullptr : &found->second;
-}
-
-const DeferredNorm* Lowering::norm_before(TensorId tensor) const {
-  const auto found = std::find_if(deferred_.begin(), deferred_.end(), [&](const auto& norm) { return norm.second.output == tensor; });
-  return found == deferred_.end() ? nullptr : &found->second;
-}
-
-void Lowering::defer_norms() {
-  // Self-tests look at norms beside linears of this type.
-  if (!forced_kernel("rms_norm").empty() || is_quarantined("linear subgroup f32")) return;
-  for (const Node& norm : graph_.nodes()) {
-    if (norm.op != Op::rms_norm || norm.inputs[1] == kNone || norm.inputs[2] != kNone) continue;
-    // The linear before reads the gains: they must be there by then.
-    const StorageKind gains = graph_.storage_of(norm.inputs[1]).kind;
-    if (gains != StorageKind::kWeight && gains != StorageKind::kConstant && gains != StorageKind::kInput) continue;
-    const TensorId input = norm.inputs[0], output = norm.outputs[0];
-    const auto made = std::find_if(graph_.nodes().begin(), graph_.nodes().end(), [&](const Node& node) { return !node.outputs.empty() && node.outputs[0] == input; });
-    if (made == graph_.nodes().end() || !can_make_norm(*made, *this) || norm_after(input)) continue;
-    // All that reads the products knows them for what they are.
-    bool all = graph_.storage_of(output).kind == StorageKind::kActivation;
-    for (const Node& node : graph_.nodes()) {
-      for (std::size_t i = 0; i < node.inputs.size() && all; ++i) {
-        if (node.inputs[i] == kNone || tensor(node.inputs[i]).storage != tensor(output).storage) continue;
-        all = i == 0 && node.inputs[0] == output && can_take_norm(node, *this);
-      }
-    }
-    if (!all) continue;
-    const auto attributes = attributes_of<RmsNormAttributes>(norm);
-    deferred_.push_back({input, {output, norm.inputs[1], static_cast<float>(attributes.epsilon), static_cast<float>(attributes.weight_offset)}});
-  }
-}
-
-std::vector<std::pair<TensorId, DeferredNorm>> find_deferred_norms(Graph& graph, const runtime::DeviceCaps& caps, const LoweringOptions& options) {
-  Lowering trial(graph, caps, options);
-  trial.defer_norms();
-  return std::move(trial.deferred_);
 }
 
 std::uint64_t Lowering::append_bytes(TensorId id, std::uint64_t size_bytes) {

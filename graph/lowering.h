@@ -75,14 +75,15 @@ Result<Lowered> lower(Graph& graph, const runtime::DeviceCaps& caps, const Lower
 /// An RMS norm between linears that its neighbours compute (shaders/lib/linear_norm.glsl). Behind the products in the output's
 /// storage, f32, lie the sums of squares, as many a row as the linear before has workgroups, padded to a multiple of 4.
 struct DeferredNorm {
+  TensorId input = kNone;       ///< of the norm: what the linear before has as its output, too
   TensorId output = kNone;      ///< of the norm: the products
   TensorId gains = kNone;       ///< its weight
   float epsilon = 0, gain_bias = 0;
   std::uint32_t n_squares = 0, first_square = 0;  ///< of a row, and where they begin; set by the linear before
 };
 
-/// The norms of a fused graph that linears compute when it is lowered, each with the tensor that it is of.
-std::vector<std::pair<TensorId, DeferredNorm>> find_deferred_norms(Graph& graph, const runtime::DeviceCaps& caps, const LoweringOptions& options);
+/// The norms of a fused graph that linears compute when it is lowered.
+std::vector<DeferredNorm> find_deferred_norms(Graph& graph, const runtime::DeviceCaps& caps, const LoweringOptions& options);
 
 /// What an operator's `lower` writes into.
 class Lowering {
@@ -144,6 +145,11 @@ class Lowering {
     emit(std::move(label), code, {constants.begin(), constants.size()}, {arguments.begin(), arguments.size()},
          std::as_bytes(std::span<const Push, 1>(&push, 1)), grid, cost, state_access);
   }
+  template <typename Push>
+  void dispatch(std::string label, Code code, std::initializer_list<std::uint32_t> constants, std::span<const Argument> arguments, const Push& push, std::array<std::uint32_t, 3> grid, runtime::Cost cost) {
+    static_assert(sizeof(Push) <= runtime::kMaxPushBytes);
+    emit(std::move(label), code, {constants.begin(), constants.size()}, arguments, std::as_bytes(std::span<const Push, 1>(&push, 1)), grid, cost, runtime::Access::kRead);
+  }
 
   /// The pieces of a cache (B, G, S, D), one with all G heads where it is whole. Errors: kUnsupported (B other than 1, or
   /// a view that does not begin with the storage, of a cache in pieces).
@@ -161,7 +167,7 @@ class Lowering {
  private:
   friend Result<Lowered> lower(Graph& graph, const runtime::DeviceCaps& caps, const LoweringOptions& options);
   friend Status replace_quarantined(Graph& graph, const runtime::DeviceCaps& caps, const LoweringOptions& options);
-  friend std::vector<std::pair<TensorId, DeferredNorm>> find_deferred_norms(Graph& graph, const runtime::DeviceCaps& caps, const LoweringOptions& options);
+  friend std::vector<DeferredNorm> find_deferred_norms(Graph& graph, const runtime::DeviceCaps& caps, const LoweringOptions& options);
 
   /// The bytes that an argument binds.
   const runtime::BufferRange& place_of(const Argument& argument) const;
@@ -179,7 +185,7 @@ class Lowering {
   /// Why there is no module for activations in f16, as what needs more than there is; "" if there is one.
   std::string missing_;
   std::map<std::vector<std::int64_t>, StorageId> made_;
-  std::vector<std::pair<TensorId, DeferredNorm>> deferred_;  ///< by what they are of
+  std::vector<DeferredNorm> deferred_;
   runtime::Program program_;
   std::vector<std::vector<Argument>> arguments_;  ///< of each dispatch, until storages have places
 };

@@ -443,13 +443,16 @@ class Collector {
     RONDO_TRY(Status(step.status()));
     if (fusion_) RONDO_TRY(graph::fuse(step));
     RONDO_TRY(graph::replace_quarantined(step, caps_, options_.lowering));
-    const auto norms = fusion_ ? graph::find_deferred_norms(step, caps_, options_.lowering) : std::vector<std::pair<TensorId, graph::DeferredNorm>>();
+    const auto norms = fusion_ ? graph::find_deferred_norms(step, caps_, options_.lowering) : std::vector<graph::DeferredNorm>();
     for (const graph::Node& node : step.nodes()) {
-      const auto before = std::find_if(norms.begin(), norms.end(), [&](const auto& norm) { return is_linear(node.op) && norm.second.output == node.inputs[0]; });
-      const auto after = std::find_if(norms.begin(), norms.end(), [&](const auto& norm) { return is_linear(node.op) && norm.first == node.outputs[0]; });
-      const graph::DeferredNorm* const around[] = {before == norms.end() ? nullptr : &before->second, after == norms.end() ? nullptr : &after->second};
       RONDO_TRY(add(node, Cutter(network_, step, numbers), wanted, nullptr, nullptr));
-      if (around[0] || around[1]) RONDO_TRY(add(node, Cutter(network_, step, numbers), wanted, around[0], around[1]));
+      if (!is_linear(node.op)) continue;
+      const graph::DeferredNorm *before = nullptr, *after = nullptr;
+      for (const graph::DeferredNorm& norm : norms) {
+        if (norm.output == node.inputs[0]) before = &norm;
+        if (norm.input == node.outputs[0]) after = &norm;
+      }
+      if (before || after) RONDO_TRY(add(node, Cutter(network_, step, numbers), wanted, before, after));
     }
     return {};
   }
@@ -481,8 +484,7 @@ class Collector {
     const runtime::Program& program = plan.lowered.program;
     if (program.dispatches.empty()) return {};
     const std::size_t own = has_input_made ? 1 : 0;  // the node's dispatch: what makes its input comes first
-    const std::vector<runtime::Kernel> still = missing();
-    if (test.cores != 0 && !is_in(still, program.kernels[program.dispatches[own].kernel])) return {};
+    if (test.cores != 0 && !is_in(missing(), program.kernels[program.dispatches[own].kernel])) return {};
     if (wanted && std::none_of(program.kernels.begin(), program.kernels.end(), [&](const runtime::Kernel& kernel) { return is_in(*wanted, kernel); })) return {};
     test.label = has_input_made ? program.dispatches[own].label : label_of(node, program);
     test.kernels = program.kernels;

@@ -10,7 +10,7 @@ q4_k_m has q6_K where llama.cpp's mixture has it: the output, and half of the va
 import struct
 import sys
 
-from random_gguf import ARRAY, FLOAT, I32, STRING, U32, key, text
+from random_gguf import FLOAT, STRING, U32, key, llama_vocabulary, text
 
 SIZES = {"1b": (16, 2048, 64, 8192, True), "8b": (32, 4096, 128, 14336, False)}
 HEADS, KV_HEADS, VOCABULARY = 32, 8, 128256
@@ -44,13 +44,8 @@ def keys_of(layers, width, head, ffn):
     counts = {"block_count": layers, "embedding_length": width, "attention.head_count": HEADS, "attention.head_count_kv": KV_HEADS, "feed_forward_length": ffn, "context_length": 131072,
               "rope.dimension_count": head}
     found = [key("general.architecture", STRING, "llama")] + [key(f"llama.{field}", U32, value) for field, value in counts.items()]
-    found += [key("llama.attention.layer_norm_rms_epsilon", FLOAT, 1e-5), key("llama.rope.freq_base", FLOAT, 500000.0), key("tokenizer.ggml.model", STRING, "llama")]
-    tokens = ["<unk>", "<s>", "</s>"] + [f"<0x{byte:02X}>" for byte in range(256)] + [f"word{i}" for i in range(259, VOCABULARY)]
-    kinds = [2, 3, 3] + [6] * 256 + [1] * (VOCABULARY - 259)
-    found.append(text("tokenizer.ggml.tokens") + struct.pack("<IIQ", ARRAY, STRING, VOCABULARY) + b"".join(map(text, tokens)))
-    found.append(text("tokenizer.ggml.scores") + struct.pack("<IIQ", ARRAY, FLOAT, VOCABULARY) + struct.pack("<f", -1) * VOCABULARY)
-    found.append(text("tokenizer.ggml.token_type") + struct.pack("<IIQ", ARRAY, I32, VOCABULARY) + struct.pack(f"<{VOCABULARY}i", *kinds))
-    return found
+    found += [key("llama.attention.layer_norm_rms_epsilon", FLOAT, 1e-5), key("llama.rope.freq_base", FLOAT, 500000.0)]
+    return found + llama_vocabulary(VOCABULARY)
 
 
 def main():

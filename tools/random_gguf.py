@@ -50,6 +50,15 @@ def shapes_of_bert():
         yield from ((f"blk.{i}.{name}", shape) for name, shape in layer.items())
 
 
+def llama_vocabulary(n):
+    """The tokenizer's keys: bytes, and words without meaning."""
+    tokens = ["<unk>", "<s>", "</s>"] + [f"<0x{byte:02X}>" for byte in range(256)] + [f"word{i}" for i in range(259, n)]
+    kinds = np.array([2, 3, 3] + [6] * 256 + [1] * (n - 259), "<i4")
+    return [key("tokenizer.ggml.model", STRING, "llama"), text("tokenizer.ggml.tokens") + struct.pack("<IIQ", ARRAY, STRING, n) + b"".join(map(text, tokens)),
+            text("tokenizer.ggml.scores") + struct.pack("<IIQ", ARRAY, FLOAT, n) + np.full(n, -1, "<f4").tobytes(),
+            text("tokenizer.ggml.token_type") + struct.pack("<IIQ", ARRAY, I32, n) + kinds.tobytes()]
+
+
 def keys_of(family):
     if family == "bert":
         return keys_of_bert()
@@ -64,12 +73,7 @@ def keys_of(family):
         counts.update({"expert_count": EXPERTS, "expert_used_count": CHOSEN})
     found += [key(f"{name}.{field}", U32, value) for field, value in counts.items()]
     found.append(key(f"{name}.attention.layer_norm_rms_epsilon", FLOAT, 1e-5))
-    tokens = ["<unk>", "<s>", "</s>"] + [f"<0x{byte:02X}>" for byte in range(256)] + [f"word{i}" for i in range(259, VOCABULARY)]
-    kinds = np.array([2, 3, 3] + [6] * 256 + [1] * (VOCABULARY - 259), "<i4")
-    found.append(key("tokenizer.ggml.model", STRING, "llama"))
-    found.append(text("tokenizer.ggml.tokens") + struct.pack("<IIQ", ARRAY, STRING, VOCABULARY) + b"".join(map(text, tokens)))
-    found.append(text("tokenizer.ggml.scores") + struct.pack("<IIQ", ARRAY, FLOAT, VOCABULARY) + np.full(VOCABULARY, -1, "<f4").tobytes())
-    found.append(text("tokenizer.ggml.token_type") + struct.pack("<IIQ", ARRAY, I32, VOCABULARY) + kinds.tobytes())
+    found += llama_vocabulary(VOCABULARY)
     return found
 
 

@@ -52,7 +52,7 @@ run_tests() {
   local name=$1 manifest=$2
   shift 2
   printf '\n== %s\n' "$name"
-  VK_DRIVER_FILES=$manifest VK_ICD_FILENAMES=$manifest ctest --test-dir build/dev --output-on-failure \
+  VK_DRIVER_FILES=$manifest VK_ICD_FILENAMES=$manifest ctest --test-dir build/dev \
     --output-junit "$reports/$name.xml" "${select_tests[@]}" "$@" ||
     failed_runs+=("$name")
 }
@@ -129,6 +129,8 @@ for path in sys.argv[2:]:
         reasons.update(texts if counts.get("skipped") else [])
         if counts.get("failed"):
             print(f"test: {name}: failed: {case.get('name')}")
+            failed = re.findall(r"^(\[ RUN      \] .*\n(?:(?!\[ (?:RUN|     OK|  SKIPPED) ).*\n)*\[  FAILED  \] .* ms\))", output, re.M)
+            print("\n".join(failed) or "\n".join(output.splitlines()[-80:]))  # all of it that failed, or where it died
     for reason, count in reasons.most_common():
         print(f"test: {name}: skipped {count} x: {reason}")
     unexplained = run["skipped"] - reasons["RONDO_TEST_DATA is not set"]

@@ -1,5 +1,6 @@
 // attention_weights: the inputs of attention but its values -> (B, H, Q, S) f32, what each key weighs for each query: what attention
 // multiplies values by. For people who look at them; attention itself never has them all.
+#include "graph/kernel_choice.h"
 #include "graph/lowering.h"
 #include "graph/operator.h"
 #include "graph/ops/attention_inputs.h"
@@ -44,7 +45,7 @@ Status lower(const Node& weights, Lowering& lowering) {
   const Tensor& key = lowering.tensor(node.inputs[kKey]);
   shaders::AttentionParams push = attention_params(node, lowering);
   const runtime::DeviceCaps& caps = lowering.caps();
-  const std::uint32_t threads = caps.type == runtime::DeviceType::kCpu ? 8 : 64;
+  const std::uint32_t threads = is_cpu(caps) ? 8 : 64;
   const std::uint32_t relative = features.bits & RONDO_ATTENTION_RELATIVE_KEY ? push.head_dim : 0;
   RONDO_TRY(check_key_loops(caps, push.keys, std::uint64_t{ceil_div(push.keys, threads)} * (ceil_div(push.head_dim, 8) * 5 + relative + 3) + 2 * threads + push.head_dim));
   // As attention has it: tables take the place of the offsets, and the mask that of the lengths.

@@ -1,6 +1,7 @@
 #include "graph/ops/linear_kernels.h"
 
 #include <algorithm>
+#include <array>
 
 #include "graph/block_format.h"
 #include "graph/kernel_choice.h"
@@ -57,10 +58,13 @@ struct LinearVariant {
 
 /// The rows of a weight that lie in one piece, `weight_bytes` of it.
 struct LinearPiece {
-  std::initializer_list<Lowering::Argument> arguments;
+  std::array<Lowering::Argument, 7> arguments;
   shaders::LinearParams push;
   runtime::Cost cost;
   double weight_bytes = 0;
+
+  /// Of the kernels that compute no norm of their output.
+  std::span<const Lowering::Argument> without_norm() const { return std::span(arguments).first(6); }
 };
 
 void emit_subgroup(Lowering& lowering, const LinearVariant& v, const LinearPiece& piece) {
@@ -70,7 +74,7 @@ void emit_subgroup(Lowering& lowering, const LinearVariant& v, const LinearPiece
   if (!v.experts) cost.bytes += piece.weight_bytes * (ceil_div(piece.push.rows, tile.tokens) - 1);
   cost.loops[0] = {(tile.rows * tile.tokens * columns_of_chunk(static_cast<Type>(v.type))) << v.glu};
   lowering.dispatch(v.label, {lowering.module_for(runtime::Shader::linear_subgroup, v.activations), tile.lanes},
-                    {tile.lanes * tile.subgroups, v.type, tile.lanes, tile.rows, tile.tokens, v.glu, v.input_vec4, v.activation, v.has_bias, v.experts, v.limited, v.norm, tile.split}, piece.arguments, piece.push,
+                    {tile.lanes * tile.subgroups, v.type, tile.lanes, tile.rows, tile.tokens, v.glu, v.input_vec4, v.activation, v.has_bias, v.experts, v.limited, v.norm, tile.split}, std::span<const Lowering::Argument>(piece.arguments), piece.push,
                     {ceil_div(piece.push.outputs, tile.outputs_of_workgroup()), ceil_div(piece.push.rows, tile.tokens), 1}, cost);
 }
 
@@ -81,14 +85,14 @@ void emit_vector(Lowering& lowering, const LinearVariant& v, const LinearPiece& 
   runtime::Cost cost = piece.cost;
   if (!v.experts) cost.bytes += piece.weight_bytes * (piece.push.rows - 1);
   cost.loops[0] = {rows * 32 << v.glu};
-  lowering.dispatch(v.label, lowering.module_for(runtime::Shader::linear_vector, v.activations), {width, v.type, lanes, rows, v.glu, v.input_vec4, v.activation, v.has_bias, v.experts, v.limited}, piece.arguments, piece.push,
+  lowering.dispatch(v.label, lowering.module_for(runtime::Shader::linear_vector, v.activations), {width, v.type, lanes, rows, v.glu, v.input_vec4, v.activation, v.has_bias, v.experts, v.limited}, piece.without_norm(), piece.push,
                     {ceil_div(piece.push.outputs, width / lanes * rows), piece.push.rows, 1}, cost);
 }
 
 void emit_wide(Lowering& lowering, const LinearVariant& v, const LinearPiece& piece) {
   const std::uint32_t width = lowering.caps().min_subgroup_size, columns = v.glu ? 2 : 4;
   const std::uint32_t tile_rows = piece.push.rows >= kWideRows && !v.experts ? kWideRows : 1;
-  lowering.dispatch(v.label, runtime::Shader::linear_wide, {width, v.type, tile_rows, columns, v.glu, v.input_vec4, v.activation, v.has_bias, v.experts, v.limited}, piece.arguments, piece.push,
+  lowering.dispatch(v.label, runtime::Shader::linear_wide, {width, v.type, tile_rows, columns, v.glu, v.input_vec4, v.activation, v.has_bias, v.experts, v.limited}, piece.without_norm(), piece.push,
                     {ceil_div(piece.push.rows, tile_rows), ceil_div(piece.push.outputs, width * columns), 1}, piece.cost);
 }
 
@@ -96,7 +100,7 @@ void emit_tiled(Lowering& lowering, const LinearVariant& v, const LinearPiece& p
   const std::uint32_t tile_rows = piece.push.rows_per_sequence <= 8 ? 1 : 4;
   runtime::Cost cost = piece.cost;
   cost.loops[0] = {tile_rows * 8, tile_rows * 8 * 32};
-  lowering.dispatch(v.label, lowering.module_for(runtime::Shader::linear_tiled, v.activations), {64, v.type, tile_rows, v.glu, v.input_vec4, v.activation, v.has_bias, v.limited}, piece.arguments, piece.push,
+  lowering.dispatch(v.label, lowering.module_for(runtime::Shader::linear_tiled, v.activations), {64, v.type, tile_rows, v.glu, v.input_vec4, v.activation, v.has_bias, v.limited}, piece.without_norm(), piece.push,
                     {ceil_div(piece.push.outputs, v.glu ? 32 : 64), ceil_div(piece.push.rows, 8 * tile_rows), 1}, cost);
 }
 
@@ -261,13 +265,13 @@ Status lower_linear(Lowering& lowering, const Operator& op, const LinearCall& ca
     push.scale_offset_words = static_cast<std::uint32_t>(planes.layout.scale_offset_words);
     if (variant.has_bias) push.bias_offset = u32(lowering.tensor(call.bias).offset_elements) + planes.tensor_row;
     if (push.has_residual) push.residual_offset = u32(lowering.tensor(call.residual).offset_elements) + planes.tensor_row;
-    const std::initializer_list<Lowering::Argument> arguments = {{input.storage, runtime::Access::kRead},
+    const std::array<Lowering::Argument, 7> arguments = {{{input.storage, runtime::Access::kRead},
                                                                  {weight.storage, runtime::Access::kRead, planes.piece},
                                                                  {lowering.read_only(call.residual), runtime::Access::kRead},
                                                                  {output.storage, runtime::Access::kWrite},
                                                                  {lowering.read_only(call.bias), runtime::Access::kRead},
                                                                  {lowering.read_only(makes ? makes->gains : call.experts), runtime::Access::kRead},
-                                                                 {lowering.tensor(makes ? makes->output : call.output).storage, runtime::Access::kWrite}};
+                                                                 {lowering.tensor(makes ? makes->output : call.output).storage, runtime::Access::kWrite}}};
     // Of experts the weights of those that are chosen are read, and no others.
     const double weight_rows = by_experts ? 1.0 * push.rows * (push.outputs << variant.glu) : 1.0 * planes.n_rows;
     const double weight_bytes = 4.0 * weight_rows * (planes.layout.row_words + planes.layout.scale_row_words);

@@ -4,6 +4,7 @@
 #include <bit>
 
 #include "graph/host_tensors.h"
+#include "graph/kernel_choice.h"
 #include "graph/lowering.h"
 #include "graph/operator.h"
 #include "graph/ops/checks.h"
@@ -47,7 +48,7 @@ Status lower(const Node& node, Lowering& lowering) {
   const double key_bytes = 4.0 * push.sequence_keys * sequences;
   const StorageId keys = lowering.scratch(std::uint64_t{4} * push.sequence_keys * sequences, "sampling keys");
   // A CPU driver runs a workgroup's subgroups in turn: few of them, but enough for its bound on loops (max_loop_iterations).
-  const bool cpu = lowering.caps().type == runtime::DeviceType::kCpu;
+  const bool cpu = is_cpu(lowering.caps());
   lowering.dispatch("sample scores", lowering.module_for(runtime::Shader::sample_scores, logits.type), {cpu ? 8u : 64u},
                     {{logits.storage, runtime::Access::kRead},
                      {lowering.tensor(node.inputs[kTokens]).storage, runtime::Access::kRead},

@@ -4,6 +4,7 @@
 #include <array>
 
 #include "graph/host_tensors.h"
+#include "graph/kernel_choice.h"
 #include "graph/lowering.h"
 #include "graph/ops/checks.h"
 
@@ -77,7 +78,7 @@ inline std::array<int, 3> other_axes(int axis) {
 /// Invocations that share a row. On a CPU driver every barrier switches between all subgroups of the workgroup, so few do,
 /// unless the row is so long that llvmpipe would end their loops (65,535 iterations).
 inline std::uint32_t row_width(const runtime::DeviceCaps& caps, std::uint32_t columns) {
-  return caps.type == runtime::DeviceType::kCpu && columns <= 65536 ? 8 : 128;
+  return is_cpu(caps) && columns <= 65536 ? 8 : 128;
 }
 
 }  // namespace rondo::graph

@@ -8,9 +8,9 @@
 
 #include "graph/float16.h"
 #include "tests/simulator/glsl.h"
+#include "tests/support/norm_chain.h"
 #include "tools/check/check.h"
 #include "tools/simulator/case_run.h"
-#include "tests/support/norm_chain.h"
 
 namespace rondo::modules_test {
 namespace {

@@ -372,6 +372,7 @@ void print_prediction(const StepReport& report, std::span<const Prediction> pred
                               .dump(1, ' ', false, json::error_handler_t::replace));
     return;
   }
+  if (kernels.empty()) return fmt::print("The step has no dispatches.\n");
   fmt::print("| kernel | n | us | launch | memory | arithmetic | lines | waits | bound by |\n|:---|---:|---:|---:|---:|---:|---:|---:|:---|\n");
   for (const PredictedKernel& kernel : kernels) {
     const auto most = std::max_element(kernel.bounds.begin(), kernel.bounds.end(), [](const auto& a, const auto& b) { return a.second < b.second; });

@@ -102,7 +102,7 @@ Result<std::vector<Prediction>> predict(const runtime::Program& program, const r
     one.counted = per_multiply_add > 0 || dispatch.cost.loops[0].multiply_adds == 0;
     one.arithmetic = 1e9 * dispatch.cost.flops / 2 * per_multiply_add / caps.lanes_per_s;
     if (simulated && simulated->useful_bytes > 0) one.lines = 1e9 * dispatch.cost.bytes * (1 / simulated->useful_bytes + simulated->activation_bytes / 64) / caps.lines_per_s;
-    one.waits = simulated ? (simulated->dependent_loads - 1) * kLoadNs : kLoadNs;
+    one.waits = simulated ? (std::max(simulated->dependent_loads, 1.0) - 1) * kLoadNs : kLoadNs;
     found.push_back(one);
   }
   return found;
