@@ -129,7 +129,7 @@ for path in sys.argv[2:]:
         reasons.update(texts if counts.get("skipped") else [])
         if counts.get("failed"):
             print(f"test: {name}: failed: {case.get('name')}")
-            failed = re.findall(r"^(\[ RUN      \] .*\n(?:(?!\[ (?:RUN|     OK|  SKIPPED) ).*\n)*\[  FAILED  \] .* ms\))", output, re.M)
+            failed = re.findall(r"^\[ RUN      \] .*\n(?:(?!\[ RUN ).*\n)*?\[  FAILED  \] .* ms\)", output, re.M)
             print("\n".join(failed) or "\n".join(output.splitlines()[-80:]))  # all of it that failed, or where it died
     for reason, count in reasons.most_common():
         print(f"test: {name}: skipped {count} x: {reason}")
