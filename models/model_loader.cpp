@@ -8,6 +8,7 @@
 #include "runtime/fmt.h"
 #include "runtime/kernel.h"
 #include "runtime/recording.h"
+#include "runtime/warm_up.h"
 
 namespace rondo::models {
 
@@ -88,20 +89,13 @@ Status ModelLoader::finish_block() {
 Status ModelLoader::build_kernel(const runtime::Kernel& kernel) {
   runtime::Device& device = model_->device;
   const auto start = Clock::now();
-  RONDO_ASSIGN(const runtime::Buffer inactive, runtime::Buffer::create(device, 256, runtime::MemoryIntent::kDevice, "inactive state"));
+  RONDO_ASSIGN(const runtime::Buffer inactive, runtime::Buffer::create(device, runtime::kWarmUpBytes, runtime::MemoryIntent::kDevice, "inactive state"));
   runtime::CommandList clear(device);
   RONDO_TRY(clear.begin());
   clear.fill(inactive, 0);
   RONDO_ASSIGN(const VkCommandBuffer clearing, clear.end());
 
-  runtime::Program program;
-  program.name = runtime::shader_name(kernel.shader);
-  program.kernels.push_back(kernel);
-  runtime::Dispatch dispatch;
-  dispatch.bindings.assign(kernel.n_bindings, {{0, 0, 256}, runtime::Access::kReadWrite});
-  // All ones: no divisor among the parameters is zero.
-  dispatch.push.assign(kernel.push_bytes, std::byte{1});
-  program.dispatches.push_back(std::move(dispatch));
+  const runtime::Program program = runtime::warm_up_program(kernel);
   const runtime::Segment segment{0, 1, 0};
   const runtime::Buffer* buffers[] = {&inactive};
   RONDO_ASSIGN(const runtime::Recording recording, runtime::Recording::create(device, program, {&segment, 1}, buffers));

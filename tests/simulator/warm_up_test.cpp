@@ -1,0 +1,56 @@
+// The dispatch with which pipelines are warmed up, of every kernel that cases get: whatever they read before they look at the step
+// state lies in the buffer, and nothing is written.
+#include <gtest/gtest.h>
+
+#include <set>
+#include <string>
+#include <vector>
+
+#include "models/graph_run.h"
+#include "runtime/fmt.h"
+#include "runtime/warm_up.h"
+#include "tests/simulator/glsl.h"
+#include "tools/check/case_text.h"
+#include "tools/check/cases.h"
+#include "tools/simulator/case_run.h"
+
+namespace rondo::warm_up_test {
+namespace {
+
+class WarmUpTest : public ::testing::TestWithParam<std::uint32_t> {};
+
+TEST_P(WarmUpTest, StaysWithinItsBuffer) {
+  simulator::ModuleCache modules;
+  std::set<std::string> seen;
+  const auto warm_up = [&](const runtime::Kernel& kernel) {
+    if (kernel.shader == runtime::Shader::attention_tables) return;  // they are made whatever the state is
+    if (!seen.insert(fmt::format("{} {} {}", runtime::shader_name(kernel.shader), fmt::join(kernel.constants, ","), kernel.subgroup_size)).second) return;
+    std::vector<simulator::Buffer> buffers(1);
+    buffers[0].bytes.resize(runtime::kWarmUpBytes);
+    const std::vector<std::byte> before = buffers[0].bytes;
+    const Status status = simulator::simulate_program(modules, runtime::warm_up_program(kernel), buffers, GetParam(), true, [&](const simulator::SimulatedDispatch& done) {
+      EXPECT_EQ(simulator_test::all_findings(done.report), "") << *seen.rbegin();
+    });
+    EXPECT_TRUE(status.ok()) << status.message();
+    EXPECT_EQ(buffers[0].bytes, before) << runtime::shader_name(kernel.shader);
+  };
+  for (const bool cpu : {false, true}) {
+    const runtime::DeviceCaps caps = simulator::simulated_caps(GetParam(), cpu);
+    for (const std::string& text : check::all_cases(false)) {
+      const Result<check::CaseText> parsed = check::parse_case(text);
+      ASSERT_TRUE(parsed.ok()) << parsed.status().message();
+      const Result<check::OpCase> built = check::build_case(*parsed, check::Values::kRandom, 1);
+      ASSERT_TRUE(built.ok()) << built.status().message();
+      graph::Graph graph = built->graph;
+      const Result<models::GraphPlan> plan = models::plan_graph(graph, caps);
+      ASSERT_TRUE(plan.ok()) << plan.status().message();
+      for (const runtime::Kernel& kernel : plan->lowered.program.kernels) warm_up(kernel);
+    }
+  }
+  EXPECT_GT(seen.size(), 200u);
+}
+
+INSTANTIATE_TEST_SUITE_P(Lanes, WarmUpTest, ::testing::Values(64u));
+
+}  // namespace
+}  // namespace rondo::warm_up_test
