@@ -11,6 +11,7 @@ file(STRINGS ${weight_types} lines REGEX "^RONDO_WEIGHT_TYPE")
 set(weight_includes "")
 set(chunk_cases "")
 set(quad_cases "")
+set(bytes_cases "")
 set(weight_constants "")
 foreach(line IN LISTS lines)
   if(NOT line MATCHES "^RONDO_WEIGHT_TYPE\\([A-Za-z0-9_]+, ([a-z0-9_]+), ([0-9]+), ")
@@ -21,6 +22,13 @@ foreach(line IN LISTS lines)
   string(APPEND quad_cases "    case ${CMAKE_MATCH_2}u: return quad_${CMAKE_MATCH_1}(c, i);\n")
   string(TOUPPER ${CMAKE_MATCH_1} constant)
   string(APPEND weight_constants "#define RONDO_WEIGHT_${constant} ${CMAKE_MATCH_2}u\n")
+  set(block ${PROJECT_SOURCE_DIR}/shaders/lib/block_${CMAKE_MATCH_1}.glsl)
+  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${block})
+  file(STRINGS ${block} bytes_function REGEX "^uint bytes_")
+  if(bytes_function)
+    string(REGEX REPLACE "^[^,]*, ([a-z0-9_]+), ([0-9]+), .*" "    case \\2u: return bytes_\\1(c, i);\n" bytes_case "${line}")
+    string(APPEND bytes_cases "${bytes_case}")
+  endif()
 endforeach()
 file(CONFIGURE OUTPUT ${RONDO_GENERATED_DIR}/shaders/lib/weight_types.glsl CONTENT
 "// Generated from shaders/lib/weight_types.inc.
@@ -39,6 +47,15 @@ vec4 chunk_quad(Chunk c, uint i) {
 @quad_cases@    default: return vec4(0.0);
   }
 }
+
+#ifdef RONDO_WEIGHT_BYTES
+// The same as signed bytes, of types that have some.
+uint chunk_bytes(Chunk c, uint i) {
+  switch (kWeightType) {
+@bytes_cases@    default: return 0u;
+  }
+}
+#endif
 " @ONLY)
 
 set(enumerators "")

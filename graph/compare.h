@@ -26,6 +26,10 @@ bool is_poison(Type type, std::span<const std::byte> bytes, std::size_t index);
 /// `size_bytes` (a multiple of 4) of poison.
 std::vector<std::byte> poison_bytes(std::size_t size_bytes);
 
+/// Bound of linears of activations that are rounded to bytes, 32 with a scale of largest magnitude / 127: each is off by half a
+/// step of 1 / 127 at most.
+constexpr double kRoundedActivations = 1e-4;
+
 /// How far a result may be off: the normalised mean squared error, or 0 for equal values.
 struct Tolerance {
   double nmse = 0;

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include <rondo/activations.h>
 #include <rondo/status.h>
 
 #include "graph/graph.h"
@@ -26,6 +27,8 @@ struct LoweringOptions {
   /// The next one that can do the same takes their place; where there is none, a fused operator is lowered as the simple
   /// ones that it means.
   std::vector<std::string> quarantine;
+  /// Whether linears may round them.
+  Activations activations = Activations::kF32;
   /// Cores for which work is shared out instead of the device's; 0: the device's.
   std::uint32_t cores = 0;
   /// Buffer index that activations and scratch are placed in.
@@ -96,6 +99,7 @@ class Lowering {
 
   /// The kernel the user forced for `op`, or "" for free choice.
   std::string_view forced_kernel(std::string_view op) const;
+  Activations activations() const { return options_.activations; }
   /// Whether dispatches of this label are in quarantine: an operator with a choice makes another one.
   bool is_quarantined(std::string_view label) const;
 
@@ -141,14 +145,13 @@ class Lowering {
   void dispatch(std::string label, Code code, std::initializer_list<std::uint32_t> constants,
                 std::initializer_list<Argument> arguments, const Push& push, std::array<std::uint32_t, 3> grid,
                 runtime::Cost cost, runtime::Access state_access = runtime::Access::kRead) {
-    static_assert(sizeof(Push) <= runtime::kMaxPushBytes);
-    emit(std::move(label), code, {constants.begin(), constants.size()}, {arguments.begin(), arguments.size()},
-         std::as_bytes(std::span<const Push, 1>(&push, 1)), grid, cost, state_access);
+    dispatch(std::move(label), code, constants, std::span(arguments.begin(), arguments.size()), push, grid, cost, state_access);
   }
   template <typename Push>
-  void dispatch(std::string label, Code code, std::initializer_list<std::uint32_t> constants, std::span<const Argument> arguments, const Push& push, std::array<std::uint32_t, 3> grid, runtime::Cost cost) {
+  void dispatch(std::string label, Code code, std::initializer_list<std::uint32_t> constants, std::span<const Argument> arguments, const Push& push, std::array<std::uint32_t, 3> grid,
+                runtime::Cost cost, runtime::Access state_access = runtime::Access::kRead) {
     static_assert(sizeof(Push) <= runtime::kMaxPushBytes);
-    emit(std::move(label), code, {constants.begin(), constants.size()}, arguments, std::as_bytes(std::span<const Push, 1>(&push, 1)), grid, cost, runtime::Access::kRead);
+    emit(std::move(label), code, {constants.begin(), constants.size()}, arguments, std::as_bytes(std::span<const Push, 1>(&push, 1)), grid, cost, state_access);
   }
 
   /// The pieces of a cache (B, G, S, D), one with all G heads where it is whole. Errors: kUnsupported (B other than 1, or

@@ -5,6 +5,7 @@
 #include <iterator>
 #include <span>
 
+#include "graph/block_format.h"
 #include "graph/lowering.h"
 
 namespace rondo::graph {
@@ -15,17 +16,26 @@ namespace {
 struct SubgroupClass {
   std::uint32_t min_size, max_size;  ///< sizes that a kernel can rely on are within these
   std::uint32_t lanes, subgroups;
-  std::uint32_t rows, rows_of_four, rows_of_eight;  ///< of the weight, with 1 or 2, 3 or 4, and more rows of input
+  std::uint32_t rows[4];  ///< of the weight, with 1, 2, 4 and 8 rows of input; 0: not so many at a time
+
+  /// Rows of input at a time, of n, and with them rows of the weight, of which GLU takes two for one.
+  void set_rows(std::uint32_t n, std::uint32_t most, bool glu, SubgroupTile& tile) const {
+    for (tile.tokens = std::min(std::bit_ceil(n), most); rows[std::bit_width(tile.tokens) - 1] == 0;) tile.tokens /= 2;
+    tile.rows = rows[std::bit_width(tile.tokens) - 1];
+    if (glu && tile.rows == 1) tile.tokens = std::min(tile.tokens, 4u);  // a gate and an up of 8 are as much as 2 rows of 8
+    if (glu) tile.rows = std::max(tile.rows / 2, 1u);
+    tile.tokens = std::min(tile.tokens, tile.lanes / tile.rows);  // each lane stores one sum
+  }
 };
 
 // By compilers' counts (docs/gpus-without-one.md), no GPU having run them: as many rows as leave 12 waves of RDNA, 128 registers of
 // Intel and 4 waves of Adreno, since each row more spares activations.
 constexpr SubgroupClass kClasses[] = {
-    {32, 32, 32, 4, 4, 2, 2},   // NVIDIA: 56 registers at most for a row of input
-    {8, 32, 16, 4, 2, 2, 1},    // Intel: 2 rows of 8 spill on tgl and dg2
-    {32, 64, 64, 2, 4, 2, 2},   // AMD: 64 registers, 16 waves on navi21
-    {64, 128, 64, 2, 2, 1, 1},  // Adreno: 4 rows leave 2 waves on adreno660
-    {4, 128, 32, 4, 2, 2, 1},   // CPUs, and what is not known
+    {32, 32, 32, 4, {4, 4, 2, 2}},   // NVIDIA: 56 registers at most for a row of input
+    {8, 32, 16, 4, {2, 2, 2, 1}},    // Intel: 2 rows of 8 spill on tgl and dg2
+    {32, 64, 64, 2, {4, 4, 2, 2}},   // AMD: 64 registers, 16 waves on navi21
+    {64, 128, 64, 2, {2, 2, 1, 1}},  // Adreno: 4 rows leave 2 waves on adreno660
+    {4, 128, 32, 4, {2, 2, 2, 1}},   // CPUs, and what is not known
 };
 
 /// The row of `classes` that a device belongs to, the last one if to none; null if its subgroups can't be relied on.
@@ -41,24 +51,89 @@ std::uint32_t most_subgroups(const runtime::DeviceCaps& caps, std::uint32_t lane
 
 std::uint32_t possible_lanes(const runtime::DeviceCaps& caps, std::uint32_t lanes) { return std::clamp(lanes, caps.min_required_subgroup_size, caps.max_required_subgroup_size); }
 
+/// A device that has too little in flight waits for memory: by `graph --predict` a matrix of 2,048 rows takes 2.5 times as long on an
+/// H200 as its bytes do. So subgroups share rows.
+void fill_device(const runtime::DeviceCaps& caps, std::uint32_t n_rows, std::uint32_t n_outputs, std::uint32_t n_chunks, SubgroupTile& tile) {
+  const std::uint32_t fill = workgroups_to_fill(caps) / ceil_div(std::max(n_rows, 1u), tile.tokens);
+  while (tile.split * 2 <= tile.subgroups && tile.subgroups % (tile.split * 2) == 0 && tile.split * 2 * tile.lanes <= n_chunks && n_outputs / tile.outputs_of_workgroup() < fill) tile.split *= 2;
+}
+
 }  // namespace
 
 SubgroupTile subgroup_tile(const runtime::DeviceCaps& caps, Type activations, std::uint32_t n_rows, bool glu, std::uint32_t n_outputs, std::uint32_t n_chunks) {
   const SubgroupClass* found = class_of(std::span<const SubgroupClass>(kClasses), caps);
   if (!found) return {};
   const SubgroupClass& one = *found;
-  SubgroupTile tile{possible_lanes(caps, one.lanes), one.subgroups, one.rows, std::min(std::bit_ceil(n_rows), activations == Type::kF16 ? 4u : 8u)};  // 8 rows in f16 spill on tgl
-  if (tile.tokens > 2) tile.rows = tile.tokens > 4 ? one.rows_of_eight : one.rows_of_four;
-  if (glu && tile.rows == 1) tile.tokens = std::min(tile.tokens, 4u);  // a gate and an up of 8 are as much as 2 rows of 8
-  if (glu) tile.rows = std::max(tile.rows / 2, 1u);
-  // Each lane stores one sum.
-  tile.tokens = std::min(tile.tokens, tile.lanes / tile.rows);
+  SubgroupTile tile{possible_lanes(caps, one.lanes), one.subgroups};
+  one.set_rows(n_rows, activations == Type::kF16 ? 4 : 8, glu, tile);  // 8 rows in f16 spill on tgl
   tile.subgroups = std::min(tile.subgroups, most_subgroups(caps, tile.lanes));
-  // A device that has too little in flight waits for memory: by `graph --predict` a matrix of 2,048 rows takes 2.5 times as long on an
-  // H200 as its bytes do.
-  const std::uint32_t fill = workgroups_to_fill(caps) / ceil_div(std::max(n_rows, 1u), tile.tokens);
-  while (tile.split * 2 <= tile.subgroups && tile.subgroups % (tile.split * 2) == 0 && tile.split * 2 * tile.lanes <= n_chunks && n_outputs / tile.outputs_of_workgroup() < fill) tile.split *= 2;
+  fill_device(caps, n_rows, n_outputs, n_chunks, tile);
   return tile;
+}
+
+namespace {
+
+/// The columns that a round of all lanes which share a row has, or as many as take 5 KB (kTileGroups of shaders/linear_dot.comp), of
+/// 44 bytes for 32.
+std::uint32_t dot_shared_bytes(const SubgroupTile& tile, Type weight) {
+  const std::uint32_t round = tile.lanes * tile.split * columns_of_chunk(weight) / kGroupElements;
+  return 44 * tile.tokens * std::max(round, 128 / tile.tokens);
+}
+
+// As kClasses. Twice as many subgroups round activations in half the time, before they multiply.
+constexpr SubgroupClass kDotClasses[] = {
+    {32, 32, 32, 8, {4, 4, 2, 2}},   // NVIDIA: 24 warps for a row of input, 16 for 8
+    {8, 32, 16, 8, {2, 2, 0, 0}},    // Intel: 2 rows of 4 spill on tgl and dg2
+    {32, 64, 32, 8, {4, 4, 2, 2}},   // AMD: all 16 waves of navi21 for a row of input, 8 for 8
+    {64, 128, 64, 4, {2, 2, 1, 1}},  // Adreno: 12 waves
+    {4, 128, 32, 4, {2, 2, 2, 1}},   // CPUs, and what is not known
+};
+constexpr std::uint32_t kMostDotSharedBytes = 12288;
+
+}  // namespace
+
+SubgroupTile dot_tile(const runtime::DeviceCaps& caps, Type weight, std::uint32_t n_rows, bool glu, std::uint32_t n_outputs, std::uint32_t n_chunks) {
+  const SubgroupClass* found = class_of(std::span<const SubgroupClass>(kDotClasses), caps);
+  if (!found) return {};
+  const SubgroupClass& one = *found;
+  SubgroupTile tile{possible_lanes(caps, one.lanes), one.subgroups};
+  one.set_rows(n_rows, 8, glu, tile);
+  tile.subgroups = std::min(tile.subgroups, most_subgroups(caps, tile.lanes));
+  while (tile.tokens > 1 && dot_shared_bytes(tile, weight) > kMostDotSharedBytes) tile.tokens /= 2;
+  fill_device(caps, n_rows, n_outputs, n_chunks, tile);
+  while (tile.split > 1 && dot_shared_bytes(tile, weight) > kMostDotSharedBytes) tile.split /= 2;
+  return tile;
+}
+
+namespace {
+
+/// Vector instructions for a multiply-add with one row of input, without dot products and with them, by `rondo isa` (Mesa 26.1.6).
+struct DotCount {
+  Type weight;
+  float nvidia[2], intel[2], amd[2];  ///< of gh100, tgl and navi21
+};
+constexpr DotCount kDotCounts[] = {
+    {Type::kQ8_0, {4.56f, 1.41f}, {3.36f, 1.22f}, {2.62f, 0.80f}},  {Type::kQ4_0, {4.59f, 1.28f}, {3.80f, 1.31f}, {3.05f, 0.98f}},
+    {Type::kQ4_1, {4.59f, 1.27f}, {3.77f, 1.30f}, {3.02f, 0.95f}},  {Type::kQ5_0, {5.52f, 2.16f}, {4.91f, 2.42f}, {3.91f, 1.84f}},
+    {Type::kQ5_1, {5.38f, 1.99f}, {4.76f, 2.27f}, {3.70f, 1.66f}},  {Type::kQ2_K, {5.38f, 2.13f}, {4.55f, 2.20f}, {3.62f, 1.69f}},
+    {Type::kQ3_K, {6.01f, 2.80f}, {5.38f, 3.05f}, {4.26f, 2.30f}},  {Type::kQ4_K, {5.16f, 1.77f}, {4.38f, 1.89f}, {3.38f, 1.32f}},
+    {Type::kQ5_K, {6.01f, 2.69f}, {5.51f, 3.03f}, {4.22f, 2.14f}},  {Type::kQ6_K, {5.94f, 2.67f}, {5.30f, 2.95f}, {4.15f, 2.20f}},
+    {Type::kIQ4_NL, {3.82f, 3.74f}, {4.78f, 5.25f}, {3.56f, 3.46f}}, {Type::kMXFP4, {3.94f, 3.87f}, {4.92f, 5.41f}, {3.70f, 3.59f}},
+};
+
+bool is_nvidia(const runtime::DeviceCaps& caps) { return caps.min_required_subgroup_size == 32 && caps.max_required_subgroup_size == 32; }
+bool is_intel(const runtime::DeviceCaps& caps) { return caps.min_required_subgroup_size < 32; }
+
+}  // namespace
+
+double rounding_instructions(const runtime::DeviceCaps& caps) { return is_nvidia(caps) ? 13 : is_intel(caps) ? 15.5 : 10; }
+
+bool dot_pays(const runtime::DeviceCaps& caps, Type weight, const SubgroupTile& tile, bool glu) {
+  const auto count = std::find_if(std::begin(kDotCounts), std::end(kDotCounts), [&](const DotCount& one) { return one.weight == weight; });
+  if (count == std::end(kDotCounts) || tile.lanes == 0) return false;
+  const float* const instructions = is_nvidia(caps) ? count->nvidia : is_intel(caps) ? count->intel : count->amd;
+  const double rounding = rounding_instructions(caps) / (tile.outputs_of_workgroup() << (glu ? 1 : 0));
+  return instructions[1] + rounding <= 0.85 * instructions[0];
 }
 
 namespace {

@@ -35,6 +35,7 @@ Result<std::unique_ptr<GraphProgram>> GraphProgram::compile(std::shared_ptr<runt
   lowering.lowering.fusion = options.fusion;
   lowering.lowering.forced_kernels = options.kernels;
   lowering.lowering.quarantine = options.quarantine;
+  lowering.lowering.activations = options.activations;
   RONDO_ASSIGN(GraphRun run, GraphRun::create(*device, std::move(file.graph), lowering));
   std::unique_ptr<GraphProgram> program(new GraphProgram(std::move(device), std::move(run)));
   program->describe(file);

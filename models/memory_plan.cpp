@@ -105,6 +105,7 @@ graph::LoweringOptions lowering_options(const ModelOptions& options, std::uint32
   lowering.fusion = options.fusion;
   lowering.forced_kernels = options.kernels;
   lowering.quarantine = options.quarantine;
+  lowering.activations = options.activations;
   lowering.activation_buffer = activation_slot;
   return lowering;
 }
@@ -391,15 +392,16 @@ Result<graph::Lowered> plan_output_step(const Network& network, const runtime::D
   return graph::lower(step, caps, lowering_options(options, plan.output_activation_slot));
 }
 
-Result<MemoryPlan> plan_memory_of(const Checkpoint& checkpoint, const runtime::DeviceCaps& caps, const ModelOptions& options, std::uint32_t n_ctx) {
+Result<SessionPlan> plan_whole(const Checkpoint& checkpoint, const runtime::DeviceCaps& caps, const ModelOptions& options, std::uint32_t n_ctx) {
   const Network& network = checkpoint.network;
   RONDO_ASSIGN(const WeightPlan weights, plan_weights(checkpoint, caps));
-  if (!network.find(Role::kDecode)) {
-    RONDO_ASSIGN(SessionPlan plan, plan_default_encoder(network, weights, caps, options, n_ctx));
-    return std::move(plan.memory);
-  }
+  if (!network.find(Role::kDecode)) return plan_default_encoder(network, weights, caps, options, n_ctx);
   const std::uint32_t n_source = default_source(network);
-  RONDO_ASSIGN(SessionPlan plan, plan_session(network, weights, caps, options, n_ctx, step_kinds(network, caps, n_ctx, n_source), 1, n_source));
+  return plan_session(network, weights, caps, options, n_ctx, step_kinds(network, caps, n_ctx, n_source), 1, n_source);
+}
+
+Result<MemoryPlan> plan_memory_of(const Checkpoint& checkpoint, const runtime::DeviceCaps& caps, const ModelOptions& options, std::uint32_t n_ctx) {
+  RONDO_ASSIGN(SessionPlan plan, plan_whole(checkpoint, caps, options, n_ctx));
   return std::move(plan.memory);
 }
 

@@ -148,7 +148,9 @@ Result<graph::Lowered> plan_output_step(const Network& network, const runtime::D
 /// The plan of a model that only encodes, as its options' defaults have it: vectors. Errors: as plan_encoder.
 Result<SessionPlan> plan_default_encoder(const Network& network, const WeightPlan& weights, const runtime::DeviceCaps& caps, const ModelOptions& options, std::uint32_t max_tokens);
 
-/// The memory of a model and a session of `n_ctx` tokens on it, or of an encoder of texts of so many. Errors: those of plan_weights, plan_session and plan_encoder.
+/// A model and a session of `n_ctx` tokens on it, or an encoder of texts of so many. Errors: those of plan_weights, plan_session and plan_encoder.
+Result<SessionPlan> plan_whole(const Checkpoint& checkpoint, const runtime::DeviceCaps& caps, const ModelOptions& options, std::uint32_t n_ctx);
+/// Its memory.
 Result<MemoryPlan> plan_memory_of(const Checkpoint& checkpoint, const runtime::DeviceCaps& caps, const ModelOptions& options, std::uint32_t n_ctx);
 
 }  // namespace rondo::models

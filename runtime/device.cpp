@@ -61,6 +61,10 @@ Result<std::unique_ptr<Device>> Device::create(std::shared_ptr<Instance> owner, 
   features12.pNext = &features11;
   VkPhysicalDeviceSubgroupSizeControlFeaturesEXT size_control{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_SIZE_CONTROL_FEATURES_EXT, nullptr, VK_TRUE, VK_TRUE};
   if (parts.plan.subgroup_size_control) features11.pNext = &size_control;
+  VkPhysicalDeviceShaderIntegerDotProductFeatures dot{};
+  dot.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_INTEGER_DOT_PRODUCT_FEATURES;
+  dot.shaderIntegerDotProduct = VK_TRUE;
+  if (parts.plan.caps.integer_dot) dot.pNext = features11.pNext, features11.pNext = &dot;
   std::vector<const char*> extensions;
   for (const std::string& name : parts.plan.extensions) extensions.push_back(name.c_str());
   for (const std::string& name : parts.plan.optional_extensions) extensions.push_back(name.c_str());
@@ -393,7 +397,7 @@ namespace {
 
 /// The features that Rondo uses and a VkDeviceCreateInfo's pNext chain has on.
 struct EnabledFeatures {
-  bool timeline_semaphore = false, storage16 = false, subgroup_size_control = false;
+  bool timeline_semaphore = false, storage16 = false, subgroup_size_control = false, integer_dot = false;
 };
 EnabledFeatures read_features(const void* chain) {
   EnabledFeatures enabled;
@@ -412,6 +416,9 @@ EnabledFeatures read_features(const void* chain) {
     } else if (link->sType == VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_3_FEATURES) {
       const auto* features13 = reinterpret_cast<const VkPhysicalDeviceVulkan13Features*>(link);
       enabled.subgroup_size_control |= features13->subgroupSizeControl && features13->computeFullSubgroups;
+      enabled.integer_dot |= features13->shaderIntegerDotProduct == VK_TRUE;
+    } else if (link->sType == VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_INTEGER_DOT_PRODUCT_FEATURES) {
+      enabled.integer_dot |= reinterpret_cast<const VkPhysicalDeviceShaderIntegerDotProductFeatures*>(link)->shaderIntegerDotProduct == VK_TRUE;
     }
   }
   return enabled;
@@ -431,6 +438,7 @@ Result<Device> import_device(const ImportedDevice& imported) {
   snapshot.api_version = std::min(snapshot.api_version, imported.api_version);
   const EnabledFeatures enabled = read_features(imported.enabled_features);
   snapshot.storage16 = enabled.storage16;
+  snapshot.integer_dot = snapshot.integer_dot && enabled.integer_dot;
   snapshot.subgroup_size_control = snapshot.subgroup_size_control && enabled.subgroup_size_control;
   if (!enabled.timeline_semaphore) {
     return Status(StatusCode::kUnsupported, fmt::format("import_device: {}: feature timelineSemaphore is not enabled", snapshot.reported.name));

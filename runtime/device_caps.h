@@ -38,6 +38,8 @@ struct DeviceCaps {
   std::uint32_t max_workgroup_subgroups = 32;  ///< of a workgroup of kernels that require their size
   bool subgroup_shuffle = false;  ///< subgroupShuffle in compute shaders
   bool subgroup_arithmetic = false;  ///< subgroupAdd and its like in compute shaders
+  bool integer_dot = false;          ///< shaderIntegerDotProduct: products of four bytes that are packed in a word
+  bool fast_integer_dot = false;     ///< of signed ones by an instruction of its own
   bool storage16 = false;  ///< storageBuffer16BitAccess: what kernels for activations in f16 need
   std::uint32_t cores = 0;  ///< that workgroups are shared among (compute units, multiprocessors), where the driver or profile tells; else 0
   std::uint32_t timestamp_bits = 0;  ///< of the compute queue's counter; 0: no timestamps

@@ -107,6 +107,8 @@ DeviceCaps clamp_caps(const DeviceCaps& caps, const DeviceCaps& profile) {
   if (both.max_required_subgroup_size == 0) both.min_required_subgroup_size = 0;
   both.subgroup_arithmetic = caps.subgroup_arithmetic && profile.subgroup_arithmetic;
   both.subgroup_shuffle = caps.subgroup_shuffle && profile.subgroup_shuffle;
+  both.integer_dot = caps.integer_dot && profile.integer_dot;
+  both.fast_integer_dot = both.integer_dot && profile.fast_integer_dot;
   both.storage16 = caps.storage16 && profile.storage16;
   if (profile.cores != 0) both.cores = profile.cores;
   both.timestamp_bits = std::min(caps.timestamp_bits, profile.timestamp_bits);
@@ -133,6 +135,8 @@ DevicePlan plan_device(const DeviceSnapshot& snapshot) {
   DevicePlan plan;
   plan.caps = snapshot.reported;
   plan.caps.storage16 = snapshot.storage16;
+  plan.caps.integer_dot = snapshot.integer_dot;
+  plan.caps.fast_integer_dot = snapshot.integer_dot && snapshot.reported.fast_integer_dot;
   if (snapshot.subgroup_sizes_known) set_required_subgroup_sizes(plan.caps, snapshot.subgroup_size_control);
   plan.caps.storage_offset_alignment = std::max(plan.caps.storage_offset_alignment, 16u);  // kernels read 16 bytes at a time
   for (const MemoryHeap& heap : snapshot.heaps) {
@@ -155,6 +159,7 @@ DevicePlan plan_device(const DeviceSnapshot& snapshot) {
   }
   plan.subgroup_size_control = snapshot.subgroup_size_control;
   if (plan.subgroup_size_control) plan.optional_extensions.push_back(kSubgroupSizeControl);
+  if (plan.caps.integer_dot) plan.optional_extensions.push_back(kIntegerDotProduct);
   return plan;
 }
 

@@ -35,6 +35,7 @@ struct QueueFamily {
 
 /// The extension with which a kernel requires the size of its subgroups.
 constexpr const char* kSubgroupSizeControl = "VK_EXT_subgroup_size_control";
+constexpr const char* kIntegerDotProduct = "VK_KHR_shader_integer_dot_product";
 
 /// What a physical device reports.
 struct DeviceSnapshot {
@@ -42,7 +43,8 @@ struct DeviceSnapshot {
   std::uint32_t api_version = 0;  ///< VK_MAKE_API_VERSION
   std::string driver_version;
   bool timeline_semaphore = false;
-  bool float16 = false, int8 = false, storage16 = false, storage8 = false, integer_dot = false;
+  bool float16 = false, int8 = false, storage16 = false, storage8 = false;
+  bool integer_dot = false;  ///< feature and extension
   bool subgroup_sizes_known = false;  ///< the range, and not one of several
   bool subgroup_size_control = false;  ///< feature and extension, and that compute shaders can require a size
   std::vector<QueueFamily> queues;

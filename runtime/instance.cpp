@@ -83,6 +83,8 @@ DeviceSnapshot take_snapshot(const InstanceTable& vk, VkPhysicalDevice physical_
   nvidia_cores.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_SM_BUILTINS_PROPERTIES_NV;
   VkPhysicalDeviceShaderCorePropertiesAMD amd_cores{};
   amd_cores.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_CORE_PROPERTIES_AMD;
+  VkPhysicalDeviceShaderIntegerDotProductProperties dots{};
+  dots.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_INTEGER_DOT_PRODUCT_PROPERTIES;
   VkPhysicalDeviceMaintenance3Properties maintenance3{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MAINTENANCE_3_PROPERTIES, nullptr, 0, 0};
   VkPhysicalDeviceProperties2 properties{};
   properties.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2;
@@ -99,7 +101,7 @@ DeviceSnapshot take_snapshot(const InstanceTable& vk, VkPhysicalDevice physical_
   }
   for (const VkExtensionProperties& extension : extensions) snapshot.extensions.emplace_back(extension.extensionName);
   const bool sizes_known = is_12 && (base.apiVersion >= VK_API_VERSION_1_3 || has_extension(extensions, VK_EXT_SUBGROUP_SIZE_CONTROL_EXTENSION_NAME));
-  const bool dot_known = is_12 && has_extension(extensions, VK_KHR_SHADER_INTEGER_DOT_PRODUCT_EXTENSION_NAME);
+  const bool dot_known = is_12 && has_extension(extensions, kIntegerDotProduct);
   if (is_12) {
     properties.pNext = &properties11;
     properties11.pNext = &properties12;
@@ -112,6 +114,7 @@ DeviceSnapshot take_snapshot(const InstanceTable& vk, VkPhysicalDevice physical_
     };
     add(VK_NV_SHADER_SM_BUILTINS_EXTENSION_NAME, nvidia_cores);
     add(VK_AMD_SHADER_CORE_PROPERTIES_EXTENSION_NAME, amd_cores);
+    add(kIntegerDotProduct, dots);
     vk.get_properties(physical_device, &properties);
   }
 
@@ -137,6 +140,7 @@ DeviceSnapshot take_snapshot(const InstanceTable& vk, VkPhysicalDevice physical_
   const VkSubgroupFeatureFlags operations = properties11.subgroupSupportedStages & VK_SHADER_STAGE_COMPUTE_BIT ? properties11.subgroupSupportedOperations : 0;
   caps.subgroup_shuffle = (operations & VK_SUBGROUP_FEATURE_SHUFFLE_BIT) != 0;
   caps.subgroup_arithmetic = (operations & VK_SUBGROUP_FEATURE_ARITHMETIC_BIT) != 0;
+  caps.fast_integer_dot = dots.integerDotProduct4x8BitPackedSignedAccelerated;
 
   if (is_12) {
     read_features(vk, physical_device, sizes_known, dot_known, snapshot);
@@ -177,6 +181,7 @@ DeviceInfo describe(std::uint32_t index, const DeviceSnapshot& snapshot, const D
                                                    {snapshot.storage16, "storage16"},
                                                    {snapshot.storage8, "storage8"},
                                                    {snapshot.integer_dot, "integer_dot"},
+                                                   {plan.caps.fast_integer_dot, "fast_integer_dot"},
                                                    {snapshot.subgroup_size_control, "subgroup_size_control"}};
   for (const auto& [present, name] : features) {
     if (present) info.features.emplace_back(name);

@@ -12,7 +12,7 @@
 
 namespace rondo::graph {
 
-constexpr const char* const kLinearKernels[4] = {"subgroup", "vector", "wide", "tiled"};
+constexpr const char* const kLinearKernels[5] = {"subgroup", "dot", "vector", "wide", "tiled"};
 
 namespace {
 
@@ -21,10 +21,12 @@ struct LinearShape {
   std::uint32_t rows, groups, outputs;  ///< outputs: of the largest piece
   Type activations, weight;
   bool glu, experts;
+  Activations rounding = Activations::kF32;  ///< of the activations
 
-  SubgroupTile tile(const runtime::DeviceCaps& caps) const {
-    return subgroup_tile(caps, activations, experts ? 1 : rows, glu, outputs, groups * (kGroupElements / columns_of_chunk(weight)));
-  }
+  std::uint32_t n_chunks() const { return groups * (kGroupElements / columns_of_chunk(weight)); }
+  SubgroupTile tile(const runtime::DeviceCaps& caps) const { return subgroup_tile(caps, activations, experts ? 1 : rows, glu, outputs, n_chunks()); }
+  SubgroupTile tile_of_dots(const runtime::DeviceCaps& caps) const { return dot_tile(caps, weight, experts ? 1 : rows, glu, outputs, n_chunks()); }
+  bool few_rows() const { return rows <= kMostSubgroupRows || experts; }
 };
 
 /// Up to this many rows a CPU driver, or a device without subgroup reductions, reads the weight once per row rather than through tiles.
@@ -36,18 +38,37 @@ std::string label_of(std::string_view op, std::string_view kernel, Type weight) 
 
 std::string lacks_nothing(const runtime::DeviceCaps&, const LinearShape&) { return ""; }
 
-std::string subgroup_lacks(const runtime::DeviceCaps& caps, const LinearShape& shape) {
+std::string tile_lacks(const runtime::DeviceCaps& caps, const LinearShape& shape, const SubgroupTile& tile) {
   if (!caps.subgroup_arithmetic) return "subgroup reductions";
-  const SubgroupTile tile = shape.tile(caps);
   if (tile.lanes == 0) return "subgroups of a size that can be relied on";
   const std::uint32_t workgroups = ceil_div(shape.outputs, tile.outputs_of_workgroup());
   return workgroups > caps.max_grid[0] ? fmt::format("{} workgroups", workgroups) : "";
+}
+
+std::string subgroup_lacks(const runtime::DeviceCaps& caps, const LinearShape& shape) { return tile_lacks(caps, shape, shape.tile(caps)); }
+
+std::string dot_lacks(const runtime::DeviceCaps& caps, const LinearShape& shape) {
+  if (shape.rounding == Activations::kF32) return "activations that may be rounded";
+  if (shape.activations != Type::kF32) return "activations in f32";
+  if (shape.weight == Type::kF32 || shape.weight == Type::kF16 || shape.weight == Type::kBF16) return "weights of a type with blocks";
+  if (!caps.integer_dot) return "integer dot products";
+  if (!caps.subgroup_shuffle) return "subgroup shuffles";
+  const SubgroupTile tile = shape.tile_of_dots(caps);
+  return tile.lanes != 0 && tile.lanes < 8 ? "subgroups of 8 or more" : tile_lacks(caps, shape, tile);
+}
+
+/// Above all others where activations are to be rounded.
+int dot_rank(const runtime::DeviceCaps& caps, const LinearShape& shape) {
+  if (!shape.few_rows() || shape.rounding == Activations::kF32) return -1;
+  return shape.rounding == Activations::kQ8 || (caps.fast_integer_dot && !is_cpu(caps) && dot_pays(caps, shape.weight, shape.tile_of_dots(caps), shape.glu)) ? 6 : -1;
 }
 
 std::string wide_lacks(const runtime::DeviceCaps& caps, const LinearShape& shape) {
   const char* missing = wide_kernel_needs(caps, shape.activations);
   return missing ? missing : "";
 }
+
+std::string tiled_lacks(const runtime::DeviceCaps&, const LinearShape& shape) { return shape.experts ? "one weight for all rows" : ""; }
 
 /// What the dispatches of one linear have in common.
 struct LinearVariant {
@@ -67,15 +88,31 @@ struct LinearPiece {
   std::span<const Lowering::Argument> without_norm() const { return std::span(arguments).first(6); }
 };
 
-void emit_subgroup(Lowering& lowering, const LinearVariant& v, const LinearPiece& piece) {
-  const LinearShape shape{piece.push.rows, piece.push.groups, piece.push.outputs, v.activations, static_cast<Type>(v.type), v.glu != 0, v.experts != 0};
-  const SubgroupTile tile = shape.tile(lowering.caps());
+LinearShape shape_of(const LinearVariant& v, const LinearPiece& piece) {
+  return {piece.push.rows, piece.push.groups, piece.push.outputs, v.activations, static_cast<Type>(v.type), v.glu != 0, v.experts != 0};
+}
+
+void emit_few_rows(Lowering& lowering, const LinearVariant& v, const LinearPiece& piece, runtime::Shader shader, const SubgroupTile& tile) {
   runtime::Cost cost = piece.cost;
   if (!v.experts) cost.bytes += piece.weight_bytes * (ceil_div(piece.push.rows, tile.tokens) - 1);
   cost.loops[0] = {(tile.rows * tile.tokens * columns_of_chunk(static_cast<Type>(v.type))) << v.glu};
-  lowering.dispatch(v.label, {lowering.module_for(runtime::Shader::linear_subgroup, v.activations), tile.lanes},
-                    {tile.lanes * tile.subgroups, v.type, tile.lanes, tile.rows, tile.tokens, v.glu, v.input_vec4, v.activation, v.has_bias, v.experts, v.limited, v.norm, tile.split}, std::span<const Lowering::Argument>(piece.arguments), piece.push,
+  lowering.dispatch(v.label, {lowering.module_for(shader, v.activations), tile.lanes},
+                    {tile.lanes * tile.subgroups, v.type, tile.lanes, tile.rows, tile.tokens, v.glu, v.input_vec4, v.activation, v.has_bias, v.experts, v.limited, v.norm, tile.split}, piece.arguments, piece.push,
                     {ceil_div(piece.push.outputs, tile.outputs_of_workgroup()), ceil_div(piece.push.rows, tile.tokens), 1}, cost);
+}
+
+SubgroupTile tile_of_subgroup(const runtime::DeviceCaps& caps, const LinearShape& shape) { return shape.tile(caps); }
+SubgroupTile tile_of_dots(const runtime::DeviceCaps& caps, const LinearShape& shape) { return shape.tile_of_dots(caps); }
+
+void emit_subgroup(Lowering& lowering, const LinearVariant& v, const LinearPiece& piece) {
+  emit_few_rows(lowering, v, piece, runtime::Shader::linear_subgroup, shape_of(v, piece).tile(lowering.caps()));
+}
+
+void emit_dot(Lowering& lowering, const LinearVariant& v, const LinearPiece& piece) {
+  const SubgroupTile tile = shape_of(v, piece).tile_of_dots(lowering.caps());
+  LinearPiece rounding = piece;
+  rounding.cost.rounded = 32.0 * piece.push.groups * piece.push.rows * ceil_div(piece.push.outputs, tile.outputs_of_workgroup());
+  emit_few_rows(lowering, v, rounding, runtime::Shader::linear_dot, tile);
 }
 
 void emit_vector(Lowering& lowering, const LinearVariant& v, const LinearPiece& piece) {
@@ -104,22 +141,29 @@ void emit_tiled(Lowering& lowering, const LinearVariant& v, const LinearPiece& p
                     {ceil_div(piece.push.outputs, v.glu ? 32 : 64), ceil_div(piece.push.rows, 8 * tile_rows), 1}, cost);
 }
 
-using LinearEntry = KernelEntry<LinearShape, void (*)(Lowering&, const LinearVariant&, const LinearPiece&)>;
+struct LinearEmit {
+  void (*dispatch)(Lowering&, const LinearVariant&, const LinearPiece&);
+  /// Of kernels that compute norms of their inputs and outputs, else null.
+  SubgroupTile (*tile)(const runtime::DeviceCaps&, const LinearShape&) = nullptr;
+};
+using LinearEntry = KernelEntry<LinearShape, LinearEmit>;
 
 /// The order of the ranks is that of the kernels in use: on CPU drivers wide, on others subgroup or vector for few rows and tiles for many.
 constexpr LinearEntry kTable[] = {
     {kLinearKernels[0], subgroup_lacks, [](const runtime::DeviceCaps&, const LinearShape& shape) { return std::uint64_t{2} * shape.groups + 100; },  // 4 lanes or more share at most 8 chunks a group; and its short loops, unrolled or not
-     [](const runtime::DeviceCaps& caps, const LinearShape& shape) { return is_cpu(caps) ? 0 : shape.rows <= kMostSubgroupRows || shape.experts ? 4 : 1; },
-     emit_subgroup},
-    {kLinearKernels[1], lacks_nothing, [](const runtime::DeviceCaps&, const LinearShape& shape) { return std::uint64_t{shape.groups}; },
+     [](const runtime::DeviceCaps& caps, const LinearShape& shape) { return is_cpu(caps) ? 0 : shape.few_rows() ? 4 : 1; },
+     {emit_subgroup, tile_of_subgroup}},
+    {kLinearKernels[1], dot_lacks, [](const runtime::DeviceCaps&, const LinearShape& shape) { return std::uint64_t{4} * shape.groups + 200; },  // as subgroup, and a lane rounds every 64th column or fewer
+     dot_rank, {emit_dot, tile_of_dots}},
+    {kLinearKernels[2], lacks_nothing, [](const runtime::DeviceCaps&, const LinearShape& shape) { return std::uint64_t{shape.groups}; },
      [](const runtime::DeviceCaps&, const LinearShape& shape) { return shape.rows <= kVectorRows ? 3 : 1; },
-     emit_vector},
-    {kLinearKernels[2], wide_lacks, [](const runtime::DeviceCaps&, const LinearShape& shape) { return std::uint64_t{20'000} + shape.groups; },  // linear_wide.comp's touch() with scales
+     {emit_vector}},
+    {kLinearKernels[3], wide_lacks, [](const runtime::DeviceCaps&, const LinearShape& shape) { return std::uint64_t{20'000} + shape.groups; },  // linear_wide.comp's touch() with scales
      [](const runtime::DeviceCaps& caps, const LinearShape&) { return is_cpu(caps) ? 5 : -1; },
-     emit_wide},
-    {kLinearKernels[3], lacks_nothing, [](const runtime::DeviceCaps&, const LinearShape& shape) { return std::uint64_t{40} * shape.groups; },  // a group's 32 columns, and its loads
+     {emit_wide}},
+    {kLinearKernels[4], tiled_lacks, [](const runtime::DeviceCaps&, const LinearShape& shape) { return std::uint64_t{40} * shape.groups; },  // a group's 32 columns, and its loads
      [](const runtime::DeviceCaps&, const LinearShape&) { return 2; },
-     emit_tiled},
+     {emit_tiled}},
 };
 
 }  // namespace
@@ -155,21 +199,25 @@ LinearShape shape_of(const Lowering& lowering, const LinearCall& call) {
   const std::uint32_t chosen = by_experts ? u32(lowering.tensor(call.experts).shape.last()) : 1;
   std::uint32_t largest = 0;
   for (const WeightPlanes& planes : planes_of(lowering.graph(), weight)) largest = std::max(largest, planes.n_rows / (call.glu ? 2 : 1) / u32(call.n_experts));
-  return {u32(lowering.tensor(call.output).shape.n_rows()) * chosen, ceil_div(u32(weight.shape[1]), kGroupElements), largest, input.type, weight.type, call.glu.has_value(), by_experts};
+  return {u32(lowering.tensor(call.output).shape.n_rows()) * chosen, ceil_div(u32(weight.shape[1]), kGroupElements), largest, input.type, weight.type, call.glu.has_value(), by_experts, lowering.activations()};
 }
 
 Result<const LinearEntry*> choose_linear(const Lowering& lowering, const Operator& op, const LinearCall& call) {
   std::string_view forced = lowering.forced_kernel(op.name);
-  if (forced.empty() && op.kernels.size() == std::size(kLinearKernels)) forced = lowering.forced_kernel("linear");
+  const auto has = [&](std::string_view kernel) { return std::find(op.kernels.begin(), op.kernels.end(), kernel) != op.kernels.end(); };
+  if (const std::string_view of_linear = lowering.forced_kernel("linear"); forced.empty() && call.experts == kNone && has(of_linear)) forced = of_linear;
   const Type type = lowering.tensor(call.weight).type;
-  return choose_kernel(lowering, std::span<const LinearEntry>(kTable, op.kernels.size()), shape_of(lowering, call), forced, [&](const char* name) { return label_of(op.name, name, type); });
+  LinearShape shape = shape_of(lowering, call);
+  if (forced == kLinearKernels[1]) shape.rounding = Activations::kQ8;
+  if (!has(kLinearKernels[1])) shape.rounding = Activations::kF32;
+  return choose_kernel(lowering, std::span<const LinearEntry>(kTable), shape, forced, [&](const char* name) { return label_of(op.name, name, type); });
 }
 
 /// What linear_subgroup.comp's kNorm and its parameters are.
-std::uint32_t defer_norm(Lowering& lowering, const LinearCall& call, shaders::LinearParams& push) {
+std::uint32_t defer_norm(Lowering& lowering, const LinearCall& call, const LinearEntry& kernel, shaders::LinearParams& push) {
   std::uint32_t kinds = 0;
   if (DeferredNorm* const makes = lowering.norm_after(call.output)) {
-    makes->n_squares = ceil_div(u32(lowering.tensor(call.output).shape.last()), shape_of(lowering, call).tile(lowering.caps()).outputs_of_workgroup());
+    makes->n_squares = ceil_div(u32(lowering.tensor(call.output).shape.last()), kernel.emit.tile(lowering.caps(), shape_of(lowering, call)).outputs_of_workgroup());
     push.gain_offset = u32(lowering.tensor(makes->gains).offset_elements);
     push.gain_bias = makes->gain_bias;
     makes->first_square = static_cast<std::uint32_t>(lowering.append_bytes(makes->output, std::uint64_t{16} * ceil_div(makes->n_squares, 4) * push.rows) / 4);
@@ -185,10 +233,13 @@ std::uint32_t defer_norm(Lowering& lowering, const LinearCall& call, shaders::Li
   return kinds;
 }
 
-bool is_by_subgroup(const Node& node, const LinearCall& call, const Lowering& lowering) {
+bool can_compute_norms(const Node& node, const LinearCall& call, const Lowering& lowering) {
   if (lowering.tensor(call.input).type != Type::kF32) return false;
   const Result<const LinearEntry*> kernel = choose_linear(lowering, operator_of(node.op), call);
-  return kernel.ok() && (*kernel)->name == kLinearKernels[0];
+  if (!kernel.ok()) return false;
+  // Self-tests put a linear of f32 on a norm's other side, which must be able to as well: "subgroup", as GPUs choose.
+  const bool alone = (*kernel)->name == kLinearKernels[1] && (is_cpu(lowering.caps()) || lowering.forced_kernel("linear") == kLinearKernels[1]);
+  return (*kernel)->emit.tile != nullptr && !alone;
 }
 
 }  // namespace
@@ -203,12 +254,12 @@ std::optional<LinearCall> find_linear_call(const Node& node) {
 
 bool can_make_norm(const Node& node, const Lowering& lowering) {
   const std::optional<LinearCall> call = find_linear_call(node);
-  return call && lowering.tensor(call->output).shape.last() % 4 == 0 && planes_of(lowering.graph(), lowering.tensor(call->weight)).size() == 1 && is_by_subgroup(node, *call, lowering);
+  return call && lowering.tensor(call->output).shape.last() % 4 == 0 && planes_of(lowering.graph(), lowering.tensor(call->weight)).size() == 1 && can_compute_norms(node, *call, lowering);
 }
 
 bool can_take_norm(const Node& node, const Lowering& lowering) {
   const std::optional<LinearCall> call = find_linear_call(node);
-  return call && is_by_subgroup(node, *call, lowering);
+  return call && can_compute_norms(node, *call, lowering);
 }
 
 Status lower_linear(Lowering& lowering, const Operator& op, const LinearCall& call) {
@@ -252,7 +303,7 @@ Status lower_linear(Lowering& lowering, const Operator& op, const LinearCall& ca
     return Status(StatusCode::kUnsupported, fmt::format("weight {} is in {} pieces, which is there for linear only", weight.name, pieces.size()));
   }
   RONDO_ASSIGN(const LinearEntry* kernel, choose_linear(lowering, op, call));
-  variant.norm = defer_norm(lowering, call, push);
+  variant.norm = defer_norm(lowering, call, *kernel, push);
   const DeferredNorm* const makes = lowering.norm_after(call.output);
   variant.label = label_of(op.name, kernel->name, weight.type);
 
@@ -276,7 +327,7 @@ Status lower_linear(Lowering& lowering, const Operator& op, const LinearCall& ca
     const double weight_rows = by_experts ? 1.0 * push.rows * (push.outputs << variant.glu) : 1.0 * planes.n_rows;
     const double weight_bytes = 4.0 * weight_rows * (planes.layout.row_words + planes.layout.scale_row_words);
     const double output_bytes = 1.0 * element_bytes(output.type) * push.rows * push.outputs, flops = 2.0 * push.rows * push.columns * (push.outputs << variant.glu);
-    kernel->emit(lowering, variant, {arguments, push, {weight_bytes + tensor_bytes(input) + output_bytes, flops}, weight_bytes});
+    kernel->emit.dispatch(lowering, variant, {arguments, push, {weight_bytes + tensor_bytes(input) + output_bytes, flops}, weight_bytes});
   }
   return {};
 }

@@ -75,6 +75,9 @@ Attributes read_attributes(AttributeReader& reader) {
   return patches;
 }
 
+/// Linear's, but for products of bytes, of which few rows are made: images have many.
+constexpr const char* kKernels[] = {"subgroup", "vector", "wide", "tiled"};
+
 constexpr NamedInput kNamedInputs[] = {{"pixels"}, {"weight", InputRole::kMatrix}, {"bias", InputRole::kParameter, kOptional}};
 
 }  // namespace
@@ -87,7 +90,7 @@ extern const Operator patch_embed_operator = {
     .infer = infer,
     .lower = lower,
     .reference = reference,
-    .kernels = kLinearKernels,
+    .kernels = kKernels,
 };
 
 }  // namespace rondo::graph

@@ -25,6 +25,7 @@
 #include <variant>
 #include <vector>
 
+#include <rondo/activations.h>
 #include <rondo/byte_source.h>
 #include <rondo/device.h>
 #include <rondo/executor.h>
@@ -272,6 +273,7 @@ class RONDO_API Graph {
 
 /// What is decided when a graph is compiled.
 struct ProgramOptions {
+  Activations activations = Activations::kF32;  ///< what is computed is what the operators say
   bool fusion = true;  ///< false: one dispatch per operator, for tests and hunting bugs
   /// Operator name -> kernel name, to force a kernel where several could run ("linear" -> "tiled").
   std::map<std::string, std::string, std::less<>> kernels;

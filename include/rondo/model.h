@@ -14,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include <rondo/activations.h>
 #include <rondo/byte_source.h>
 #include <rondo/device.h>
 #include <rondo/executor.h>
@@ -34,6 +35,7 @@ enum class KvType : std::uint8_t { kF16, kF32, kQ8_0 };
 /// What is decided when a model is created and holds for all its sessions.
 struct ModelOptions {
   KvType kv_type = KvType::kF16;
+  Activations activations = Activations::kAuto;
   bool fusion = true;  ///< false: one dispatch per operator, for tests and hunting bugs
   /// Operator name -> kernel name, to force a kernel where several could run ("linear" -> "tiled").
   std::map<std::string, std::string, std::less<>> kernels;

@@ -7,4 +7,7 @@ Chunk chunk_mxfp4(uint row, uint chunk) {
   return chunk_of(chunk_bits(row, chunk), vec2(scale, 0.0));
 }
 const uvec4 kTableMxfp4 = uvec4(0x03020100u, 0x0c080604u, 0xfdfeff00u, 0xf4f8fafcu);
+#ifdef RONDO_WEIGHT_BYTES
+uint bytes_mxfp4(Chunk c, uint i) { return table_bytes(c.bits, i); }
+#endif
 vec4 quad_mxfp4(Chunk c, uint i) { return table_quad(c.bits, i, kTableMxfp4); }

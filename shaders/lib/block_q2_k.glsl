@@ -6,4 +6,5 @@ Chunk chunk_q2_k(uint row, uint chunk) {
   const uvec2 packed = uvec2(bytes, bytes >> 8);
   return Chunk(uvec4(0u), weight_words2[(quant_row(row) >> 1) + chunk], d.x * vec2(packed & 15u), -d.y * vec2((packed >> 4) & 15u));
 }
-vec4 quad_q2_k(Chunk c, uint i) { return unsigned_bytes(pair_bytes(c.high, i)); }
+uint bytes_q2_k(Chunk c, uint i) { return pair_bytes(c.high, i); }
+vec4 quad_q2_k(Chunk c, uint i) { return unsigned_bytes(bytes_q2_k(c, i)); }

@@ -5,4 +5,5 @@ Chunk chunk_q3_k(uint row, uint chunk) {
   const vec2 scales = k_signed_scales(row, chunk);
   return Chunk(uvec4(weight_words[block + 16u + (chunk & 7u)], uvec3(0u)), weight_words2[(block >> 1) + (chunk & 7u)], scales, -4.0 * scales);
 }
-vec4 quad_q3_k(Chunk c, uint i) { return unsigned_bytes(pair_bytes(c.high, i) + (((c.bits.x >> i) & 0x01010101u) << 2)); }
+uint bytes_q3_k(Chunk c, uint i) { return pair_bytes(c.high, i) + (((c.bits.x >> i) & 0x01010101u) << 2); }
+vec4 quad_q3_k(Chunk c, uint i) { return unsigned_bytes(bytes_q3_k(c, i)); }

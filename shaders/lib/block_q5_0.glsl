@@ -5,4 +5,5 @@ Chunk chunk_q5_0(uint row, uint chunk) {
   const float scale = unpackHalf2x16(weight_words[scales])[chunk & 1u];
   return Chunk(chunk_bits(row, chunk), uvec2(weight_words[scales + 1u + (chunk & 1u)], 0u), vec2(scale), vec2(0.0));
 }
-vec4 quad_q5_0(Chunk c, uint i) { return unsigned_bytes(fifth_bits(nibble_bytes(c.bits, i), c.high.x, i)); }
+uint bytes_q5_0(Chunk c, uint i) { return fifth_bits(nibble_bytes(c.bits, i), c.high.x, i); }
+vec4 quad_q5_0(Chunk c, uint i) { return unsigned_bytes(bytes_q5_0(c, i)); }

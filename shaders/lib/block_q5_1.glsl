@@ -4,4 +4,5 @@ Chunk chunk_q5_1(uint row, uint chunk) {
   const vec2 affine = unpackHalf2x16(scales.x);
   return Chunk(chunk_bits(row, chunk), uvec2(scales.y, 0u), affine.xx, affine.yy);
 }
-vec4 quad_q5_1(Chunk c, uint i) { return unsigned_bytes(fifth_bits(nibble_bytes(c.bits, i), c.high.x, i)); }
+uint bytes_q5_1(Chunk c, uint i) { return fifth_bits(nibble_bytes(c.bits, i), c.high.x, i); }
+vec4 quad_q5_1(Chunk c, uint i) { return unsigned_bytes(bytes_q5_1(c, i)); }

@@ -5,4 +5,5 @@ Chunk chunk_q5_k(uint row, uint chunk) {
   const vec2 affine = k_scale_and_min(row, chunk);
   return Chunk(weight_words4[(block >> 2) + (chunk & 7u)], uvec2(weight_words[block + 32u + (chunk & 7u)], 0u), affine.xx, affine.yy);
 }
-vec4 quad_q5_k(Chunk c, uint i) { return unsigned_bytes(fifth_bits(nibble_bytes(c.bits, i), c.high.x, i)); }
+uint bytes_q5_k(Chunk c, uint i) { return fifth_bits(nibble_bytes(c.bits, i), c.high.x, i); }
+vec4 quad_q5_k(Chunk c, uint i) { return unsigned_bytes(bytes_q5_k(c, i)); }

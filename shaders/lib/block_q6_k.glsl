@@ -6,4 +6,5 @@ Chunk chunk_q6_k(uint row, uint chunk) {
   const vec2 scales = k_signed_scales(row, chunk);
   return Chunk(weight_words4[block + (chunk & 7u)], weight_words2[2u * block + 16u + (chunk & 7u)], scales, -32.0 * scales);
 }
-vec4 quad_q6_k(Chunk c, uint i) { return unsigned_bytes(nibble_bytes(c.bits, i) + (pair_bytes(c.high, i) << 4)); }
+uint bytes_q6_k(Chunk c, uint i) { return nibble_bytes(c.bits, i) + (pair_bytes(c.high, i) << 4); }
+vec4 quad_q6_k(Chunk c, uint i) { return unsigned_bytes(bytes_q6_k(c, i)); }

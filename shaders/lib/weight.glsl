@@ -26,7 +26,11 @@ void fill_table() {
   uvec4 table = kTableIq4Nl;  // not by ?:, for which glslang makes a constant of the wrong one
   if (kWeightType == RONDO_WEIGHT_MXFP4) table = kTableMxfp4;
   const uint place = gl_LocalInvocationID.x;
+#ifdef RONDO_WEIGHT_BYTES
+  if (place < 16u) table_values[place] = (table[place >> 2] >> (8u * (place & 3u))) & 255u;
+#else
   if (place < 16u) table_values[place] = float(int(table[place >> 2] << (24u - 8u * (place & 3u))) >> 24);
+#endif
   barrier();
 }
 #endif

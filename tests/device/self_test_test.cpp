@@ -160,6 +160,34 @@ TEST_F(SelfTestOfNorms, AreFoundRight) {
   expect_right_tokens(*model);
 }
 
+/// Rounded activations are no reason for quarantine, and a wrong scale of theirs is.
+class SelfTestOfRounding : public SelfTest {
+ protected:
+  void SetUp() override {
+    SelfTest::SetUp();
+    if (!runtime().caps().integer_dot || runtime().caps().max_required_subgroup_size < 8) GTEST_SKIP() << "this device has no integer dot products, or subgroups that are too small";
+    options_.activations = Activations::kQ8;
+  }
+  ModelOptions options_;
+};
+
+TEST_F(SelfTestOfRounding, IsFoundRight) {
+  Result<Model> model = create(options_);
+  RONDO_ASSERT_OK(model.status());
+  EXPECT_EQ(quarantine_, std::vector<std::string>());
+  EXPECT_TRUE(has_label(*model, "linear dot q4_0"));
+}
+
+TEST_F(SelfTestOfRounding, IsReplacedWhereItIsWrong) {
+  const Sabotage& sabotage = sabotage_named("take_another_groups_scale");
+  const ReplacedShader replaced(runtime(), sabotage.shader, sabotage.path);
+  Result<Model> model = create(options_);
+  RONDO_ASSERT_OK(model.status());
+  EXPECT_TRUE(is_quarantined("linear dot q4_0"));
+  EXPECT_FALSE(has_label(*model, "linear dot q4_0"));
+  expect_right_tokens(*model);
+}
+
 TEST_F(SelfTest, AFusedOperatorComesApart) {
   const Sabotage& sabotage = sabotage_named("write_one_row_too_far");
   const ReplacedShader replaced(runtime(), sabotage.shader, sabotage.path);
@@ -314,8 +342,8 @@ TEST(QuarantineTest, AKernelThatThereIsNotIsRefused) {
     return Model::create(test_device(), open_file(tiny_path()).value(), options).status();
   };
   expect_failure(refusal("lineal tiled q4_0"), StatusCode::kInvalidArgument, {"quarantine", "'lineal tiled q4_0'", "no operator 'lineal'"});
-  expect_failure(refusal("linear tilde q4_0"), StatusCode::kInvalidArgument, {"quarantine", "'linear tilde q4_0'", "subgroup, vector, wide, tiled"});
-  expect_failure(refusal("linear"), StatusCode::kInvalidArgument, {"quarantine", "subgroup, vector, wide, tiled"});
+  expect_failure(refusal("linear tilde q4_0"), StatusCode::kInvalidArgument, {"quarantine", "'linear tilde q4_0'", "subgroup, dot, vector, wide, tiled"});
+  expect_failure(refusal("linear"), StatusCode::kInvalidArgument, {"quarantine", "subgroup, dot, vector, wide, tiled"});
   for (const char* label : {"linear tiled", "linear tiled q9_9", "linear tiled q4_0 ", "linear tiled q4_0 x", "kv_write", "rope_kv_write x"}) {
     expect_failure(refusal(label), StatusCode::kInvalidArgument, {"quarantine", "one type"});
   }

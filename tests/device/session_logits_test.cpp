@@ -106,6 +106,44 @@ TEST_P(ReferenceTest, LogitsOverAQuantisedCacheAreThoseOfTheInterpreter) {
   EXPECT_LE(relative_to_range(*logits, *reference), 1e-3);
 }
 
+/// Whether the device has what rounded activations need.
+bool has_integer_dots(const runtime::DeviceCaps& caps) { return caps.integer_dot && caps.subgroup_shuffle && caps.subgroup_arithmetic && caps.max_required_subgroup_size >= 8; }
+
+/// Activations that are rounded to bytes cost accuracy, and no more than is said; every run gives the same bits, whatever the burst.
+TEST(RoundedActivationsTest, CostWhatIsSaid) {
+  if (!has_integer_dots(test_runtime_device().caps())) GTEST_SKIP() << "this device has no integer dot products, or subgroups that are too small";
+  double most = 0;
+  for (const Case& one : kCases) {
+    const std::string name = one.name;
+    if (name == "Stories260K" || name == "TinyF16" || name == "TinyBF16" || (!one.bundled && testing::test_data_folder().empty())) continue;
+    const auto path_of = [&](const char* file) { return one.bundled ? testing::tests_data_path(file) : testing::test_data_path(file); };
+    const Expected wanted = read_expected(path_of(one.expected));
+    ModelOptions options;
+    options.kv_type = KvType::kF32;
+    options.kernels["linear"] = "dot";  // of any number of rows, where kQ8 is there for up to 8
+    const Model all = load_model(path_of(one.gguf), options);
+    Session session = make_session(all);
+    const Result<std::vector<float>> logits = session.wait_logits(wanted.input);
+    RONDO_ASSERT_OK(logits.status());
+    const double error = relative_to_range(*logits, wanted.logits);
+    EXPECT_LE(error, 2e-2) << name;
+    EXPECT_GT(error, 1e-5) << name << ": nothing was rounded";
+    most = std::max(most, error);
+
+    options.kernels.clear();
+    options.activations = Activations::kQ8;
+    const Model model = load_model(path_of(one.gguf), options);
+    Tokens first;
+    for (const std::uint32_t burst : {1u, 16u}) {
+      Session decoding = make_session(model, without_model_stops(burst));
+      const Tokens made = continue_with(decoding, wanted.input, 12);
+      if (first.empty()) first = made;
+      EXPECT_EQ(made, first) << name << ", burst " << burst;
+    }
+  }
+  RecordProperty("most", std::to_string(most));
+}
+
 TEST_P(ReferenceTest, AWrongReferenceIsRejected) {
   RONDO_REQUIRE_CASE();
   const Expected wanted = expected();

@@ -52,6 +52,20 @@ TEST_P(DeferredNormTest, AWrongEpsilonShows) {
   EXPECT_FALSE(agrees_with(chain(GetParam(), s, right), chain(GetParam(), s, shifted), kBound, by_subgroups()));
 }
 
+/// Where activations are rounded to bytes, too: twice, with small differences of large numbers.
+TEST(DeferredNormOfDotsTest, EqualsTheDefinition) {
+  const runtime::DeviceCaps& caps = test_runtime_device().caps();
+  if (!caps.integer_dot || caps.max_required_subgroup_size < 8) GTEST_SKIP() << "this device has no integer dot products, or subgroups that are too small";
+  for (const Type type : {Type::kQ8_0, Type::kQ4_0, Type::kQ6_K}) {
+    for (const Sizes& s : {Sizes{1, 64, 132, 37}, {2, 32, 516, 7}, {8, 96, 257 * 4, 5}}) {
+      const OpCase c = chain(type, s, {});
+      EXPECT_TRUE(agrees(c, {20 * graph::kRoundedActivations}, by_dots())) << s.rows << " rows, " << s.inner << " to " << s.columns << " to " << s.outputs;
+      EXPECT_EQ(count(c, by_dots(), "rms_norm"), 0u);
+      EXPECT_EQ(count(c, by_dots(), "linear dot"), 2u);
+    }
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Types, DeferredNormTest, ::testing::ValuesIn(kRowLayouts), [](const auto& test) { return std::string(graph::type_name(test.param)); });
 
 /// Rows that don't count, of the chain's middle as well.

@@ -71,10 +71,11 @@ std::string find_in(const check::CheckRun& run, simulator::ModuleCache& modules)
 }
 
 /// Norms that linears compute, which no single operator has: they take one and make another.
-bool is_found_in_norms(simulator::ModuleCache& modules) {
+bool is_found_in_norms(simulator::ModuleCache& modules, bool by_dots) {
   tests::norm_chain::Chain with;
-  with.again = true;
-  return !find_in(tests::norm_chain::chain(graph::Type::kF32, {1, 1024, 516, 36}, with), tests::norm_chain::by_subgroups(), modules).empty();
+  with.again = !by_dots;
+  const graph::Type type = by_dots ? graph::Type::kQ8_0 : graph::Type::kF32;
+  return !find_in(tests::norm_chain::chain(type, {1, 1024, 544, 36}, with), by_dots ? tests::norm_chain::by_dots() : tests::norm_chain::by_subgroups(), modules).empty();
 }
 
 TEST(SabotageTest, NoBarrierIsSuperfluous) {
@@ -91,7 +92,7 @@ TEST(SabotageTest, NoBarrierIsSuperfluous) {
         return words;
       });
       const bool is_found = std::any_of(own.begin(), own.end(), [&](const check::CheckRun& run) { return !find_in(run, modules).empty(); }) ||
-                            (shader == runtime::Shader::linear_subgroup && is_found_in_norms(modules));
+                            ((shader == runtime::Shader::linear_subgroup || shader == runtime::Shader::linear_dot) && is_found_in_norms(modules, shader == runtime::Shader::linear_dot));
       EXPECT_TRUE(is_found) << runtime::shader_name(shader) << ": nothing misses barrier " << i + 1 << " of " << barriers.size();
     }
   }

@@ -41,10 +41,14 @@ TEST_P(WarmUpTest, StaysWithinItsBuffer) {
       ASSERT_TRUE(parsed.ok()) << parsed.status().message();
       const Result<check::OpCase> built = check::build_case(*parsed, check::Values::kRandom, 1);
       ASSERT_TRUE(built.ok()) << built.status().message();
-      graph::Graph graph = built->graph;
-      const Result<models::GraphPlan> plan = models::plan_graph(graph, caps);
-      ASSERT_TRUE(plan.ok()) << plan.status().message();
-      for (const runtime::Kernel& kernel : plan->lowered.program.kernels) warm_up(kernel);
+      for (const Activations activations : {Activations::kF32, Activations::kQ8}) {
+        graph::Graph graph = built->graph;
+        models::GraphRunOptions options;
+        options.lowering.activations = activations;
+        const Result<models::GraphPlan> plan = models::plan_graph(graph, caps, options);
+        ASSERT_TRUE(plan.ok()) << plan.status().message();
+        for (const runtime::Kernel& kernel : plan->lowered.program.kernels) warm_up(kernel);
+      }
     }
   }
   EXPECT_GT(seen.size(), 200u);

@@ -31,6 +31,15 @@ inline check::RunOptions by_subgroups() {
   return options;
 }
 
+/// As GPUs choose where activations are to be rounded.
+inline check::RunOptions by_dots() {
+  check::RunOptions options;
+  options.fusion = true;
+  options.activations = Activations::kQ8;
+  options.pretend = runtime::DeviceType::kDiscrete;
+  return options;
+}
+
 inline std::vector<float> numbers(std::int64_t n, std::uint32_t seed, float scale = 1) { return check::random_values(static_cast<std::size_t>(n), seed, scale); }
 
 inline TensorId weight(OpCase& c, const char* name, Type type, std::int64_t rows, std::int64_t columns, std::uint32_t seed) {

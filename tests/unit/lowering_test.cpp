@@ -82,7 +82,7 @@ TEST(LoweringTest, WhatIsWidenedNeedsNothing) {
 TEST(LoweringTest, UnknownKernelsAndOperatorsAreRefused) {
   LoweringOptions options;
   options.forced_kernels["linear"] = "fastest";
-  EXPECT_EQ(refusal(linear_case(), {}, options), "kernel linear=fastest: linear has the kernels subgroup, vector, wide, tiled");
+  EXPECT_EQ(refusal(linear_case(), {}, options), "kernel linear=fastest: linear has the kernels subgroup, dot, vector, wide, tiled");
   options.forced_kernels = {{"lineal", "wide"}};
   EXPECT_EQ(refusal(linear_case(), {}, options), "kernel lineal=wide: there is no operator lineal");
 }
@@ -126,6 +126,34 @@ TEST(LoweringTest, SubgroupsOfASizeMakeFewRows) {
     EXPECT_EQ(program.kernels.at(0).constants[2], one.lanes);
     EXPECT_EQ(program.kernels.at(0).subgroup_size, one.lanes);
   }
+}
+
+TEST(LoweringTest, ActivationsAreRoundedWhereTheyMayBe) {
+  const auto label = [](const DeviceCaps& caps, Activations activations, Type type = Type::kQ4_0, std::int64_t rows = 1) {
+    OpCase c;
+    const auto columns = static_cast<std::size_t>(256 * rows);
+    c.output(c.graph.add(Op::linear, {c.f32("input", {rows, 256}, std::vector<float>(columns)), c.weight("weight", type, 8192, 256, {})}));
+    LoweringOptions options;
+    options.activations = activations;
+    const Result<Lowered> lowered = lower(c.graph, caps, options);
+    return lowered.ok() ? lowered->program.dispatches.at(0).label : lowered.status().message();
+  };
+  DeviceCaps caps = gpu_of(32, 32);
+  caps.max_invocations = 1024;
+  EXPECT_EQ(label(caps, Activations::kQ8), "linear subgroup q4_0") << "it has none";
+  caps.integer_dot = true;
+  EXPECT_EQ(label(caps, Activations::kF32), "linear subgroup q4_0");
+  EXPECT_EQ(label(caps, Activations::kAuto), "linear subgroup q4_0") << "they are not fast";
+  EXPECT_EQ(label(caps, Activations::kQ8), "linear dot q4_0");
+  caps.fast_integer_dot = true;
+  EXPECT_EQ(label(caps, Activations::kF32), "linear subgroup q4_0");
+  EXPECT_EQ(label(caps, Activations::kAuto), "linear dot q4_0");
+  EXPECT_EQ(label(caps, Activations::kAuto, Type::kQ4_0, 8), "linear dot q4_0");
+  EXPECT_EQ(label(caps, Activations::kQ8, Type::kQ4_0, 9), "linear tiled q4_0");
+  EXPECT_EQ(label(caps, Activations::kAuto, Type::kMXFP4), "linear subgroup mxfp4") << "it saves nothing";
+  EXPECT_EQ(label(caps, Activations::kQ8, Type::kF16), "linear subgroup f16");
+  caps.type = runtime::DeviceType::kCpu;
+  EXPECT_EQ(label(caps, Activations::kAuto), "linear vector q4_0");
 }
 
 TEST(LoweringTest, WhereSubgroupsNeedTooManyWorkgroupsOthersDoIt) {

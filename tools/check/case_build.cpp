@@ -117,6 +117,7 @@ class Builder {
     const float large = has_f16_activations(text_) ? accuracy.large_f16 : accuracy.large;
     const float scale = input.scale * (values_ == Values::kLarge && scaled ? large : 1);
     if (values_ == Values::kInteger) return integer_values(n, seed_of(index), 4);
+    if (values_ == Values::kBytes && input.name == "input") return bytes_of_groups(n, static_cast<std::size_t>(shape.last()), seed_of(index));
     std::vector<float> made = random_values(n, seed_of(index), scale);
     if (input.role == InputRole::kConstant) {  // factors that divide
       for (float& value : made) value = 1.5f + 0.5f * value;
@@ -126,6 +127,19 @@ class Builder {
     if (index == special_ && values_ == Values::kInfinity) made[n / 2] = std::numeric_limits<float>::infinity();
     return made;
   }
+
+  /// Rows of whole numbers up to 127, which the first of each 32 columns is, times a scale of these.
+  static std::vector<float> bytes_of_groups(std::size_t n, std::size_t columns, std::uint32_t seed) {
+    std::vector<float> made = integer_values(n, seed, 127);
+    const std::vector<float> scales = random_values(n, seed + 1);
+    for (std::size_t i = 0; i < n; ++i) {
+      const std::size_t column = i % columns, first = i - column % kGroup;
+      if (column % kGroup == 0) made[i] = 127;
+      made[i] *= 0.01f + std::abs(scales[first]);
+    }
+    return made;
+  }
+  static constexpr std::size_t kGroup = 32;
 
   /// Keys that no query of a sequence sees, because `lengths` or a boolean mask hides them: [sequence][key].
   static std::vector<std::vector<bool>> hidden_keys(const CaseText& text) {

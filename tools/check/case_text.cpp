@@ -223,6 +223,7 @@ const char* values_name(Values values) {
     case Values::kLarge: return "large";
     case Values::kNan: return "nan";
     case Values::kInfinity: return "infinity";
+    case Values::kBytes: return "byte";
   }
   return "";
 }

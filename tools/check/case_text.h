@@ -73,6 +73,7 @@ enum class Values : std::uint8_t {
   kLarge,    ///< as large as the operator has to bear
   kNan,      ///< random, but one element of one input is NaN
   kInfinity, ///< the same with an infinity
+  kBytes,    ///< random, but activations of linears are bytes times a scale of 32, which rounding to bytes leaves what they are
 };
 
 /// "integer", "random", ...

@@ -123,6 +123,7 @@ Result<DeviceRun> run_on_device(runtime::Device& device, const OpCase& op, const
   models::GraphRunOptions lowering;
   lowering.lowering.fusion = options.fusion;
   lowering.lowering.forced_kernels = options.kernels;
+  lowering.lowering.activations = options.activations;
   lowering.caps = &caps;
   lowering.guard_bytes = kGuardBytes;
   RONDO_ASSIGN(const models::GraphRun graph_run, models::GraphRun::create(device, op.graph, lowering));

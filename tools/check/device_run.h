@@ -22,6 +22,7 @@ constexpr Tolerance kExact{0};
 
 struct RunOptions {
   bool fusion = false;
+  Activations activations = Activations::kF32;
   std::map<std::string, std::string, std::less<>> kernels;  ///< forced, by operator
   std::optional<runtime::DeviceType> pretend;               ///< choices are made as for a device of this type
   double segment_ns = 1e8;  ///< predicted time above which the program is cut, as sessions do

@@ -22,6 +22,7 @@ namespace rondo::tools {
 ModelOptions GlobalFlags::model_options() const {
   ModelOptions options;
   options.kv_type = kv_type == "f32" ? KvType::kF32 : kv_type == "q8_0" ? KvType::kQ8_0 : KvType::kF16;
+  options.activations = activations == "f32" ? Activations::kF32 : activations == "q8" ? Activations::kQ8 : Activations::kAuto;
   options.fusion = !no_fusion;
   for (const std::string& kernel : kernels) {
     const std::size_t equals = kernel.find('=');

@@ -24,7 +24,7 @@ struct GlobalFlags {
   std::string device;
   bool validate = false;
   std::string as;  ///< device profile, or ""
-  std::string kv_type = "auto";
+  std::string kv_type = "auto", activations = "auto";
   std::vector<std::string> kernels;  ///< OP=NAME
   bool no_fusion = false;
   double segment_us = 0;

@@ -39,6 +39,8 @@ struct PlanReport {
   std::string source_formula;
   bool encodes = false;              ///< it has no caches, and n_ctx is its longest text, or an image's rows
   std::optional<models::MemoryPlan> memory;
+  std::string step;                  ///< with the fewest rows: of how many of its linears round their activations
+  std::size_t n_linears = 0, n_rounding = 0;
   std::string refusal;  ///< why there is no `memory`
 };
 
@@ -116,6 +118,17 @@ std::string kv_formula(std::span<const models::CacheSpec> all, bool of_source, g
   return formula;
 }
 
+void count_linears(const models::SessionPlan& whole, PlanReport& plan) {
+  const auto fewest = std::min_element(whole.steps.begin(), whole.steps.end(), [](const models::PlannedStep& a, const models::PlannedStep& b) { return a.kind.rows < b.kind.rows; });
+  if (fewest == whole.steps.end()) return;
+  const runtime::Program& program = fewest->lowered.program;
+  plan.step = plan.encodes ? fmt::format("{} rows", fewest->kind.rows) : "a token";
+  for (const runtime::Dispatch& dispatch : program.dispatches) {
+    plan.n_linears += dispatch.label.starts_with("linear") || dispatch.label.starts_with("expert_linear");
+    plan.n_rounding += program.kernels[dispatch.kernel].shader == runtime::Shader::linear_dot;
+  }
+}
+
 Result<PlanReport> make_plan(const GlobalFlags& flags, const InfoFlags& own, const models::Checkpoint& checkpoint) {
   RONDO_ASSIGN(const std::optional<DeviceProfile> profile, find_profile(flags.as.empty() ? "baseline" : flags.as));
   const models::Network& network = checkpoint.network;
@@ -138,13 +151,14 @@ Result<PlanReport> make_plan(const GlobalFlags& flags, const InfoFlags& own, con
     for (const std::int64_t width : {spec.key_width, spec.value_width}) plan.source_bytes += graph::cache_layout(plan.kv_type, plan.n_source, width).size_bytes * static_cast<std::uint64_t>(spec.n_heads);
   }
   if (plan.n_source > 0) plan.source_formula = fmt::format("{} = {}", kv_formula(network.caches, true, plan.kv_type, plan.n_source), plan.source_bytes);
-  Result<models::MemoryPlan> memory = models::plan_memory_of(checkpoint, profile->internal(), options, plan.n_ctx);
-  if (memory.ok()) {
-    plan.memory = std::move(memory).value();
-  } else if (memory.status().code() == StatusCode::kUnsupported || memory.status().code() == StatusCode::kOutOfMemory) {
-    plan.refusal = memory.status().message();
+  Result<models::SessionPlan> whole = models::plan_whole(checkpoint, profile->internal(), options, plan.n_ctx);
+  if (whole.ok()) {
+    count_linears(*whole, plan);
+    plan.memory = std::move(whole->memory);
+  } else if (whole.status().code() == StatusCode::kUnsupported || whole.status().code() == StatusCode::kOutOfMemory) {
+    plan.refusal = whole.status().message();
   } else {
-    return memory.status();
+    return whole.status();
   }
   return plan;
 }
@@ -188,6 +202,7 @@ json plan_json(const PlanReport& plan) {
                 {"n_source", plan.n_source},
                 {"source_bytes", plan.source_bytes},
                 {"source_formula", plan.source_formula},
+                {"activations", {{"linears", plan.n_linears}, {"rounding", plan.n_rounding}}},
                 {"refusal", plan.memory ? json() : json(plan.refusal)}};
   for (const char* key : {"activation_bytes", "unaliased_activation_bytes", "constant_bytes", "staging_bytes", "device_bytes", "host_bytes"}) document[key] = nullptr;
   document["buffers"] = json::array();
@@ -255,6 +270,7 @@ void print_plan(const PlanReport& plan) {
     return;
   }
   const models::MemoryPlan& memory = *plan.memory;
+  if (plan.n_rounding > 0) fmt::print("  {} of the {} linears of {} round their activations to bytes (--activations)\n", plan.n_rounding, plan.n_linears, plan.step);
   line("activations", memory.activation_bytes, fmt::format("{} before aliasing", memory.unaliased_activation_bytes));
   line("tables", memory.constant_bytes, "");
   line("in all", memory.total_bytes(runtime::MemoryIntent::kDevice), "of device memory, with step state, tokens and alignment");

@@ -459,6 +459,7 @@ std::vector<KernelCase> kernel_cases(std::string_view filter, bool large) {
       for (const LlamaExtents& model : kModels) {
         if (model.large && (!large || !depends_on_model(shape.op))) continue;
         for (const std::optional<Type>& type : list_types(shape, model)) {
+          if (std::string_view(kernel) == "dot" && type && graph::find_block_format(*type)->block_elements == 1) continue;  // it is of blocks
           for (const std::int64_t rows : shape.rows) {
             for (const std::int64_t depth : shape.depths) {
               one.model = &model;

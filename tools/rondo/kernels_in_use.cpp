@@ -39,8 +39,19 @@ class Collector {
  public:
   Collector(const runtime::DeviceCaps& caps, const std::map<std::string, std::string, std::less<>>& forced) : caps_(caps) { options_.lowering.forced_kernels = forced; }
 
-  /// Adds the pipelines of a graph of one operator. What the device can't hold, or a forced kernel can't do, it does not run.
-  void add(graph::Graph graph, bool fusion) {
+  /// Adds the pipelines of a graph of one operator, whether activations may be rounded or not. What the device can't hold, or a forced
+  /// kernel can't do, it does not run.
+  void add(const graph::Graph& graph, bool fusion) {
+    for (const Activations activations : {Activations::kF32, Activations::kAuto}) {
+      options_.lowering.activations = activations;
+      add_one(graph, fusion);
+    }
+  }
+
+  std::vector<KernelInUse> take() { return std::move(found_); }
+
+ private:
+  void add_one(graph::Graph graph, bool fusion) {
     options_.lowering.fusion = fusion;
     const Result<models::GraphPlan> plan = models::plan_graph(graph, caps_, options_);
     if (!plan.ok()) return;
@@ -52,9 +63,6 @@ class Collector {
     }
   }
 
-  std::vector<KernelInUse> take() { return std::move(found_); }
-
- private:
   const runtime::DeviceCaps& caps_;
   models::GraphRunOptions options_;
   std::vector<KernelInUse> found_;

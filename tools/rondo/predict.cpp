@@ -4,6 +4,7 @@
 #include <optional>
 #include <string_view>
 
+#include "graph/tiles.h"
 #include "runtime/fmt.h"
 #include "runtime/kernel.h"
 #include "tools/isa/kernel_pattern.h"
@@ -69,7 +70,7 @@ const SimulatedCount* find_simulated(const Words& words, std::uint32_t lanes) {
 std::optional<double> bytes_of_round(const runtime::Kernel& kernel) {
   constexpr double kVector = 16;
   const std::string_view name = runtime::shader_name(kernel.shader);
-  if (name.starts_with("linear_subgroup")) return kVector * (kernel.constants[3] << kernel.constants[5]);
+  if (name.starts_with("linear_subgroup") || name == "linear_dot") return kVector * (kernel.constants[3] << kernel.constants[5]);
   if (name.starts_with("attention_subgroup")) return 2 * kVector * kernel.constants[5];
   return std::nullopt;
 }
@@ -100,7 +101,7 @@ Result<std::vector<Prediction>> predict(const runtime::Program& program, const r
     if (words.kernel == "sample") one.memory = 0;  // its cost is that of the longest draw; the most likely token needs one chunk of keys
     const double per_multiply_add = dispatch.cost.loops[0].multiply_adds > 0 ? count_instructions(dispatch, kernel, caps.counts) : 0;
     one.counted = per_multiply_add > 0 || dispatch.cost.loops[0].multiply_adds == 0;
-    one.arithmetic = 1e9 * dispatch.cost.flops / 2 * per_multiply_add / caps.lanes_per_s;
+    one.arithmetic = 1e9 * (dispatch.cost.flops / 2 * per_multiply_add + dispatch.cost.rounded * graph::rounding_instructions(caps)) / caps.lanes_per_s;
     if (simulated && simulated->useful_bytes > 0) one.lines = 1e9 * dispatch.cost.bytes * (1 / simulated->useful_bytes + simulated->activation_bytes / 64) / caps.lines_per_s;
     one.waits = simulated ? (std::max(simulated->dependent_loads, 1.0) - 1) * kLoadNs : kLoadNs;
     found.push_back(one);

@@ -68,6 +68,7 @@ Result<check::DeviceRun> simulate_case(ModuleCache& modules, const check::OpCase
   models::GraphRunOptions lowering;
   lowering.lowering.fusion = options.fusion;
   lowering.lowering.forced_kernels = options.kernels;
+  lowering.lowering.activations = options.activations;
   graph::Graph graph = op.graph;
   RONDO_ASSIGN(models::GraphPlan plan, models::plan_graph(graph, caps, lowering));
 
@@ -118,7 +119,7 @@ runtime::DeviceCaps simulated_caps(std::uint32_t subgroup_size, bool cpu) {
   caps.max_shared_bytes = 32768;
   caps.min_subgroup_size = caps.max_subgroup_size = subgroup_size;
   caps.min_required_subgroup_size = caps.max_required_subgroup_size = subgroup_size;
-  caps.subgroup_shuffle = caps.subgroup_arithmetic = caps.storage16 = true;
+  caps.subgroup_shuffle = caps.subgroup_arithmetic = caps.storage16 = caps.integer_dot = true;
   return caps;
 }
 
