@@ -1,5 +1,4 @@
-// Packs SPIR-V modules for shader_code.inc; runs during the build. Most of SPIR-V's words are small: each is written as one
-// to five bytes of seven bits, lowest first, all but a word's last with the top bit set (LEB128), which halves the size.
+// Packs SPIR-V modules for shader_code.inc, as runtime/packed_spirv.h says; runs during the build.
 // usage: rondo_pack_spirv FILE MODULE.spv ...
 #include <cstdint>
 #include <cstdio>
@@ -8,19 +7,76 @@
 #include <fstream>
 #include <iterator>
 #include <string>
+#include <unordered_map>
 #include <vector>
+
+#include "runtime/packed_spirv.h"
 
 namespace {
 
-std::vector<std::uint8_t> pack(const std::vector<char>& module_bytes) {
-  std::vector<std::uint8_t> packed;
+using Bytes = std::vector<std::uint8_t>;
+
+void put(Bytes& to, std::uint32_t number) {
+  for (; number >= 0x80; number >>= 7) to.push_back(static_cast<std::uint8_t>(number | 0x80));
+  to.push_back(static_cast<std::uint8_t>(number));
+}
+
+/// The longest run of bytes that is there before, of at most so many places that begin alike.
+struct Match {
+  std::size_t length = 0, back = 0;
+};
+Match find_match(const Bytes& bytes, std::size_t at, const std::vector<std::size_t>& places) {
+  constexpr std::size_t kMostPlaces = 256;
+  Match best;
+  for (std::size_t i = places.size(); i-- > 0 && places.size() - i <= kMostPlaces;) {
+    std::size_t length = 0;
+    while (at + length < bytes.size() && bytes[places[i] + length] == bytes[at + length]) ++length;
+    if (length > best.length) best = {length, at - places[i]};
+  }
+  return best;
+}
+
+/// Leaves out runs that were there before.
+Bytes compress(const Bytes& bytes) {
+  Bytes packed;
+  std::unordered_map<std::uint32_t, std::vector<std::size_t>> places;
+  std::size_t first_literal = 0;
+  const auto put_literals = [&](std::size_t end) {
+    put(packed, static_cast<std::uint32_t>(end - first_literal));
+    packed.insert(packed.end(), bytes.begin() + static_cast<std::ptrdiff_t>(first_literal), bytes.begin() + static_cast<std::ptrdiff_t>(end));
+  };
+  for (std::size_t at = 0; at + rondo::runtime::kShortestMatch <= bytes.size();) {
+    const auto key_of = [&](std::size_t place) {
+      std::uint32_t key = 0;
+      std::memcpy(&key, bytes.data() + place, 4);
+      return key;
+    };
+    const Match match = find_match(bytes, at, places[key_of(at)]);
+    const std::size_t cost = match.back < 0x80 ? 2 : match.back < 0x4000 ? 3 : 4;
+    const std::size_t n = match.length >= rondo::runtime::kShortestMatch && match.length > cost ? match.length : 1;
+    if (n > 1) {
+      put_literals(at);
+      put(packed, static_cast<std::uint32_t>(n - rondo::runtime::kShortestMatch));
+      put(packed, static_cast<std::uint32_t>(match.back));
+      first_literal = at + n;
+    }
+    for (const std::size_t end = at + n; at < end; ++at) {
+      if (at + 4 <= bytes.size()) places[key_of(at)].push_back(at);
+    }
+  }
+  put_literals(bytes.size());
+  return packed;
+}
+
+Bytes pack(const std::vector<char>& module_bytes) {
+  Bytes numbers;
+  rondo::runtime::SpirvCoder coder;
   for (std::size_t at = 0; at + 4 <= module_bytes.size(); at += 4) {
     std::uint32_t word = 0;
     std::memcpy(&word, module_bytes.data() + at, 4);
-    for (; word >= 0x80; word >>= 7) packed.push_back(static_cast<std::uint8_t>(word | 0x80));
-    packed.push_back(static_cast<std::uint8_t>(word));
+    put(numbers, coder.encode(word));
   }
-  return packed;
+  return compress(numbers);
 }
 
 }  // namespace
@@ -40,7 +96,7 @@ int main(int argc, char** argv) {
       std::fprintf(stderr, "rondo_pack_spirv: %s: not a SPIR-V module of this machine's byte order\n", argv[i]);
       return 1;
     }
-    const std::vector<std::uint8_t> packed = pack(module_bytes);
+    const Bytes packed = pack(module_bytes);
     for (std::size_t k = 0; k < packed.size(); ++k) bytes += std::to_string(packed[k]) + (k % 32 == 31 ? ",\n" : ",");
     bytes += "\n";
     entries += "    {\"" + std::filesystem::path(argv[i]).stem().string() + "\", " + std::to_string(offset) + ", " + std::to_string(packed.size()) + ", " +

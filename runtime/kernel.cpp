@@ -6,6 +6,7 @@
 #include "runtime/device.h"
 #include "runtime/fmt.h"
 #include "runtime/hash.h"
+#include "runtime/packed_spirv.h"
 #include "runtime/pipeline_cache.h"
 #include "shader_code.inc"
 
@@ -15,16 +16,35 @@ const char* shader_name(Shader shader) { return kShaders[static_cast<std::size_t
 
 std::vector<std::uint32_t> shader_code(Shader shader) {
   const PackedShader& packed = kShaders[static_cast<std::size_t>(shader)];
-  return unpack_words(kPackedShaders + packed.offset, packed.n_words);
+  return unpack_words(std::span(kPackedShaders).subspan(packed.offset, packed.size_bytes), packed.n_words);
 }
 
-std::vector<std::uint32_t> unpack_words(const std::uint8_t* packed, std::size_t n_words) {
-  std::vector<std::uint32_t> words(n_words);
-  for (std::uint32_t& word : words) {
-    int shift = 0;
-    for (; *packed >= 0x80; shift += 7) word |= (*packed++ & 0x7fu) << shift;
-    word |= static_cast<std::uint32_t>(*packed++) << shift;
+namespace {
+
+std::uint32_t take_number(const std::uint8_t*& from) {
+  std::uint32_t number = 0;
+  int shift = 0;
+  for (; *from >= 0x80; shift += 7) number |= (*from++ & 0x7fu) << shift;
+  return number | static_cast<std::uint32_t>(*from++) << shift;
+}
+
+}  // namespace
+
+std::vector<std::uint32_t> unpack_words(std::span<const std::uint8_t> packed, std::size_t n_words) {
+  std::vector<std::uint8_t> bytes;
+  bytes.reserve(n_words * 2);
+  for (const std::uint8_t *from = packed.data(), *const end = from + packed.size(); from != end;) {
+    const std::uint32_t n_literals = take_number(from);
+    bytes.insert(bytes.end(), from, from + n_literals);
+    from += n_literals;
+    if (from == end) break;
+    const std::uint32_t length = take_number(from) + kShortestMatch, back = take_number(from);
+    for (std::uint32_t i = 0; i < length; ++i) bytes.push_back(bytes[bytes.size() - back]);
   }
+  std::vector<std::uint32_t> words(n_words);
+  SpirvCoder coder;
+  const std::uint8_t* next = bytes.data();
+  for (std::uint32_t& word : words) word = coder.decode(take_number(next));
   return words;
 }
 

@@ -24,8 +24,8 @@ const char* shader_name(Shader shader);
 /// The module's SPIR-V, unpacked.
 std::vector<std::uint32_t> shader_code(Shader shader);
 
-/// Words as cmake/pack_spirv.cpp packs them.
-std::vector<std::uint32_t> unpack_words(const std::uint8_t* packed, std::size_t n_words);
+/// Words as cmake/pack_spirv.cpp packs them (runtime/packed_spirv.h).
+std::vector<std::uint32_t> unpack_words(std::span<const std::uint8_t> packed, std::size_t n_words);
 
 /// Of all modules together: what compiled pipelines depend on besides device and driver.
 std::uint64_t embedded_spirv_hash();

@@ -29,7 +29,7 @@ uint bytes_at(uint token, uint half_of_group) { return token * kTileGroups * 2u 
 
 // Rounds the rows of the input from `first_token` on, of the groups that the tile has of them from `first_group` on.
 void round_tile(uint first_token, uint first_group) {
-  const uint kAtOnce = 4u, kTileQuads = kTileGroups * 8u;
+  const uint kAtOnce = kLanes < 32u ? 2u : 4u, kTileQuads = kTileGroups * 8u;  // 4 spill on Intel
   const uint n_quads = min(kTileGroups, p.groups - first_group) * 8u;
   const uint end = kTokens == 1u ? n_quads : kTokens * kTileQuads;
   for (uint first = gl_SubgroupID * kLanes; first < end; first += kAtOnce * kWidth) {  // all lanes of a subgroup together

@@ -19,6 +19,8 @@ def number(value):
 KERNELS = sorted(("linear subgroup f16 kTokens=1 kInputVec4=2 kNorm=0 kSplit=1", "linear subgroup q8_0 kTokens=1 kInputVec4=2 kNorm=0 kSplit=1", "linear subgroup q4_0 kTokens=1 kInputVec4=2 kNorm=0 kSplit=1",
            "linear subgroup q4_K kTokens=1 kInputVec4=2 kNorm=0 kSplit=1", "linear subgroup q6_K kTokens=1 kInputVec4=2 kNorm=0 kSplit=1", "linear subgroup kTokens=1 kInputVec4=2 kNorm=0 kSplit=1", "linear subgroup kTokens=1 kInputVec4=2", "linear subgroup kInputVec4=2",
            "linear subgroup", "linear tiled kTileRows=4 kInputVec4=2", "linear tiled", "linear_glu subgroup kTokens=1 kInputVec4=2 kNorm=0", "linear_glu subgroup kTokens=1 kInputVec4=2", "linear_glu subgroup kInputVec4=2", "linear_glu subgroup", "linear_glu tiled",
+           *(f"linear dot {type} kTokens=1 kInputVec4=2 kNorm=0" for type in ("q8_0", "q4_0", "q4_K", "q6_K")), "linear dot kTokens=1 kInputVec4=2 kNorm=0", "linear dot kTokens=1", "linear dot",
+           "linear_glu dot q8_0 kTokens=1 kInputVec4=2 kNorm=0", "linear_glu dot q4_0 kTokens=1 kInputVec4=2 kNorm=0", "linear_glu dot kTokens=1", "linear_glu dot", "expert_linear dot", "expert_linear_glu dot",
            "expert_linear subgroup kInputVec4=2", "expert_linear subgroup", "expert_linear_glu subgroup", "matmul",
            "attention subgroup kCacheType=1 kFeatures=0 kKeyWidth=128", "attention subgroup kCacheType=1 kFeatures=0 kKeyWidth=64", "attention subgroup kFeatures=0", "attention subgroup",
            "attention split kCacheType=1 kFeatures=0", "attention split", "attention tiled kFeatures=32769", "attention tiled kTile=8 kCacheType=1 kFeatures=0",
