@@ -1,4 +1,4 @@
-// What a Model is made of, decided before anything is loaded and unchanged afterwards; shared by the Model and its Sessions.
+// What a Model is made of, decided before anything is loaded and unchanged once it is; shared by the Model and its Sessions.
 #pragma once
 
 #include <memory>
@@ -37,6 +37,6 @@ struct LoadedModel {
 Result<std::shared_ptr<const SessionPlan>> plan_default_session(const LoadedModel& model);
 
 /// Reads the checkpoint's header, checks it, plans and allocates. Errors: those of Model::create.
-Result<std::shared_ptr<const LoadedModel>> plan_model(std::shared_ptr<runtime::Device> device, ByteSource source, const ModelOptions& options);
+Result<std::shared_ptr<LoadedModel>> plan_model(std::shared_ptr<runtime::Device> device, ByteSource source, const ModelOptions& options);
 
 }  // namespace rondo::models

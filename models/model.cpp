@@ -25,7 +25,7 @@ Result<std::shared_ptr<const SessionPlan>> plan_default_session(const LoadedMode
   }
 }
 
-Result<std::shared_ptr<const LoadedModel>> plan_model(std::shared_ptr<runtime::Device> on, ByteSource source, const ModelOptions& options) {
+Result<std::shared_ptr<LoadedModel>> plan_model(std::shared_ptr<runtime::Device> on, ByteSource source, const ModelOptions& options) {
   auto model = std::make_shared<LoadedModel>(std::move(on));
   runtime::Device& device = model->device;
   model->options = options;
@@ -55,7 +55,7 @@ Result<std::shared_ptr<const LoadedModel>> plan_model(std::shared_ptr<runtime::D
     RONDO_ASSIGN(runtime::Buffer buffer, runtime::Buffer::create(device, bytes, runtime::MemoryIntent::kDevice, "weights"));
     model->weight_buffers.push_back(std::move(buffer));
   }
-  return std::shared_ptr<const LoadedModel>(std::move(model));
+  return model;
 }
 
 }  // namespace rondo::models
@@ -88,7 +88,7 @@ Result<Model> Model::create(Device& device, ByteSource source, const ModelOption
   if (options.kv_type > KvType::kQ8_0) {
     return Status(StatusCode::kInvalidArgument, fmt::format("model: kv_type is {} but must be kF16 (0), kF32 (1) or kQ8_0 (2)", static_cast<unsigned>(options.kv_type)));
   }
-  RONDO_ASSIGN(std::shared_ptr<const models::LoadedModel> planned, models::plan_model(device.shared(), std::move(source), options));
+  RONDO_ASSIGN(std::shared_ptr<models::LoadedModel> planned, models::plan_model(device.shared(), std::move(source), options));
   return Model(std::make_unique<models::ModelLoader>(std::move(planned)));
 }
 

@@ -23,7 +23,7 @@ const graph::StoragePiece& piece_of(std::span<const graph::StoragePiece> pieces,
 
 }  // namespace
 
-ModelLoader::ModelLoader(std::shared_ptr<const LoadedModel> model) : model_(std::move(model)), kernels_(model_->plan->kernels()), uploader_(model_->device) {
+ModelLoader::ModelLoader(std::shared_ptr<LoadedModel> model) : model_(std::move(model)), kernels_(model_->plan->kernels()), uploader_(model_->device) {
   for (const WeightBlock& block : model_->network().blocks) progress_.bytes_total += block.file_bytes();
 }
 
@@ -31,7 +31,7 @@ bool ModelLoader::is_compiling() const { return next_kernel_ < kernels_.size() |
 
 Result<std::shared_ptr<const LoadedModel>> ModelLoader::loaded() const {
   if (!progress_.finished) return Status(StatusCode::kFailedPrecondition, "session: the model is not loaded yet");
-  return model_;
+  return std::shared_ptr<const LoadedModel>(model_);
 }
 
 /// Uploads as many rows of the current part as one staging write and one piece of the block hold.
@@ -84,6 +84,43 @@ Status ModelLoader::finish_block() {
   return uploader_.submit();
 }
 
+Status ModelLoader::replace_kernel(const runtime::Kernel& kernel, const Status& why) {
+  if (why.code() == StatusCode::kDeviceLost || why.code() == StatusCode::kOutOfMemory) return why;
+  LoadedModel& model = *model_;
+  std::vector<std::string> labels;
+  for (const PlannedStep& step : model.plan->steps) {
+    const runtime::Program& program = step.lowered.program;
+    for (const runtime::Dispatch& dispatch : program.dispatches) {
+      if (program.kernels[dispatch.kernel] == kernel && std::find(labels.begin(), labels.end(), dispatch.label) == labels.end()) labels.push_back(dispatch.label);
+    }
+  }
+  const std::size_t n_before = model.options.quarantine.size();
+  model.options.quarantine.insert(model.options.quarantine.end(), labels.begin(), labels.end());
+  Result<std::shared_ptr<const SessionPlan>> plan = plan_default_session(model);
+  if (labels.empty() || !plan.ok()) {
+    model.options.quarantine.resize(n_before);
+    return why;
+  }
+  model.device.log(LogLevel::kWarn, fmt::format("model: {}; others take the place of '{}'", why.message(), fmt::join(labels, "' and '")));
+  model.plan = std::move(plan).value();
+  kernels_ = model.plan->kernels();
+  next_kernel_ = 0;
+  return {};
+}
+
+/// All pipelines by the executor. If some can't be made, the first of them is replaced.
+Status ModelLoader::create_kernels() {
+  runtime::KernelCache& cache = model_->device.kernels();
+  if (cache.create_all(kernels_, model_->options.executor).ok()) {
+    pipelines_created_ = true;
+    return {};
+  }
+  for (const runtime::Kernel& kernel : kernels_) {
+    if (const Status made = cache.find_or_create(kernel).status(); !made.ok()) return replace_kernel(kernel, made);
+  }
+  return {};
+}
+
 /// Creates one pipeline and dispatches it once with an inactive step state, so that drivers which compile lazily do it while
 /// the next pipelines are created and the weights uploaded.
 Status ModelLoader::build_kernel(const runtime::Kernel& kernel) {
@@ -109,13 +146,11 @@ Status ModelLoader::build_kernel(const runtime::Kernel& kernel) {
 
 /// One piece of work, of which there is some.
 Status ModelLoader::load_piece() {
-  if (model_->options.executor && !pipelines_created_) {
-    RONDO_TRY(model_->device.kernels().create_all(kernels_, model_->options.executor));
-    pipelines_created_ = true;
-    return {};
-  }
+  if (model_->options.executor && !pipelines_created_) return create_kernels();
   if (next_kernel_ < kernels_.size()) {
-    RONDO_TRY(build_kernel(kernels_[next_kernel_]));
+    const runtime::Kernel kernel = kernels_[next_kernel_];
+    if (const Status made = model_->device.kernels().find_or_create(kernel).status(); !made.ok()) return replace_kernel(kernel, made);
+    RONDO_TRY(build_kernel(kernel));
     ++next_kernel_;
     return {};
   }

@@ -18,7 +18,7 @@ namespace rondo::models {
 
 class ModelLoader {
  public:
-  explicit ModelLoader(std::shared_ptr<const LoadedModel> model);
+  explicit ModelLoader(std::shared_ptr<LoadedModel> model);
 
   /// For measurements: weights are made on the device instead of read (models/random_weights.h). Before anything is loaded.
   void use_random_weights() { random_weights_ = true; }
@@ -39,9 +39,13 @@ class ModelLoader {
   Status upload_rows();
   Status upload_vector();
   Status finish_block();
+  Status create_kernels();
   Status build_kernel(const runtime::Kernel& kernel);
+  /// A pipeline could not be made: plans again without what it is called, for those that are left. Errors: `why`, if nothing can take
+  /// its place or the failure is not the kernel's.
+  Status replace_kernel(const runtime::Kernel& kernel, const Status& why);
 
-  std::shared_ptr<const LoadedModel> model_;
+  std::shared_ptr<LoadedModel> model_;  ///< nobody else has it before it is loaded
   LoadProgress progress_;
   bool random_weights_ = false;
 

@@ -243,6 +243,35 @@ TEST_F(SelfTest, AKernelThatCantBeMadeIsReplacedToo) {
   }
 }
 
+/// Without a self-test too, when pipelines are made: a line says so, and what is left is loaded.
+TEST_F(SelfTest, LoadingReplacesAKernelThatCantBeMade) {
+  const ReplacedShader refused(runtime(), runtime::Shader::rope_kv_write);
+  for (const bool with_executor : {false, true}) {
+    ModelOptions options;
+    if (with_executor) {
+      options.executor = [](std::size_t n, const std::function<void(std::size_t)>& job) {
+        for (std::size_t i = 0; i < n; ++i) job(i);
+      };
+    }
+    log_.clear();
+    Result<Model> model = Model::create(device_, open_file(tiny_path()).value(), options);
+    RONDO_ASSERT_OK(model.status());
+    expect_right_tokens(*model);
+    EXPECT_FALSE(has_label(*model, "rope_kv_write f16"));
+    ASSERT_EQ(log_.size(), 1u);
+    EXPECT_NE(log_[0].find("kernel rope_kv_write: the shader module can't be created"), std::string::npos) << log_[0];
+    EXPECT_NE(log_[0].find("others take the place of 'rope_kv_write f16'"), std::string::npos) << log_[0];
+  }
+}
+
+/// What has no other kernel ends loading, with the driver's word.
+TEST_F(SelfTest, LoadingEndsWhereNothingIsLeft) {
+  const ReplacedShader refused(runtime(), runtime::Shader::step_begin);
+  Result<Model> model = Model::create(device_, open_file(tiny_path()).value());
+  RONDO_ASSERT_OK(model.status());
+  EXPECT_NE(model->wait_loaded().message().find("kernel step_begin: the shader module can't be created"), std::string::npos) << model->wait_loaded().message();
+}
+
 /// The labels of the cases of the tiny model, in their order.
 std::vector<std::string> labels_of_cases(Device& device) {
   const Result<std::unique_ptr<const models::Checkpoint>> checkpoint = models::open_checkpoint(open_file(tiny_path()).value());
