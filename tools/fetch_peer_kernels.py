@@ -25,11 +25,15 @@ INTEL = ["tgl", "dg2", "bmg"]
 ADRENO = ["adreno660", "adreno740"]
 NVIDIA = ["tu102", "ad102", "gh100", "gb202"]
 
+OLD_TYPES = ["q4_0", "q4_1", "q5_0", "q5_1"]
+K_TYPES = ["q2_K", "q3_K", "q4_K", "q5_K", "q6_K"]
+TABLES = ["iq4_nl", "mxfp4"]
+
 
 def vector(name, beside, chips, width, rows, subgroup, reduction="_subgroup_no_shmem"):
     """A matrix-vector kernel: constants are the workgroup's width, rows of a workgroup, columns."""
     return {"name": f"mul_mat_vec_{name}_f32{reduction}",
-            "beside": f"linear subgroup {beside} kTokens=1 kInputVec4=2 kBias=0 kActivation=0", "chips": chips, "constants": [width, rows, 1],
+            "beside": f"linear {beside} kTokens=1 kInputVec4=2 kBias=0 kActivation=0", "chips": chips, "constants": [width, rows, 1],
             "subgroup_size": subgroup, "full_subgroups": True}
 
 
@@ -44,18 +48,17 @@ def attention(beside, chips, width, rows, row_split, subgroup, flags, full):
 
 
 MODULES = [
-    # Decode on RDNA, and on NVIDIA with its own subgroups: integer dot products but for q8_0.
+    # Decode on RDNA, and on NVIDIA with its own subgroups: integer dot products but for q8_0, floats and tables.
     *[vector(name, beside, chips, width, rows, subgroup)
       for chips, width, subgroup in ((RDNA, 64, 64), (NVIDIA, 32, 32))
-      for name, beside, rows in (("f16_f32", "f16", 2), ("q8_0_f32", "q8_0", 1), ("q4_0_q8_1", "q4_0", 1), ("q4_k_q8_1", "q4_K", 1))],
-    vector("f16_f32", "f16", INTEL, 64, 2, 16, "_subgroup"),
-    vector("q8_0_q8_1", "q8_0", INTEL[:2], 8, 2, 8),
-    vector("q8_0_q8_1", "q8_0", INTEL[2:], 16, 2, 16),
-    vector("q4_0_f32", "q4_0", INTEL, 64, 4, 16, "_subgroup"),
-    vector("q4_k_q8_1", "q4_K", INTEL[:2], 8, 1, 8),
-    vector("q4_k_q8_1", "q4_K", INTEL[2:], 16, 1, 16),
-    *[vector(name, beside, ADRENO, 128, rows, 128)
-      for name, beside, rows in (("f16_f32", "f16", 2), ("q8_0_f32", "q8_0", 1), ("q4_0_f32", "q4_0", 2), ("q4_k_f32", "q4_K", 2))],
+      for name, beside, rows in (("f16_f32", "subgroup f16", 2), ("q8_0_f32", "dot q8_0", 1), ("iq4_nl_f32", "subgroup iq4_nl", 2), ("mxfp4_f32", "subgroup mxfp4", 2),
+                                 *((f"{type.lower()}_q8_1", f"dot {type}", 1) for type in (*OLD_TYPES, *K_TYPES)))],
+    vector("f16_f32", "subgroup f16", INTEL, 64, 2, 16, "_subgroup"),
+    vector("q8_0_q8_1", "dot q8_0", INTEL[:2], 8, 2, 8),
+    vector("q8_0_q8_1", "dot q8_0", INTEL[2:], 16, 2, 16),
+    *[vector(f"{type}_f32", f"{'subgroup' if type in TABLES else 'dot'} {type}", INTEL, 64, 4, 16, "_subgroup") for type in (*OLD_TYPES, *TABLES)],
+    *[vector(f"{type.lower()}_q8_1", f"dot {type}", chips, lanes, 1, lanes) for type in K_TYPES for chips, lanes in ((INTEL[:2], 8), (INTEL[2:], 16))],
+    *[vector(f"{type.lower()}_f32", f"subgroup {type}", ADRENO, 128, 1 if type == "q8_0" else 2, 128) for type in ("f16", "q8_0", *OLD_TYPES, *K_TYPES, *TABLES)],
     # Prefill without matrix units.
     matrix("matmul_f16_f32_f16acc", "f16", ["navi21"] + ADRENO, [128, 64, 64, 16, 64, 32, 2, 4, 2, 1, 64, 1]),
     matrix("matmul_q8_0_q8_1", "q8_0", ["navi21"], [128, 64, 64, 32, 64, 32, 2, 2, 2, 1, 64, 1]),
