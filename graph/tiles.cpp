@@ -118,7 +118,7 @@ constexpr DotCount kDotCounts[] = {
     {Type::kQ5_1, {5.38f, 1.99f}, {4.76f, 2.27f}, {3.70f, 1.66f}},  {Type::kQ2_K, {5.38f, 2.13f}, {4.55f, 2.20f}, {3.62f, 1.69f}},
     {Type::kQ3_K, {6.01f, 2.80f}, {5.38f, 3.05f}, {4.26f, 2.30f}},  {Type::kQ4_K, {5.16f, 1.77f}, {4.38f, 1.89f}, {3.38f, 1.32f}},
     {Type::kQ5_K, {6.01f, 2.69f}, {5.51f, 3.03f}, {4.22f, 2.14f}},  {Type::kQ6_K, {5.94f, 2.67f}, {5.30f, 2.95f}, {4.15f, 2.20f}},
-    {Type::kIQ4_NL, {3.82f, 3.74f}, {4.78f, 5.25f}, {3.56f, 3.46f}}, {Type::kMXFP4, {3.94f, 3.87f}, {4.92f, 5.41f}, {3.70f, 3.59f}},
+    {Type::kIQ4_NL, {3.82f, 2.49f}, {4.78f, 3.25f}, {3.56f, 2.20f}}, {Type::kMXFP4, {3.94f, 2.62f}, {4.92f, 3.41f}, {3.70f, 2.34f}},
 };
 
 bool is_nvidia(const runtime::DeviceCaps& caps) { return caps.min_required_subgroup_size == 32 && caps.max_required_subgroup_size == 32; }

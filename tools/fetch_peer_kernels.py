@@ -51,7 +51,7 @@ MODULES = [
     # Decode on RDNA, and on NVIDIA with its own subgroups: integer dot products but for q8_0, floats and tables.
     *[vector(name, beside, chips, width, rows, subgroup)
       for chips, width, subgroup in ((RDNA, 64, 64), (NVIDIA, 32, 32))
-      for name, beside, rows in (("f16_f32", "subgroup f16", 2), ("q8_0_f32", "dot q8_0", 1), ("iq4_nl_f32", "subgroup iq4_nl", 2), ("mxfp4_f32", "subgroup mxfp4", 2),
+      for name, beside, rows in (("f16_f32", "subgroup f16", 2), ("q8_0_f32", "dot q8_0", 1), ("iq4_nl_f32", "dot iq4_nl", 2), ("mxfp4_f32", "dot mxfp4", 2),
                                  *((f"{type.lower()}_q8_1", f"dot {type}", 1) for type in (*OLD_TYPES, *K_TYPES)))],
     vector("f16_f32", "subgroup f16", INTEL, 64, 2, 16, "_subgroup"),
     vector("q8_0_q8_1", "dot q8_0", INTEL[:2], 8, 2, 8),

@@ -40,17 +40,16 @@ uint fifth_bits(uint bytes, uint fifth, uint i) { return bytes + (((fifth >> i) 
 
 // The values that four nibbles stand for, places in a table of 16 signed bytes. Kernels that define RONDO_SHARED_TABLE have it as
 // floats in shared memory, once fill_table() of lib/weight.glsl was called: a third of the instructions. With RONDO_WEIGHT_BYTES, for
-// products of bytes, it holds the bytes.
-#ifdef RONDO_SHARED_TABLE
-#ifdef RONDO_WEIGHT_BYTES
-shared uint table_values[16];
+// products of bytes, it holds the bytes of all pairs.
+#if defined(RONDO_SHARED_TABLE) && defined(RONDO_WEIGHT_BYTES)
+shared uint table_pairs[256];  // of two places, the second in the higher half of the byte
 uint table_bytes(uvec4 nibbles, uint i) {
-  const uint places = nibble_bytes(nibbles, i);
-  return table_values[places & 15u] + (table_values[(places >> 8) & 15u] << 8) + (table_values[(places >> 16) & 15u] << 16) + (table_values[places >> 24] << 24);
+  const uint places = nibble_bytes(nibbles, i), pairs = places | places >> 4;
+  return table_pairs[pairs & 255u] + (table_pairs[(pairs >> 16) & 255u] << 16);
 }
-#else
+vec4 table_quad(uvec4 nibbles, uint i, uvec4 table) { return signed_bytes(table_bytes(nibbles, i)); }
+#elif defined(RONDO_SHARED_TABLE)
 shared float table_values[16];
-#endif
 vec4 table_quad(uvec4 nibbles, uint i, uvec4 table) {
   const uint bytes = nibble_bytes(nibbles, i);
   return vec4(table_values[bytes & 15u], table_values[(bytes >> 8) & 15u], table_values[(bytes >> 16) & 15u], table_values[bytes >> 24]);

@@ -27,11 +27,14 @@ void fill_table() {
   if (kWeightType == RONDO_WEIGHT_MXFP4) table = kTableMxfp4;
   const uint place = gl_LocalInvocationID.x;
 #ifdef RONDO_WEIGHT_BYTES
-  if (place < 16u) table_values[place] = (table[place >> 2] >> (8u * (place & 3u))) & 255u;
+  for (uint pair = place; pair < 256u; pair += gl_WorkGroupSize.x) {
+    const uint low = pair & 15u, high = pair >> 4;
+    table_pairs[pair] = ((table[low >> 2] >> (8u * (low & 3u))) & 255u) | ((table[high >> 2] >> (8u * (high & 3u))) & 255u) << 8;
+  }  // the barrier behind the rounding of activations is this one's, too
 #else
   if (place < 16u) table_values[place] = float(int(table[place >> 2] << (24u - 8u * (place & 3u))) >> 24);
-#endif
   barrier();
+#endif
 }
 #endif
 

@@ -263,6 +263,8 @@ TEST(GraphTest, BadInputIsRefused) {
   expect_error(run_without_vulkan({"graph", "-m", kModel, "--ctx", "16000000", "--as", "baseline"}), 1, {"--ctx"});
   expect_error(run_without_vulkan(graph({"--as", "x"})), 2, {"'x'", "baseline, baseline-small"});
   expect_error(run_without_vulkan(graph({"--as", "baseline", "--kernel", "linear=x"})), 1, {"linear=x"});
+  expect_error(run_without_vulkan(graph({"--as", "baseline", "--activations", "f16"})), 2, {"--activations", "f16", "not there yet"});
+  expect_error(run_without_vulkan(graph({"--as", "baseline", "--activations", "q9"})), 2, {"--activations", "q9"});
   CommandInput input;
   input.arguments = graph({"--as", "baseline"});
   input.stdout_path = "/dev/full";
@@ -272,7 +274,8 @@ TEST(GraphTest, BadInputIsRefused) {
 TEST(GraphTest, PredictsForCardsWithRates) {
   const CommandResult text = run_command(graph({"--as", "h200", "--predict"}));
   EXPECT_EQ(text.exit_status, 0) << text.err;
-  EXPECT_NE(text.out.find("| linear subgroup q4_0 |"), std::string::npos) << text.out;
+  EXPECT_NE(text.out.find("| linear dot q4_0 |"), std::string::npos) << text.out;
+  EXPECT_NE(run_command(graph({"--as", "h200", "--predict", "--activations", "f32"})).out.find("| linear subgroup q4_0 |"), std::string::npos);
   EXPECT_NE(text.out.find(" us predicted for h200: "), std::string::npos) << text.out;
   EXPECT_NE(text.out.find("Assumed: 4800 GB/s"), std::string::npos) << text.out;
   const CommandResult found = run_command(graph({"--as", "h200", "--predict", "--format", "json"}));

@@ -150,7 +150,7 @@ TEST(LoweringTest, ActivationsAreRoundedWhereTheyMayBe) {
   EXPECT_EQ(label(caps, Activations::kAuto), "linear dot q4_0");
   EXPECT_EQ(label(caps, Activations::kAuto, Type::kQ4_0, 8), "linear dot q4_0");
   EXPECT_EQ(label(caps, Activations::kQ8, Type::kQ4_0, 9), "linear tiled q4_0");
-  EXPECT_EQ(label(caps, Activations::kAuto, Type::kMXFP4), "linear subgroup mxfp4") << "it saves nothing";
+  EXPECT_EQ(label(caps, Activations::kAuto, Type::kMXFP4), "linear dot mxfp4");
   EXPECT_EQ(label(caps, Activations::kQ8, Type::kF16), "linear subgroup f16");
   caps.type = runtime::DeviceType::kCpu;
   EXPECT_EQ(label(caps, Activations::kAuto), "linear vector q4_0");

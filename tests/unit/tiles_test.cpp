@@ -86,7 +86,7 @@ TEST(DotTileTest, FitsTheDeviceAndItsSharedMemory) {
             EXPECT_EQ(tile.subgroups % tile.split, 0u);
             EXPECT_LE(tile.rows * tile.tokens, tile.lanes) << "each lane stores one sum";
             const std::uint32_t groups = std::max(tile.lanes * tile.split * (type == Type::kQ8_0 ? 16 : 32) / 32, 128 / tile.tokens);  // kTileGroups of linear_dot.comp
-            EXPECT_LE(groups * tile.tokens * 44 + 1024, 16384u) << "what every device has";
+            EXPECT_LE(groups * tile.tokens * 44 + 2048, 16384u) << "what every device has";
           }
         }
       }
@@ -94,7 +94,7 @@ TEST(DotTileTest, FitsTheDeviceAndItsSharedMemory) {
   }
 }
 
-/// Each workgroup rounds for itself, so that few outputs do not pay; values from a table never do.
+/// Each workgroup rounds for itself, so that few outputs do not pay.
 TEST(DotTileTest, PaysWhereAWorkgroupHasManyOutputs) {
   runtime::DeviceCaps caps;
   caps.type = runtime::DeviceType::kDiscrete;
@@ -105,7 +105,8 @@ TEST(DotTileTest, PaysWhereAWorkgroupHasManyOutputs) {
   EXPECT_TRUE(pays(Type::kQ8_0, 128'256));
   EXPECT_TRUE(pays(Type::kQ4_K, 14'336, true));
   EXPECT_FALSE(pays(Type::kQ8_0, 1024));
-  EXPECT_FALSE(pays(Type::kIQ4_NL, 128'256));
+  EXPECT_TRUE(pays(Type::kIQ4_NL, 128'256));
+  EXPECT_FALSE(pays(Type::kIQ4_NL, 4096)) << "values from a table save less";
   EXPECT_FALSE(pays(Type::kF16, 128'256));
 }
 
