@@ -11,7 +11,7 @@
 #define RONDO_WEIGHT_BYTES
 #include "lib/linear_few_rows.glsl"
 
-// sum + the products of four signed bytes: OpSDot of DotProductInput4x8BitPacked, which glslang 12 has no other name for.
+// The sum of the products of four signed bytes: OpSDot of DotProductInput4x8BitPacked, which glslang 12 has no other name for.
 spirv_instruction(extensions = ["SPV_KHR_integer_dot_product"], capabilities = [6018, 6019], id = 4450)
 int packed_dot(uint a, uint b, spirv_literal int format);
 

@@ -226,15 +226,19 @@ TEST_F(SelfTest, WhatHasNoReplacementIsRefused) {
   EXPECT_NE(log_[0].find("nothing can take its place"), std::string::npos) << log_[0];
 }
 
+/// Pipelines are made by an executor.
+ModelOptions one_by_one() {
+  ModelOptions options;
+  options.executor = [](std::size_t n, const std::function<void(std::size_t)>& job) {
+    for (std::size_t i = 0; i < n; ++i) job(i);
+  };
+  return options;
+}
+
 TEST_F(SelfTest, AKernelThatCantBeMadeIsReplacedToo) {
   const ReplacedShader refused(runtime(), runtime::Shader::rope_kv_write);
   for (const bool with_executor : {false, true}) {
-    ModelOptions options;
-    if (with_executor) {
-      options.executor = [](std::size_t n, const std::function<void(std::size_t)>& job) {
-        for (std::size_t i = 0; i < n; ++i) job(i);
-      };
-    }
+    const ModelOptions options = with_executor ? one_by_one() : ModelOptions();
     quarantine_.clear();
     Result<Model> model = create(options);
     RONDO_ASSERT_OK(model.status());
@@ -247,12 +251,7 @@ TEST_F(SelfTest, AKernelThatCantBeMadeIsReplacedToo) {
 TEST_F(SelfTest, LoadingReplacesAKernelThatCantBeMade) {
   const ReplacedShader refused(runtime(), runtime::Shader::rope_kv_write);
   for (const bool with_executor : {false, true}) {
-    ModelOptions options;
-    if (with_executor) {
-      options.executor = [](std::size_t n, const std::function<void(std::size_t)>& job) {
-        for (std::size_t i = 0; i < n; ++i) job(i);
-      };
-    }
+    const ModelOptions options = with_executor ? one_by_one() : ModelOptions();
     log_.clear();
     Result<Model> model = Model::create(device_, open_file(tiny_path()).value(), options);
     RONDO_ASSERT_OK(model.status());
