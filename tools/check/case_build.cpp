@@ -128,14 +128,14 @@ class Builder {
     return made;
   }
 
-  /// Rows of whole numbers up to 127, which the first of each 32 columns is, times a scale of these.
+  /// Rows of whole numbers up to 127, which the first of each 32 columns is, times a scale of these: about as large as random ones.
   static std::vector<float> bytes_of_groups(std::size_t n, std::size_t columns, std::uint32_t seed) {
     std::vector<float> made = integer_values(n, seed, 127);
     const std::vector<float> scales = random_values(n, seed + 1);
     for (std::size_t i = 0; i < n; ++i) {
       const std::size_t column = i % columns, first = i - column % kGroup;
       if (column % kGroup == 0) made[i] = 127;
-      made[i] *= 0.01f + std::abs(scales[first]);
+      made[i] *= (0.01f + std::abs(scales[first])) / 127;
     }
     return made;
   }
