@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Every device profile of the command on one software driver, lavapipe unless VK_DRIVER_FILES says otherwise: `check --brief` and
-# the demo model, clamped to the profile's limits; the model must continue its text as it does unclamped. Profiles that differ only
-# beyond what such a driver has, or what kernels and the demo model come near, are one on it: the first stands for them.
+# the demo model, clamped to the profile's limits; without rounded activations the model must continue its text as it does unclamped.
+# Where the profile would round them, it must run so, too; how far rounding may move logits is for device_tests to say. Profiles that
+# differ only beyond what such a driver has, or what kernels and the demo model come near, are one on it: the first stands for them.
 # usage: tools/check_profiles.sh [COMMAND=build/dev/bin/rondo [PROFILE...]]
 # Exit status 1 where a kernel fails, or the text is another.
 set -euo pipefail
@@ -51,16 +52,17 @@ continue_text() { # FLAGS...
 check_profile() { # NAME
   local report text
   report=$("$rondo" check --brief --as "$1" --pipeline-cache none 2>&1) || { grep -E "FAILED|rondo: error" <<<"$report" | head -5; echo "$1: kernels fail"; return 1; }
-  text=$(continue_text --as "$1") || { printf '%s: the model fails:\n%s\n' "$1" "$text"; return 1; }
+  text=$(continue_text --as "$1" --activations f32) || { printf '%s: the model fails:\n%s\n' "$1" "$text"; return 1; }
   if ! grep -qxF -- "$expected" <<<"$text"; then
     printf '%s: the model continues otherwise than\n  %s\n%s\n' "$1" "$expected" "$text"
     return 1
   fi
+  text=$(continue_text --as "$1" --activations auto) || { printf '%s: the model fails with the activations of its choice:\n%s\n' "$1" "$text"; return 1; }
   echo "$1: $(tail -1 <<<"$report")"
 }
 export -f check_profile continue_text
 export rondo expected
-unclamped=$(continue_text) || { printf 'check_profiles: error: the model fails on the device itself:\n%s\n' "$unclamped" >&2; exit 1; }
+unclamped=$(continue_text --activations f32) || { printf 'check_profiles: error: the model fails on the device itself:\n%s\n' "$unclamped" >&2; exit 1; }
 expected=$(grep -v "^rondo:" <<<"$unclamped" | head -1)
 [[ -n $expected ]] || { echo "check_profiles: error: the model says nothing" >&2; exit 1; }
 printf '%s\n' "${profiles[@]}" | xargs -P "$(nproc)" -I NAME bash -c 'check_profile NAME'
