@@ -135,6 +135,28 @@ TEST(CaseBuildTest, SpecialNumbersAreInOneElementOfOneInput) {
   EXPECT_EQ(n_infinite(1), 1);
 }
 
+/// Each 32 columns have a step of their own, and a NaN spoils those 32 alone.
+TEST(CaseBuildTest, ARoundedInputIsWithinHalfAStep) {
+  constexpr std::size_t kColumns = 80, kNan = 40;
+  const CaseText text = parsed("linear input (2, 80), weight (3, 80)");
+  const auto input_of = [&](bool rounded) {
+    const Result<OpCase> built = build_case(text, Values::kNan, 1, 0, rounded);
+    return elements(*built, built->graph.nodes().back().inputs[0]);
+  };
+  const std::vector<float> values = input_of(false), rounded = input_of(true);
+  std::size_t n_different = 0;
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    const std::size_t column = i % kColumns, first = i - column % 32, end = std::min(first + 32, i - column + kColumns);
+    EXPECT_EQ(std::isnan(rounded[i]), first == kNan / 32 * 32) << i;
+    if (std::isnan(rounded[i])) continue;
+    float most = 0;
+    for (std::size_t j = first; j < end; ++j) most = std::max(most, std::abs(values[j]));
+    EXPECT_LE(std::abs(rounded[i] - values[i]), most / 127 * 0.5001f) << i;
+    n_different += rounded[i] != values[i];
+  }
+  EXPECT_GT(n_different, 100u);
+}
+
 /// Keys behind `lengths`, and the one that a boolean mask hides from all, hold NaN, so that nothing of them can leak unseen.
 TEST(CaseBuildTest, HiddenKeysHoldNan) {
   const CaseText text = parsed("attention query (2, 1, 3, 4), key (2, 1, 6, 4), value (2, 1, 6, 4), lengths [6, 2], mask bool (3, 6)");

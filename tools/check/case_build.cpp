@@ -4,7 +4,9 @@
 #include <cmath>
 #include <limits>
 #include <random>
+#include <span>
 
+#include "graph/float16.h"
 #include "lib/step_state.h"
 #include "runtime/fmt.h"
 #include "tools/check/case_text.h"
@@ -27,8 +29,8 @@ bool counts_sequences(std::string_view op) { return table_of(op).rows != graph::
 
 class Builder {
  public:
-  Builder(const CaseText& text, Values values, std::uint32_t seed, std::size_t special)
-      : text_(text), values_(values), seed_(seed), special_(special), case_(n_sequences(text)), hidden_(hidden_keys(text)) {}
+  Builder(const CaseText& text, Values values, std::uint32_t seed, std::size_t special, bool rounded)
+      : text_(text), values_(values), seed_(seed), special_(special), rounded_(rounded), case_(n_sequences(text)), hidden_(hidden_keys(text)) {}
 
   Result<OpCase> build() {
     RONDO_TRY(check_sequences());
@@ -125,7 +127,21 @@ class Builder {
     // One in the first row, which counts and is seen wherever any is, the other in the middle.
     if (index == special_ && values_ == Values::kNan) made[static_cast<std::size_t>((shape.rank == 0 ? 1 : shape.last()) / 2)] = kNotANumber;
     if (index == special_ && values_ == Values::kInfinity) made[n / 2] = std::numeric_limits<float>::infinity();
+    if (rounded_ && input.name == "input") {
+      if (input.type == Type::kF16) std::transform(made.begin(), made.end(), made.begin(), [](float value) { return graph::half_to_float(graph::float_to_half(value)); });
+      round_to_bytes(static_cast<std::size_t>(shape.last()), made);
+    }
     return made;
+  }
+
+  static void round_to_bytes(std::size_t columns, std::vector<float>& values) {
+    for (std::size_t first = 0; first < values.size();) {
+      const auto group = std::span(values).subspan(first, std::min(kGroup, columns - first % columns));
+      float most = 0;
+      for (const float value : group) most = std::isfinite(most - value) ? std::max(most, std::abs(value)) : kNotANumber;
+      for (float& value : group) value = std::isnan(most) ? kNotANumber : most < 1e-36f ? 0 : std::nearbyint(value * (127 / most)) * (most / 127);
+      first += group.size();
+    }
   }
 
   /// Rows of whole numbers up to 127, which the first of each 32 columns is, times a scale of these: about as large as random ones.
@@ -324,6 +340,7 @@ class Builder {
   Values values_;
   std::uint32_t seed_;
   std::size_t special_;
+  bool rounded_;
   OpCase case_;
   std::vector<std::vector<bool>> hidden_;
   TensorId joined_ = kNone;
@@ -332,6 +349,8 @@ class Builder {
 
 }  // namespace
 
-Result<OpCase> build_case(const CaseText& text, Values values, std::uint32_t seed, std::size_t special) { return Builder(text, values, seed, special).build(); }
+Result<OpCase> build_case(const CaseText& text, Values values, std::uint32_t seed, std::size_t special, bool rounded) {
+  return Builder(text, values, seed, special, rounded).build();
+}
 
 }  // namespace rondo::check

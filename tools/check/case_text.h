@@ -80,7 +80,8 @@ enum class Values : std::uint8_t {
 const char* values_name(Values values);
 
 /// The case's graph of one node with all it reads. `special` is the input that gets the NaN or infinity, an index into
-/// `inputs`. Errors: kInvalidArgument, what `infer` refuses.
-Result<OpCase> build_case(const CaseText& text, Values values, std::uint32_t seed, std::size_t special = 0);
+/// `inputs`. `rounded`: "input" is rounded to bytes, 32 columns with a scale of their largest magnitude / 127, as linears with dot
+/// products round it; 32 of which one is not finite become NaN. Errors: kInvalidArgument, what `infer` refuses.
+Result<OpCase> build_case(const CaseText& text, Values values, std::uint32_t seed, std::size_t special = 0, bool rounded = false);
 
 }  // namespace rondo::check

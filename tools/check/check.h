@@ -34,6 +34,7 @@ struct CheckRun {
   Values values{};
   std::size_t special = 0;  ///< the input with the NaN or infinity
   bool f16_activations = false;
+  bool rounded = false;     ///< what is due comes of an input that was rounded before, as by the kernel
   double bound = 0;         ///< largest normalised mean squared error; 0: equal
 };
 
