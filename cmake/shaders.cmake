@@ -58,6 +58,7 @@ uint chunk_bytes(Chunk c, uint i) {
 #endif
 " @ONLY)
 
+rondo_add_build_program(rondo_matrix_types ${PROJECT_SOURCE_DIR}/cmake/matrix_types.cpp)
 set(enumerators "")
 set(f16_cases "")
 set(modules "")
@@ -66,6 +67,7 @@ file(MAKE_DIRECTORY ${RONDO_GENERATED_DIR}/spirv_with_lines)
 foreach(shader IN LISTS shaders)
   get_filename_component(name ${shader} NAME_WE)
   file(STRINGS ${shader} includes_element REGEX "^#include \"lib/element.glsl\"")
+  file(STRINGS ${shader} includes_matrix REGEX "^#include \"lib/matrix.glsl\"")
   set(variants ${name})
   if(includes_element)
     list(APPEND variants ${name}_f16)
@@ -73,26 +75,36 @@ foreach(shader IN LISTS shaders)
   endif()
   foreach(variant IN LISTS variants)
     set(module ${RONDO_GENERATED_DIR}/spirv/${variant}.spv)
+    set(module_with_lines ${RONDO_GENERATED_DIR}/spirv_with_lines/${variant}.spv)
     set(define "")
     if(NOT variant STREQUAL name)
       set(define -DRONDO_F16)
     endif()
+    set(no_names -g0)
+    set(complete "")  # a second command, for modules with matrices; glslang 12 can't strip names from those
+    set(complete_with_lines "")
+    if(includes_matrix)
+      set(no_names "")
+      set(complete COMMAND ${rondo_matrix_types_COMMAND} --no-names ${module} DEPENDS ${rondo_matrix_types_COMMAND})
+      set(complete_with_lines COMMAND ${rondo_matrix_types_COMMAND} ${module_with_lines} DEPENDS ${rondo_matrix_types_COMMAND})
+    endif()
     add_custom_command(
       OUTPUT ${module}
-      COMMAND ${RONDO_GLSLANG} --quiet -V --target-env vulkan1.2 -g0 ${define} -I${PROJECT_SOURCE_DIR}/shaders -I${RONDO_GENERATED_DIR}/shaders
+      COMMAND ${RONDO_GLSLANG} --quiet -V --target-env vulkan1.2 ${no_names} ${define} -I${PROJECT_SOURCE_DIR}/shaders -I${RONDO_GENERATED_DIR}/shaders
               --depfile ${module}.d -o ${module} ${shader}
+      ${complete}
       DEPENDS ${shader} DEPFILE ${module}.d
       COMMENT "glslang ${variant}" VERBATIM)
     list(APPEND modules ${module})
     # For tools/simulator: the same, and its instructions know their lines.
-    set(module ${RONDO_GENERATED_DIR}/spirv_with_lines/${variant}.spv)
     add_custom_command(
-      OUTPUT ${module}
+      OUTPUT ${module_with_lines}
       COMMAND ${RONDO_GLSLANG} --quiet -V --target-env vulkan1.2 -g ${define} -I${PROJECT_SOURCE_DIR}/shaders -I${RONDO_GENERATED_DIR}/shaders
-              --depfile ${module}.d -o ${module} ${shader}
-      DEPENDS ${shader} DEPFILE ${module}.d
+              --depfile ${module_with_lines}.d -o ${module_with_lines} ${shader}
+      ${complete_with_lines}
+      DEPENDS ${shader} DEPFILE ${module_with_lines}.d
       COMMENT "glslang ${variant}, with lines" VERBATIM)
-    list(APPEND modules_with_lines ${module})
+    list(APPEND modules_with_lines ${module_with_lines})
     string(APPEND enumerators "  ${variant},\n")
   endforeach()
 endforeach()

@@ -29,6 +29,8 @@ std::vector<std::byte> poison_bytes(std::size_t size_bytes);
 /// Bound of linears of activations that are rounded to bytes, 32 with a scale of largest magnitude / 127: each is off by half a
 /// step of 1 / 127 at most.
 constexpr double kRoundedActivations = 1e-4;
+/// Bound of products of matrix units, both of whose factors are rounded to f16, to nearest or towards zero.
+constexpr double kRoundedFactors = 1e-6;
 
 /// How far a result may be off: the normalised mean squared error, or 0 for equal values.
 struct Tolerance {

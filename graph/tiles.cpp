@@ -138,6 +138,46 @@ bool dot_pays(const runtime::DeviceCaps& caps, Type weight, const SubgroupTile& 
 
 namespace {
 
+/// Two tiles of 32 columns in f16 and 16 bytes a row, rows' sizes and magnitudes, and a table of 16 values.
+std::uint32_t matrix_shared_bytes(std::uint32_t rows) { return 2 * (rows + kMatrixWeightRows) * 80 + 8 * rows + 4 + 64; }
+
+/// The matrices that subgroups of a tile of `rows` rows have, so that few are loaded for a product; lanes is 0 where none fit.
+MatrixTile share_out(const runtime::MatrixShape& shape, std::uint32_t lanes, std::uint32_t rows, bool glu) {
+  const std::uint32_t subgroups = kMatrixThreads / lanes;
+  MatrixTile best;
+  double fewest = 0;
+  for (std::uint32_t row_subgroups = 1; row_subgroups <= subgroups; row_subgroups *= 2) {
+    const MatrixTile tile{lanes, row_subgroups, rows / (row_subgroups * shape.rows), kMatrixWeightRows / (subgroups / row_subgroups * shape.columns), shape};
+    if (tile.row_matrices == 0 || tile.output_matrices < (glu ? 2u : 1u)) continue;
+    const double loads = 1.0 / tile.row_matrices + 1.0 / tile.output_matrices;
+    if (best.lanes == 0 || loads < fewest) best = tile, fewest = loads;
+  }
+  return best;
+}
+
+}  // namespace
+
+MatrixTile matrix_tile(const runtime::DeviceCaps& caps, Type weight, std::uint32_t n_rows, std::uint32_t n_outputs, bool glu) {
+  // Of the sizes that there are the least: that of which Intel's and all others' matrix units are made.
+  const std::uint32_t lanes = caps.min_required_subgroup_size;
+  if (lanes < 8 || lanes > kMatrixThreads || caps.max_invocations < kMatrixThreads || kMatrixThreads / lanes > caps.max_workgroup_subgroups) return {};
+  const std::uint32_t column_tiles = ceil_div(n_outputs, kMatrixWeightRows >> (glu ? 1 : 0));
+  // 128 rows take 240 registers of NVIDIA and spill on AMD, 64 spill on Intel, and of q6_K even 32 on dg2.
+  const std::uint32_t most_rows = is_nvidia(caps) ? 128 : !is_intel(caps) ? 64 : weight == Type::kQ6_K ? 16 : 32;
+  std::uint32_t rows = std::clamp(std::bit_ceil(n_rows), 16u, most_rows);
+  while (rows > 32 && (ceil_div(n_rows, rows) * column_tiles < workgroups_to_fill(caps) / 2 || matrix_shared_bytes(rows) > caps.max_shared_bytes)) rows /= 2;
+  MatrixTile best;
+  for (const runtime::MatrixShape& shape : caps.matrices) {
+    if (shape.rows > 16 || shape.columns > 16 || shape.depth > 32 || shape.rows * shape.columns < best.shape.rows * best.shape.columns) continue;
+    MatrixTile tile = share_out(shape, lanes, rows, glu);
+    if (tile.lanes == 0) tile = share_out(shape, lanes, 2 * rows, glu);  // 16 rows with GLU
+    if (tile.lanes != 0) best = tile;
+  }
+  return matrix_shared_bytes(best.rows()) <= caps.max_shared_bytes ? best : MatrixTile{};
+}
+
+namespace {
+
 struct AttentionClass {
   std::uint32_t min_size, max_size;
   std::uint32_t lanes, subgroups;

@@ -34,6 +34,25 @@ double rounding_instructions(const runtime::DeviceCaps& caps);
 /// Up to so many rows of input "subgroup" or "dot" is chosen rather than tiles.
 constexpr std::uint32_t kMostSubgroupRows = 8;
 
+/// How linear's "matrix" kernel makes a tile of outputs (shaders/linear_matrix.comp).
+struct MatrixTile {
+  std::uint32_t lanes = 0;            ///< of a subgroup; 0: the device has no matrices that fit
+  std::uint32_t row_subgroups = 0;    ///< that lie one below the other; the others side by side
+  std::uint32_t row_matrices = 0;     ///< of a subgroup
+  std::uint32_t output_matrices = 0;  ///< of a subgroup; with GLU half of them of gates
+  runtime::MatrixShape shape;
+
+  std::uint32_t rows() const { return row_subgroups * row_matrices * shape.rows; }
+};
+
+/// A weight's values may be rounded to f16: those of f32, bf16 and mxfp4 go far beyond it.
+constexpr bool values_fit_f16(Type weight) { return weight != Type::kF32 && weight != Type::kBF16 && weight != Type::kMXFP4; }
+
+constexpr std::uint32_t kMatrixThreads = 128, kMatrixWeightRows = 64;  ///< of a workgroup and its tile
+
+/// For `n_rows` rows of input, so many outputs, and a weight of this type.
+MatrixTile matrix_tile(const runtime::DeviceCaps& caps, Type weight, std::uint32_t n_rows, std::uint32_t n_outputs, bool glu);
+
 /// How attention's "subgroup" kernel shares out rows and keys (shaders/attention_subgroup.comp).
 struct AttentionTile {
   std::uint32_t lanes = 0;      ///< of a subgroup; 0: the device has none that can be relied on

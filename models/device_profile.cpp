@@ -2,6 +2,8 @@
 #include <rondo/device.h>
 
 #include <algorithm>
+#include <bit>
+#include <charconv>
 #include <limits>
 #include <memory>
 
@@ -36,12 +38,34 @@ Status read_features(const nlohmann::json& document, std::string_view what, runt
     else if (feature == "subgroup_arithmetic") caps.subgroup_arithmetic = true;
     else if (feature == "integer_dot") caps.integer_dot = true;
     else if (feature == "fast_integer_dot") caps.integer_dot = caps.fast_integer_dot = true;
+    else if (feature == "float16") caps.float16 = true;
     else if (feature == "subgroup_size_control") size_control = true;
     else if (feature == "storage16") caps.storage16 = true;
     else if (feature == "timestamps") caps.timestamp_bits = 64;
-    else return Status(StatusCode::kCorruptData, fmt::format("{}: 'features' holds something that is none of \"subgroup_shuffle\", \"subgroup_arithmetic\", \"subgroup_size_control\", \"integer_dot\", \"fast_integer_dot\", \"storage16\" and \"timestamps\"", what));
+    else return Status(StatusCode::kCorruptData, fmt::format("{}: 'features' holds something that is none of \"subgroup_shuffle\", \"subgroup_arithmetic\", \"subgroup_size_control\", \"integer_dot\", \"fast_integer_dot\", \"float16\", \"storage16\" and \"timestamps\"", what));
   }
   runtime::set_required_subgroup_sizes(caps, size_control);
+  return {};
+}
+
+/// "rows x columns x depth" of cooperative matrices of f16 with sums in f32; optional.
+Status read_matrices(const nlohmann::json& document, std::string_view what, runtime::DeviceCaps& caps) {
+  if (!document.contains("matrices")) return {};
+  RONDO_ASSIGN(const nlohmann::json* matrices, models::find_array(document, "matrices", what));
+  for (const nlohmann::json& matrix : *matrices) {
+    const std::string text = matrix.is_string() ? matrix.get<std::string>() : "";
+    runtime::MatrixShape shape;
+    const char* at = text.data();
+    const char* const end = at + text.size();
+    bool right = true;
+    for (std::uint32_t* size : {&shape.rows, &shape.columns, &shape.depth}) {
+      const auto [next, error] = std::from_chars(at, end, *size);
+      right = right && error == std::errc() && std::has_single_bit(*size) && *size <= 256 && (size == &shape.depth ? next == end : next != end && *next == 'x');
+      if (!right) return Status(StatusCode::kCorruptData, fmt::format("{}: 'matrices' holds something that is no \"16x16x16\", of powers of two up to 256", what));
+      at = next + 1;
+    }
+    caps.matrices.push_back(shape);
+  }
   return {};
 }
 
@@ -85,7 +109,7 @@ Status refuse_unknown_fields(const nlohmann::json& document, std::string_view wh
   for (auto field = document.begin(); field != document.end(); ++field) {
     const std::string& name = field.key();
     bool known = name == "name" || name == "type" || name == "features" || name == "max_storage_range_bytes" || name == "max_allocation_bytes" ||
-                 name == "memory_budget_bytes" || name == "max_grid" || name == "sources" || name == "rates";
+                 name == "memory_budget_bytes" || name == "max_grid" || name == "sources" || name == "rates" || name == "matrices";
     for (const Limit& limit : limits) known = known || name == limit.field;
     if (!known) return Status(StatusCode::kCorruptData, fmt::format("{}: there is no field '{}' in a device profile", what, name));
   }
@@ -118,6 +142,7 @@ Result<DeviceProfile> DeviceProfile::parse(std::string_view json, std::string_vi
                           {"max_subgroup_size", &caps->max_subgroup_size}};
   for (const Limit& limit : limits) RONDO_TRY(read_u32(document, limit.field, what, *limit.value));
   RONDO_TRY(read_features(document, what, *caps));
+  RONDO_TRY(read_matrices(document, what, *caps));
   RONDO_TRY(refuse_unknown_fields(document, what, limits));
   RONDO_TRY(check_sources(document, what));
   const auto power_of_two = [](std::uint32_t n) { return n > 0 && (n & (n - 1)) == 0; };

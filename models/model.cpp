@@ -83,7 +83,7 @@ const Tokenizer& Model::tokenizer() const {
 Result<Model> Model::create(Device& device, ByteSource source, const ModelOptions& options) {
   if (!device.shared()) return Status(StatusCode::kFailedPrecondition, "model: the Device is empty; it was moved from");
   if (options.activations > Activations::kQ8) {
-    return Status(StatusCode::kInvalidArgument, fmt::format("model: activations is {} but must be kAuto (0), kF32 (1) or kQ8 (2)", static_cast<unsigned>(options.activations)));
+    return Status(StatusCode::kInvalidArgument, fmt::format("model: activations is {} but must be kAuto (0), kF32 (1), kF16 (2) or kQ8 (3)", static_cast<unsigned>(options.activations)));
   }
   if (options.kv_type > KvType::kQ8_0) {
     return Status(StatusCode::kInvalidArgument, fmt::format("model: kv_type is {} but must be kF16 (0), kF32 (1) or kQ8_0 (2)", static_cast<unsigned>(options.kv_type)));

@@ -488,8 +488,10 @@ class Collector {
     if (wanted && std::none_of(program.kernels.begin(), program.kernels.end(), [&](const runtime::Kernel& kernel) { return is_in(*wanted, kernel); })) return {};
     test.label = has_input_made ? program.dispatches[own].label : label_of(node, program);
     test.kernels = program.kernels;
-    const bool rounds = std::any_of(program.kernels.begin(), program.kernels.end(), [](const runtime::Kernel& kernel) { return kernel.shader == runtime::Shader::linear_dot; });
-    for (auto& bound : test.bounds) bound.second = rounds ? std::max(bound.second, graph::kRoundedActivations) : bound.second;
+    for (const runtime::Kernel& kernel : program.kernels) {
+      const bool bytes = kernel.shader == runtime::Shader::linear_dot, halves = kernel.shader == runtime::Shader::linear_matrix || kernel.shader == runtime::Shader::linear_matrix_f16;
+      for (auto& bound : test.bounds) bound.second = std::max(bound.second, bytes ? graph::kRoundedActivations : halves ? 10 * graph::kRoundedFactors : 0.0);
+    }
     for (const runtime::Dispatch& dispatch : program.dispatches) {
       const runtime::Kernel& kernel = program.kernels[dispatch.kernel];
       test.key += fmt::format("{} {} ", runtime::shader_name(kernel.shader), fmt::join(std::span(kernel.constants).first(kernel.n_constants), ","));

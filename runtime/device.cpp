@@ -8,6 +8,7 @@
 
 #include <rondo/vulkan.h>
 
+#include "runtime/cooperative_matrix.h"
 #include "runtime/fmt.h"
 #include "runtime/instance.h"
 #include "runtime/kernel.h"
@@ -65,6 +66,14 @@ Result<std::unique_ptr<Device>> Device::create(std::shared_ptr<Instance> owner, 
   dot.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_INTEGER_DOT_PRODUCT_FEATURES;
   dot.shaderIntegerDotProduct = VK_TRUE;
   if (parts.plan.caps.integer_dot) dot.pNext = features11.pNext, features11.pNext = &dot;
+  features12.shaderFloat16 = parts.plan.caps.float16;
+  CooperativeMatrixFeatures matrices;
+  matrices.cooperativeMatrix = VK_TRUE;
+  if (!parts.plan.caps.matrices.empty()) {
+    features12.vulkanMemoryModel = VK_TRUE;
+    matrices.pNext = features11.pNext;
+    features11.pNext = &matrices;
+  }
   std::vector<const char*> extensions;
   for (const std::string& name : parts.plan.extensions) extensions.push_back(name.c_str());
   for (const std::string& name : parts.plan.optional_extensions) extensions.push_back(name.c_str());
@@ -397,13 +406,21 @@ namespace {
 
 /// The features that Rondo uses and a VkDeviceCreateInfo's pNext chain has on.
 struct EnabledFeatures {
-  bool timeline_semaphore = false, storage16 = false, subgroup_size_control = false, integer_dot = false;
+  bool timeline_semaphore = false, storage16 = false, subgroup_size_control = false, integer_dot = false, float16 = false, memory_model = false, cooperative_matrix = false;
 };
 EnabledFeatures read_features(const void* chain) {
   EnabledFeatures enabled;
   for (auto* link = static_cast<const VkBaseInStructure*>(chain); link; link = link->pNext) {
     if (link->sType == VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_FEATURES) {
       enabled.timeline_semaphore |= reinterpret_cast<const VkPhysicalDeviceVulkan12Features*>(link)->timelineSemaphore == VK_TRUE;
+      enabled.float16 |= reinterpret_cast<const VkPhysicalDeviceVulkan12Features*>(link)->shaderFloat16 == VK_TRUE;
+      enabled.memory_model |= reinterpret_cast<const VkPhysicalDeviceVulkan12Features*>(link)->vulkanMemoryModel == VK_TRUE;
+    } else if (link->sType == VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_FLOAT16_INT8_FEATURES) {
+      enabled.float16 |= reinterpret_cast<const VkPhysicalDeviceShaderFloat16Int8Features*>(link)->shaderFloat16 == VK_TRUE;
+    } else if (link->sType == VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_MEMORY_MODEL_FEATURES) {
+      enabled.memory_model |= reinterpret_cast<const VkPhysicalDeviceVulkanMemoryModelFeatures*>(link)->vulkanMemoryModel == VK_TRUE;
+    } else if (link->sType == runtime::kCooperativeMatrixFeaturesType) {
+      enabled.cooperative_matrix |= reinterpret_cast<const runtime::CooperativeMatrixFeatures*>(link)->cooperativeMatrix == VK_TRUE;
     } else if (link->sType == VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_TIMELINE_SEMAPHORE_FEATURES) {
       enabled.timeline_semaphore |= reinterpret_cast<const VkPhysicalDeviceTimelineSemaphoreFeatures*>(link)->timelineSemaphore == VK_TRUE;
     } else if (link->sType == VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_1_FEATURES) {
@@ -439,6 +456,8 @@ Result<Device> import_device(const ImportedDevice& imported) {
   const EnabledFeatures enabled = read_features(imported.enabled_features);
   snapshot.storage16 = enabled.storage16;
   snapshot.integer_dot = snapshot.integer_dot && enabled.integer_dot;
+  snapshot.float16 = enabled.float16;
+  snapshot.cooperative_matrix = snapshot.cooperative_matrix && enabled.cooperative_matrix && enabled.memory_model;
   snapshot.subgroup_size_control = snapshot.subgroup_size_control && enabled.subgroup_size_control;
   if (!enabled.timeline_semaphore) {
     return Status(StatusCode::kUnsupported, fmt::format("import_device: {}: feature timelineSemaphore is not enabled", snapshot.reported.name));

@@ -7,10 +7,17 @@
 #include <array>
 #include <cstdint>
 #include <string>
+#include <vector>
 
 namespace rondo::runtime {
 
 enum class DeviceType : std::uint8_t { kDiscrete, kIntegrated, kVirtual, kCpu, kOther };
+
+/// Of matrices that a subgroup multiplies by an instruction: rows x depth by depth x columns of f16, summed up in f32.
+struct MatrixShape {
+  std::uint32_t rows = 0, columns = 0, depth = 0;
+  bool operator==(const MatrixShape&) const = default;
+};
 
 struct DeviceCaps {
   std::string name;
@@ -40,6 +47,8 @@ struct DeviceCaps {
   bool subgroup_arithmetic = false;  ///< subgroupAdd and its like in compute shaders
   bool integer_dot = false;          ///< shaderIntegerDotProduct: products of four bytes that are packed in a word
   bool fast_integer_dot = false;     ///< of signed ones by an instruction of its own
+  bool float16 = false;              ///< shaderFloat16: arithmetic in f16
+  std::vector<MatrixShape> matrices;  ///< VK_KHR_cooperative_matrix; empty: none, or not those of f16
   bool storage16 = false;  ///< storageBuffer16BitAccess: what kernels for activations in f16 need
   std::uint32_t cores = 0;  ///< that workgroups are shared among (compute units, multiprocessors), where the driver or profile tells; else 0
   std::uint32_t timestamp_bits = 0;  ///< of the compute queue's counter; 0: no timestamps

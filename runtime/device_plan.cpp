@@ -109,6 +109,9 @@ DeviceCaps clamp_caps(const DeviceCaps& caps, const DeviceCaps& profile) {
   both.subgroup_shuffle = caps.subgroup_shuffle && profile.subgroup_shuffle;
   both.integer_dot = caps.integer_dot && profile.integer_dot;
   both.fast_integer_dot = both.integer_dot && profile.fast_integer_dot;
+  both.float16 = caps.float16 && profile.float16;
+  std::erase_if(both.matrices, [&](const MatrixShape& shape) { return std::find(profile.matrices.begin(), profile.matrices.end(), shape) == profile.matrices.end(); });
+  if (both.matrices.empty() && !profile.matrices.empty()) both.matrices = caps.matrices;
   both.storage16 = caps.storage16 && profile.storage16;
   if (profile.cores != 0) both.cores = profile.cores;
   both.timestamp_bits = std::min(caps.timestamp_bits, profile.timestamp_bits);
@@ -137,6 +140,8 @@ DevicePlan plan_device(const DeviceSnapshot& snapshot) {
   plan.caps.storage16 = snapshot.storage16;
   plan.caps.integer_dot = snapshot.integer_dot;
   plan.caps.fast_integer_dot = snapshot.integer_dot && snapshot.reported.fast_integer_dot;
+  plan.caps.float16 = snapshot.float16;
+  if (!snapshot.cooperative_matrix || !snapshot.float16) plan.caps.matrices.clear();
   if (snapshot.subgroup_sizes_known) set_required_subgroup_sizes(plan.caps, snapshot.subgroup_size_control);
   plan.caps.storage_offset_alignment = std::max(plan.caps.storage_offset_alignment, 16u);  // kernels read 16 bytes at a time
   for (const MemoryHeap& heap : snapshot.heaps) {
@@ -160,6 +165,7 @@ DevicePlan plan_device(const DeviceSnapshot& snapshot) {
   plan.subgroup_size_control = snapshot.subgroup_size_control;
   if (plan.subgroup_size_control) plan.optional_extensions.push_back(kSubgroupSizeControl);
   if (plan.caps.integer_dot) plan.optional_extensions.push_back(kIntegerDotProduct);
+  if (!plan.caps.matrices.empty()) plan.optional_extensions.push_back(kCooperativeMatrix);
   return plan;
 }
 

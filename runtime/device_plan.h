@@ -36,6 +36,7 @@ struct QueueFamily {
 /// The extension with which a kernel requires the size of its subgroups.
 constexpr const char* kSubgroupSizeControl = "VK_EXT_subgroup_size_control";
 constexpr const char* kIntegerDotProduct = "VK_KHR_shader_integer_dot_product";
+constexpr const char* kCooperativeMatrix = "VK_KHR_cooperative_matrix";
 
 /// What a physical device reports.
 struct DeviceSnapshot {
@@ -45,6 +46,7 @@ struct DeviceSnapshot {
   bool timeline_semaphore = false;
   bool float16 = false, int8 = false, storage16 = false, storage8 = false;
   bool integer_dot = false;  ///< feature and extension
+  bool cooperative_matrix = false;  ///< feature, extension, compute shaders, and the memory model that it needs
   bool subgroup_sizes_known = false;  ///< the range, and not one of several
   bool subgroup_size_control = false;  ///< feature and extension, and that compute shaders can require a size
   std::vector<QueueFamily> queues;
@@ -78,7 +80,7 @@ void set_predictions(DeviceCaps& caps);
 void scale_predictions(DeviceCaps& caps, double measured_bytes_per_s);
 
 /// What is left of a device that pretends to be `profile`: the smaller limits, the larger alignments, the range that holds
-/// both subgroup sizes, of sizes that can be required those of both or else the device's, the features of both, and the profile's type. Driver, vendor and predictions stay the device's,
+/// both subgroup sizes, of sizes that can be required and of matrices those of both or else the device's, the features of both, and the profile's type. Driver, vendor and predictions stay the device's,
 /// which does the work. Zeros that mean "no limit" or "unknown" give way to numbers. The name is "<device> as <profile>".
 DeviceCaps clamp_caps(const DeviceCaps& caps, const DeviceCaps& profile);
 

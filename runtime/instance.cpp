@@ -4,6 +4,7 @@
 #include <cctype>
 #include <cstring>
 
+#include "runtime/cooperative_matrix.h"
 #include "runtime/fmt.h"
 
 namespace rondo::runtime {
@@ -41,7 +42,7 @@ std::string lower_case(std::string_view text) {
 }
 
 /// Features of a device of Vulkan 1.2; of those of extensions only what it knows.
-void read_features(const InstanceTable& vk, VkPhysicalDevice physical_device, bool sizes_known, bool dot_known, DeviceSnapshot& snapshot) {
+void read_features(const InstanceTable& vk, VkPhysicalDevice physical_device, bool sizes_known, bool dot_known, bool matrices_known, DeviceSnapshot& snapshot) {
   VkPhysicalDeviceVulkan11Features features11{};
   features11.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_1_FEATURES;
   VkPhysicalDeviceVulkan12Features features12{};
@@ -52,6 +53,8 @@ void read_features(const InstanceTable& vk, VkPhysicalDevice physical_device, bo
   VkPhysicalDeviceSubgroupSizeControlFeaturesEXT size_control{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_SIZE_CONTROL_FEATURES_EXT, nullptr, VK_FALSE, VK_FALSE};
   if (dot_known) features11.pNext = &dot;
   if (sizes_known) dot.pNext = &size_control, features11.pNext = dot_known ? static_cast<void*>(&dot) : &size_control;
+  CooperativeMatrixFeatures matrices;
+  if (matrices_known) matrices.pNext = features11.pNext, features11.pNext = &matrices;
   VkPhysicalDeviceFeatures2 features{};
   features.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2;
   features.pNext = &features12;
@@ -62,8 +65,28 @@ void read_features(const InstanceTable& vk, VkPhysicalDevice physical_device, bo
   snapshot.storage8 = features12.storageBuffer8BitAccess;
   snapshot.storage16 = features11.storageBuffer16BitAccess;
   snapshot.integer_dot = dot.shaderIntegerDotProduct;
+  snapshot.cooperative_matrix = matrices.cooperativeMatrix && features12.vulkanMemoryModel;
   snapshot.subgroup_sizes_known = sizes_known;
   snapshot.subgroup_size_control = size_control.subgroupSizeControl && size_control.computeFullSubgroups;
+}
+
+}  // namespace
+
+namespace {
+
+std::vector<MatrixShape> read_matrices(const InstanceTable& vk, VkPhysicalDevice physical_device) {
+  const auto get = reinterpret_cast<GetCooperativeMatrixProperties>(vk.get_matrix_properties);
+  std::uint32_t n = 0;
+  if (!get || get(physical_device, &n, nullptr) != VK_SUCCESS) return {};
+  std::vector<CooperativeMatrixProperties> all(n);
+  if (get(physical_device, &n, all.data()) != VK_SUCCESS) return {};
+  std::vector<MatrixShape> shapes;
+  for (const CooperativeMatrixProperties& one : all) {
+    const bool fits = one.scope == kScopeSubgroup && one.AType == kComponentFloat16 && one.BType == kComponentFloat16 && one.CType == kComponentFloat32 && one.ResultType == kComponentFloat32;
+    const MatrixShape shape{one.MSize, one.NSize, one.KSize};
+    if (fits && std::find(shapes.begin(), shapes.end(), shape) == shapes.end()) shapes.push_back(shape);
+  }
+  return shapes;
 }
 
 }  // namespace
@@ -85,6 +108,7 @@ DeviceSnapshot take_snapshot(const InstanceTable& vk, VkPhysicalDevice physical_
   amd_cores.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_CORE_PROPERTIES_AMD;
   VkPhysicalDeviceShaderIntegerDotProductProperties dots{};
   dots.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_INTEGER_DOT_PRODUCT_PROPERTIES;
+  CooperativeMatrixDeviceProperties matrices;
   VkPhysicalDeviceMaintenance3Properties maintenance3{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MAINTENANCE_3_PROPERTIES, nullptr, 0, 0};
   VkPhysicalDeviceProperties2 properties{};
   properties.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2;
@@ -102,6 +126,7 @@ DeviceSnapshot take_snapshot(const InstanceTable& vk, VkPhysicalDevice physical_
   for (const VkExtensionProperties& extension : extensions) snapshot.extensions.emplace_back(extension.extensionName);
   const bool sizes_known = is_12 && (base.apiVersion >= VK_API_VERSION_1_3 || has_extension(extensions, VK_EXT_SUBGROUP_SIZE_CONTROL_EXTENSION_NAME));
   const bool dot_known = is_12 && has_extension(extensions, kIntegerDotProduct);
+  const bool matrices_known = is_12 && has_extension(extensions, kCooperativeMatrix);
   if (is_12) {
     properties.pNext = &properties11;
     properties11.pNext = &properties12;
@@ -115,6 +140,7 @@ DeviceSnapshot take_snapshot(const InstanceTable& vk, VkPhysicalDevice physical_
     add(VK_NV_SHADER_SM_BUILTINS_EXTENSION_NAME, nvidia_cores);
     add(VK_AMD_SHADER_CORE_PROPERTIES_EXTENSION_NAME, amd_cores);
     add(kIntegerDotProduct, dots);
+    add(kCooperativeMatrix, matrices);
     vk.get_properties(physical_device, &properties);
   }
 
@@ -143,7 +169,9 @@ DeviceSnapshot take_snapshot(const InstanceTable& vk, VkPhysicalDevice physical_
   caps.fast_integer_dot = dots.integerDotProduct4x8BitPackedSignedAccelerated;
 
   if (is_12) {
-    read_features(vk, physical_device, sizes_known, dot_known, snapshot);
+    read_features(vk, physical_device, sizes_known, dot_known, matrices_known, snapshot);
+    snapshot.cooperative_matrix = snapshot.cooperative_matrix && (matrices.cooperativeMatrixSupportedStages & VK_SHADER_STAGE_COMPUTE_BIT) != 0;
+    if (snapshot.cooperative_matrix) caps.matrices = read_matrices(vk, physical_device);
     if (subgroup_sizes.maxComputeWorkgroupSubgroups != 0) caps.max_workgroup_subgroups = subgroup_sizes.maxComputeWorkgroupSubgroups;
     snapshot.subgroup_size_control = snapshot.subgroup_size_control && (subgroup_sizes.requiredSubgroupSizeStages & VK_SHADER_STAGE_COMPUTE_BIT) && has_extension(extensions, kSubgroupSizeControl);
   }
@@ -182,10 +210,12 @@ DeviceInfo describe(std::uint32_t index, const DeviceSnapshot& snapshot, const D
                                                    {snapshot.storage8, "storage8"},
                                                    {snapshot.integer_dot, "integer_dot"},
                                                    {plan.caps.fast_integer_dot, "fast_integer_dot"},
+                                                   {!plan.caps.matrices.empty(), "cooperative_matrix"},
                                                    {snapshot.subgroup_size_control, "subgroup_size_control"}};
   for (const auto& [present, name] : features) {
     if (present) info.features.emplace_back(name);
   }
+  for (const MatrixShape& shape : plan.caps.matrices) info.matrices.push_back(fmt::format("{}x{}x{}", shape.rows, shape.columns, shape.depth));
   info.usable = plan.usable;
   info.reason = plan.reason;
   return info;

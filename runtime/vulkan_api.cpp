@@ -54,6 +54,7 @@ Result<InstanceTable> load_instance_table(VkInstance instance, PFN_vkGetInstance
   table.destroy_device = reinterpret_cast<PFN_vkDestroyDevice>(vkGetInstanceProcAddr(instance, "vkDestroyDevice"));
   table.create_messenger = vkCreateDebugUtilsMessengerEXT;
   table.destroy_messenger = vkDestroyDebugUtilsMessengerEXT;
+  table.get_matrix_properties = vkGetInstanceProcAddr(instance, "vkGetPhysicalDeviceCooperativeMatrixPropertiesKHR");
   if (!table.get_device_proc_addr || !table.enumerate_physical_devices || !table.create_device || !table.destroy_device) {
     return Status(StatusCode::kInvalidArgument, "Vulkan: get_instance_proc_addr finds no entry points of this instance; it must be that of the loader which made it");
   }

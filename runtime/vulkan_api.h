@@ -26,6 +26,7 @@ struct InstanceTable {
   PFN_vkGetDeviceProcAddr get_device_proc_addr = nullptr;
   PFN_vkCreateDebugUtilsMessengerEXT create_messenger = nullptr;
   PFN_vkDestroyDebugUtilsMessengerEXT destroy_messenger = nullptr;
+  PFN_vkVoidFunction get_matrix_properties = nullptr;  ///< vkGetPhysicalDeviceCooperativeMatrixPropertiesKHR (runtime/cooperative_matrix.h)
 };
 
 /// Loader-level entry points.

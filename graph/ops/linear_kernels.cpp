@@ -12,7 +12,7 @@
 
 namespace rondo::graph {
 
-constexpr const char* const kLinearKernels[5] = {"subgroup", "dot", "vector", "wide", "tiled"};
+constexpr const char* const kLinearKernels[6] = {"subgroup", "dot", "vector", "wide", "tiled", "matrix"};
 
 namespace {
 
@@ -26,6 +26,7 @@ struct LinearShape {
   std::uint32_t n_chunks() const { return groups * (kGroupElements / columns_of_chunk(weight)); }
   SubgroupTile tile(const runtime::DeviceCaps& caps) const { return subgroup_tile(caps, activations, experts ? 1 : rows, glu, outputs, n_chunks()); }
   SubgroupTile tile_of_dots(const runtime::DeviceCaps& caps) const { return dot_tile(caps, weight, experts ? 1 : rows, glu, outputs, n_chunks()); }
+  MatrixTile tile_of_matrices(const runtime::DeviceCaps& caps) const { return matrix_tile(caps, weight, rows, outputs, glu); }
   bool few_rows() const { return rows <= kMostSubgroupRows || experts; }
 };
 
@@ -48,7 +49,7 @@ std::string tile_lacks(const runtime::DeviceCaps& caps, const LinearShape& shape
 std::string subgroup_lacks(const runtime::DeviceCaps& caps, const LinearShape& shape) { return tile_lacks(caps, shape, shape.tile(caps)); }
 
 std::string dot_lacks(const runtime::DeviceCaps& caps, const LinearShape& shape) {
-  if (shape.rounding == Activations::kF32) return "activations that may be rounded";
+  if (shape.rounding == Activations::kF32 || shape.rounding == Activations::kF16) return "activations that may be rounded to bytes";
   if (shape.activations != Type::kF32) return "activations in f32";
   if (shape.weight == Type::kF32 || shape.weight == Type::kF16 || shape.weight == Type::kBF16) return "weights of a type with blocks";
   if (!caps.integer_dot) return "integer dot products";
@@ -59,9 +60,19 @@ std::string dot_lacks(const runtime::DeviceCaps& caps, const LinearShape& shape)
 
 /// Above all others where activations are to be rounded.
 int dot_rank(const runtime::DeviceCaps& caps, const LinearShape& shape) {
-  if (!shape.few_rows() || shape.rounding == Activations::kF32) return -1;
+  if (!shape.few_rows() || shape.rounding == Activations::kF32 || shape.rounding == Activations::kF16) return -1;
   return shape.rounding == Activations::kQ8 || (caps.fast_integer_dot && !is_cpu(caps) && dot_pays(caps, shape.weight, shape.tile_of_dots(caps), shape.glu)) ? 6 : -1;
 }
+
+std::string matrix_lacks(const runtime::DeviceCaps& caps, const LinearShape& shape) {
+  if (shape.rounding == Activations::kF32) return "activations that may be rounded";
+  if (shape.experts) return "one weight for all rows";
+  if (!values_fit_f16(shape.weight)) return "weights of a type without values beyond f16's";
+  if (caps.matrices.empty()) return "cooperative matrices of f16";
+  return shape.tile_of_matrices(caps).lanes == 0 ? "cooperative matrices and subgroups of sizes that fit" : "";
+}
+
+int matrix_rank(const runtime::DeviceCaps& caps, const LinearShape& shape) { return shape.few_rows() || is_cpu(caps) ? -1 : 6; }
 
 std::string wide_lacks(const runtime::DeviceCaps& caps, const LinearShape& shape) {
   const char* missing = wide_kernel_needs(caps, shape.activations);
@@ -141,6 +152,15 @@ void emit_tiled(Lowering& lowering, const LinearVariant& v, const LinearPiece& p
                     {ceil_div(piece.push.outputs, v.glu ? 32 : 64), ceil_div(piece.push.rows, 8 * tile_rows), 1}, cost);
 }
 
+void emit_matrix(Lowering& lowering, const LinearVariant& v, const LinearPiece& piece) {
+  const MatrixTile tile = shape_of(v, piece).tile_of_matrices(lowering.caps());
+  runtime::Cost cost = piece.cost;
+  cost.loops[0] = {tile.rows() * kMatrixWeightRows * kGroupElements / kMatrixThreads};
+  lowering.dispatch(v.label, {lowering.module_for(runtime::Shader::linear_matrix, v.activations), tile.lanes},
+                    {kMatrixThreads, v.type, tile.lanes, tile.row_matrices, tile.output_matrices, tile.row_subgroups, v.glu, v.input_vec4, v.activation, v.has_bias, v.limited, tile.shape.rows, tile.shape.columns, tile.shape.depth},
+                    piece.without_norm(), piece.push, {ceil_div(piece.push.outputs, kMatrixWeightRows >> v.glu), ceil_div(piece.push.rows, tile.rows()), 1}, cost);
+}
+
 struct LinearEmit {
   void (*dispatch)(Lowering&, const LinearVariant&, const LinearPiece&);
   /// Of kernels that compute norms of their inputs and outputs, else null.
@@ -164,6 +184,8 @@ constexpr LinearEntry kTable[] = {
     {kLinearKernels[4], tiled_lacks, [](const runtime::DeviceCaps&, const LinearShape& shape) { return std::uint64_t{40} * shape.groups; },  // a group's 32 columns, and its loads
      [](const runtime::DeviceCaps&, const LinearShape&) { return 2; },
      {emit_tiled}},
+    {kLinearKernels[5], matrix_lacks, [](const runtime::DeviceCaps&, const LinearShape& shape) { return std::uint64_t{2} * shape.groups + 1000; },
+     matrix_rank, {emit_matrix}},
 };
 
 }  // namespace
@@ -209,6 +231,7 @@ Result<const LinearEntry*> choose_linear(const Lowering& lowering, const Operato
   const Type type = lowering.tensor(call.weight).type;
   LinearShape shape = shape_of(lowering, call);
   if (forced == kLinearKernels[1]) shape.rounding = Activations::kQ8;
+  if (forced == kLinearKernels[5]) shape.rounding = Activations::kF16;
   if (!has(kLinearKernels[1])) shape.rounding = Activations::kF32;
   return choose_kernel(lowering, std::span<const LinearEntry>(kTable), shape, forced, [&](const char* name) { return label_of(op.name, name, type); });
 }

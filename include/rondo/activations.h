@@ -5,13 +5,18 @@
 
 namespace rondo {
 
-/// Whether matrices may be multiplied with activations that are rounded: to signed bytes, 32 of a row that share a scale of their
-/// largest magnitude / 127 (the way of llama.cpp's q8_1), for the integer dot products that many GPUs have. Sums are exact, or f32.
-/// Logits move by less than 2e-2 of their range. It is there for up to 8 rows, and weights of all types but f32, f16 and bf16.
+/// Whether matrices may be multiplied with activations that are rounded.
+///
+/// With up to 8 rows to signed bytes, 32 of a row that share a scale of their largest magnitude / 127 (the way of llama.cpp's q8_1), for
+/// the integer dot products that many GPUs have; weights of all types but f32, f16 and bf16. Sums are exact, or f32. Logits move by
+/// less than 2e-2 of their range.
+/// With more rows to f16, and with them the weights' values, for matrix units (VK_KHR_cooperative_matrix); weights of all types but
+/// f32, bf16 and mxfp4. Rows that f16 does not suit are multiplied by a power of two. Sums are f32. Logits move by less than 2e-3 of their range.
 enum class Activations : std::uint8_t {
-  kAuto,  ///< where the device computes such products fast, and by the compilers' counts they save 15 % of the instructions
+  kAuto,  ///< to bytes where the device computes such products fast, and by the compilers' counts they save 15 % of the instructions; to f16 where it has matrix units
   kF32,   ///< never
-  kQ8,    ///< wherever the device can
+  kF16,   ///< never to bytes; to f16 wherever the device can
+  kQ8,    ///< to bytes or f16 wherever the device can
 };
 
 }  // namespace rondo

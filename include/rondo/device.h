@@ -39,6 +39,7 @@ struct DeviceInfo {
   std::uint32_t min_subgroup_size = 0;
   std::uint32_t max_subgroup_size = 0;
   std::vector<std::string> features;  ///< optional features that the device has and Rondo may use
+  std::vector<std::string> matrices;  ///< "16x16x16", ...: rows, columns and depth of the products of f16 matrices with sums in f32 that it makes by an instruction
   bool usable = false;
   std::string reason;          ///< why it can't be used, naming the limit; "" if it can
 };
@@ -83,7 +84,8 @@ class RONDO_API Instance {
 class RONDO_API DeviceProfile {
  public:
   /// Reads a profile from a JSON document: "name", "type" (as in DeviceInfo), the limits and "features", as in
-  /// tools/rondo/profiles/baseline.json; "sources", if there are any, is for people. `what` names the document in messages.
+  /// tools/rondo/profiles/baseline.json; "matrices" are shapes of cooperative matrices ("16x16x16"), if there
+  /// are any, "sources" is for people. `what` names the document in messages.
   /// Errors: kCorruptData (no JSON, an unknown or mistyped field), kNotFound (a missing one), kUnsupported (a limit below
   /// what Rondo needs), naming the field.
   static Result<DeviceProfile> parse(std::string_view json, std::string_view what);

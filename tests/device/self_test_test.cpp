@@ -188,6 +188,17 @@ TEST_F(SelfTestOfRounding, IsReplacedWhereItIsWrong) {
   expect_right_tokens(*model);
 }
 
+TEST_F(SelfTest, MatrixUnitsAreFoundRight) {
+  if (runtime().caps().matrices.empty()) GTEST_SKIP() << "this device has no cooperative matrices";
+  ModelOptions options;
+  options.kernels["linear"] = "matrix";
+  Result<Model> model = create(options);
+  RONDO_ASSERT_OK(model.status());
+  EXPECT_EQ(quarantine_, std::vector<std::string>());
+  EXPECT_TRUE(has_label(*model, "linear matrix q4_0"));
+  expect_right_tokens(*model);
+}
+
 TEST_F(SelfTest, AFusedOperatorComesApart) {
   const Sabotage& sabotage = sabotage_named("write_one_row_too_far");
   const ReplacedShader replaced(runtime(), sabotage.shader, sabotage.path);

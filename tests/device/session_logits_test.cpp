@@ -144,6 +144,38 @@ TEST(RoundedActivationsTest, CostWhatIsSaid) {
   RecordProperty("most", std::to_string(most));
 }
 
+/// Matrix units cost accuracy, and no more than is said; every run gives the same bits.
+TEST(MatrixUnitsTest, CostWhatIsSaid) {
+  if (test_runtime_device().caps().matrices.empty()) GTEST_SKIP() << "this device has no cooperative matrices";
+  double most = 0;
+  std::size_t n_cases = 0;
+  for (const Case& one : kCases) {
+    const std::string name = one.name;
+    if (name == "Stories260K" || name == "TinyBF16" || (!one.bundled && testing::test_data_folder().empty())) continue;
+    const auto path_of = [&](const char* file) { return one.bundled ? testing::tests_data_path(file) : testing::test_data_path(file); };
+    const Expected wanted = read_expected(path_of(one.expected));
+    ModelOptions options;
+    options.kv_type = KvType::kF32;
+    options.kernels["linear"] = "matrix";
+    const Model model = load_model(path_of(one.gguf), options);
+    std::vector<float> first;
+    for (int run = 0; run < 2; ++run) {
+      Session session = make_session(model);
+      const Result<std::vector<float>> logits = session.wait_logits(wanted.input);
+      RONDO_ASSERT_OK(logits.status());
+      const double error = relative_to_range(*logits, wanted.logits);
+      EXPECT_LE(error, 2e-3) << name;
+      EXPECT_GT(error, 1e-6) << name << ": nothing was rounded";
+      if (first.empty()) first = *logits;
+      EXPECT_EQ(*logits, first) << name;
+      most = std::max(most, error);
+    }
+    ++n_cases;
+  }
+  RecordProperty("most", std::to_string(most));
+  EXPECT_GT(n_cases, 3u);
+}
+
 TEST_P(ReferenceTest, AWrongReferenceIsRejected) {
   RONDO_REQUIRE_CASE();
   const Expected wanted = expected();

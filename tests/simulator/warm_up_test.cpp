@@ -2,6 +2,7 @@
 // state lies in the buffer, and nothing is written.
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <set>
 #include <string>
 #include <vector>
@@ -20,7 +21,8 @@ namespace {
 class WarmUpTest : public ::testing::TestWithParam<std::uint32_t> {};
 
 TEST_P(WarmUpTest, StaysWithinItsBuffer) {
-  simulator::ModuleCache modules;
+  const char* const tools = std::getenv("RONDO_TEST_SPIRV_TOOLS");  // without, cooperative matrices can't be read
+  simulator::ModuleCache modules(tools ? tools : "");
   std::set<std::string> seen;
   const auto warm_up = [&](const runtime::Kernel& kernel) {
     if (kernel.shader == runtime::Shader::attention_tables) return;  // they are made whatever the state is
@@ -35,7 +37,7 @@ TEST_P(WarmUpTest, StaysWithinItsBuffer) {
     EXPECT_EQ(buffers[0].bytes, before) << runtime::shader_name(kernel.shader);
   };
   for (const bool cpu : {false, true}) {
-    const runtime::DeviceCaps caps = simulator::simulated_caps(GetParam(), cpu);
+    const runtime::DeviceCaps caps = simulator::simulated_caps(GetParam(), cpu, tools != nullptr);
     for (const std::string& text : check::all_cases(false)) {
       const Result<check::CaseText> parsed = check::parse_case(text);
       ASSERT_TRUE(parsed.ok()) << parsed.status().message();

@@ -82,7 +82,7 @@ TEST(LoweringTest, WhatIsWidenedNeedsNothing) {
 TEST(LoweringTest, UnknownKernelsAndOperatorsAreRefused) {
   LoweringOptions options;
   options.forced_kernels["linear"] = "fastest";
-  EXPECT_EQ(refusal(linear_case(), {}, options), "kernel linear=fastest: linear has the kernels subgroup, dot, vector, wide, tiled");
+  EXPECT_EQ(refusal(linear_case(), {}, options), "kernel linear=fastest: linear has the kernels subgroup, dot, vector, wide, tiled, matrix");
   options.forced_kernels = {{"lineal", "wide"}};
   EXPECT_EQ(refusal(linear_case(), {}, options), "kernel lineal=wide: there is no operator lineal");
 }
@@ -154,6 +154,58 @@ TEST(LoweringTest, ActivationsAreRoundedWhereTheyMayBe) {
   EXPECT_EQ(label(caps, Activations::kQ8, Type::kF16), "linear subgroup f16");
   caps.type = runtime::DeviceType::kCpu;
   EXPECT_EQ(label(caps, Activations::kAuto), "linear vector q4_0");
+}
+
+/// Of the device's matrices, so many side by side that a tile of 64 weight rows and the subgroups of 128 invocations come out even.
+TEST(LoweringTest, ManyRowsGoToMatrixUnits) {
+  struct Made {
+    std::string label;
+    std::array<std::uint32_t, 3> matrices_and_subgroups{};  ///< of rows, of outputs, and subgroups below each other
+    std::array<std::uint32_t, 3> shape{};
+    std::array<std::uint32_t, 3> grid{};
+    bool operator==(const Made&) const = default;
+  };
+  const auto made = [](const DeviceCaps& caps, std::int64_t rows, Type type = Type::kQ4_0, Activations activations = Activations::kAuto) -> Made {
+    OpCase c;
+    c.output(c.graph.add(Op::linear, {c.f32("input", {rows, 256}, std::vector<float>(static_cast<std::size_t>(256 * rows))), c.weight("weight", type, 8192, 256, {})}));
+    LoweringOptions options;
+    options.activations = activations;
+    const Result<Lowered> lowered = lower(c.graph, caps, options);
+    if (!lowered.ok()) return {std::string(lowered.status().message()), {}, {}, {}};
+    const runtime::Dispatch& dispatch = lowered->program.dispatches.at(0);
+    const runtime::Kernel& kernel = lowered->program.kernels.at(dispatch.kernel);
+    if (kernel.shader != runtime::Shader::linear_matrix) return {dispatch.label, {}, {}, {}};
+    EXPECT_EQ(kernel.subgroup_size, kernel.constants[2]);
+    return {dispatch.label, {kernel.constants[3], kernel.constants[4], kernel.constants[5]}, {kernel.constants[11], kernel.constants[12], kernel.constants[13]}, dispatch.grid};
+  };
+  DeviceCaps nvidia = gpu_of(32, 32);
+  nvidia.max_invocations = 1024;
+  nvidia.max_shared_bytes = 49152;
+  EXPECT_EQ(made(nvidia, 512).label, "linear tiled q4_0");
+  nvidia.matrices = {{16, 16, 16}, {16, 8, 16}};
+  EXPECT_EQ(made(nvidia, 512), (Made{"linear matrix q4_0", {4, 2, 2}, {16, 16, 16}, {128, 4, 1}}));
+  EXPECT_EQ(made(nvidia, 9).shape, (std::array<std::uint32_t, 3>{16, 16, 16}));
+  EXPECT_EQ(made(nvidia, 9).matrices_and_subgroups, (std::array<std::uint32_t, 3>{1, 1, 1}));
+  EXPECT_EQ(made(nvidia, 8).label, "linear subgroup q4_0");
+  EXPECT_EQ(made(nvidia, 512, Type::kQ4_0, Activations::kF32).label, "linear tiled q4_0");
+  EXPECT_EQ(made(nvidia, 512, Type::kQ4_0, Activations::kF16).label, "linear matrix q4_0");
+  EXPECT_EQ(made(nvidia, 512, Type::kQ4_0, Activations::kQ8).label, "linear matrix q4_0");
+  for (const Type beyond : {Type::kF32, Type::kBF16, Type::kMXFP4}) EXPECT_TRUE(made(nvidia, 512, beyond).label.starts_with("linear tiled")) << type_name(beyond);
+  DeviceCaps amd = gpu_of(32, 64);
+  amd.max_invocations = 1024;
+  amd.max_shared_bytes = 65536;
+  amd.matrices = {{16, 16, 16}};
+  EXPECT_EQ(made(amd, 512), (Made{"linear matrix q4_0", {2, 2, 2}, {16, 16, 16}, {128, 8, 1}}));
+  amd.max_shared_bytes = 16384;
+  EXPECT_EQ(made(amd, 512).grid[1], 16u) << "32 rows";
+  DeviceCaps intel = gpu_of(8, 32);
+  intel.max_invocations = 1024;
+  intel.max_shared_bytes = 65536;
+  intel.matrices = {{8, 8, 16}};
+  EXPECT_EQ(made(intel, 512), (Made{"linear matrix q4_0", {2, 1, 2}, {8, 8, 16}, {128, 16, 1}}));
+  EXPECT_EQ(made(intel, 512, Type::kQ6_K).grid[1], 32u) << "of which more spill";
+  intel.matrices = {{64, 64, 64}};
+  EXPECT_EQ(made(intel, 512).label, "linear tiled q4_0") << "that is no subgroup's";
 }
 
 TEST(LoweringTest, WhereSubgroupsNeedTooManyWorkgroupsOthersDoIt) {
@@ -336,7 +388,7 @@ TEST(LoweringTest, WhatDoesNotFitAKernelIsRefused) {
     return lowered.ok() ? "" : lowered.status().message();
   };
   EXPECT_EQ(refused(12, 7), "");
-  EXPECT_EQ(refused(14, 7), "made up: 14 specialization constants but a kernel takes 13");
+  EXPECT_EQ(refused(15, 7), "made up: 15 specialization constants but a kernel takes 14");
   EXPECT_EQ(refused(12, 8), "made up: 9 bindings but a kernel takes 8");
 }
 

@@ -16,11 +16,11 @@ namespace {
 struct Rule {
   std::string_view prefix;
   Kind kind;
-  double multiply_adds = 0;
+  double multiply_adds = 0;  ///< of a lane; products of matrices share theirs among all
 };
 
 constexpr Rule kAmd[] = {
-    {"v_dot4", Kind::kDot, 4}, {"v_dot8", Kind::kDot, 8}, {"v_dot2", Kind::kDot, 2}, {"v_wmma", Kind::kMatrix}, {"v_swmmac", Kind::kMatrix}, {"v_mfma", Kind::kMatrix},
+    {"v_dot4", Kind::kDot, 4}, {"v_dot8", Kind::kDot, 8}, {"v_dot2", Kind::kDot, 2}, {"v_wmma_f32_16x16x16", Kind::kMatrix, 16 * 16 * 16}, {"v_wmma", Kind::kMatrix}, {"v_swmmac", Kind::kMatrix}, {"v_mfma", Kind::kMatrix},
     {"v_pk_fma", Kind::kMultiplyAdd, 2}, {"v_pk_mul_f", Kind::kMultiply, 2}, {"v_pk_add_f", Kind::kFloat}, {"v_pk_m", Kind::kFloat},
     {"v_fma", Kind::kMultiplyAdd, 1}, {"v_mac_", Kind::kMultiplyAdd, 1}, {"v_mad_f", Kind::kMultiplyAdd, 1}, {"v_mad_mix", Kind::kMultiplyAdd, 1}, {"v_mul_f", Kind::kMultiply, 1}, {"v_mul_legacy", Kind::kMultiply, 1},
     {"v_cvt", Kind::kConvert}, {"v_cndmask", Kind::kSelect}, {"v_cmp", Kind::kSelect}, {"v_mov", Kind::kMove}, {"v_read", Kind::kMove}, {"v_write", Kind::kMove}, {"v_swap", Kind::kMove}, {"v_permlane", Kind::kMove},
@@ -46,7 +46,7 @@ constexpr Rule kAdreno[] = {
 
 constexpr Rule kNvidia[] = {
     {"ffma", Kind::kMultiplyAdd, 1}, {"hfma2", Kind::kMultiplyAdd, 2}, {"dfma", Kind::kMultiplyAdd, 1}, {"fmul", Kind::kMultiply, 1}, {"hmul2", Kind::kMultiply, 2}, {"idp", Kind::kDot, 4},
-    {"hmma", Kind::kMatrix}, {"imma", Kind::kMatrix}, {"bmma", Kind::kMatrix}, {"fadd", Kind::kFloat}, {"hadd2", Kind::kFloat}, {"fmnmx", Kind::kFloat}, {"hmnmx", Kind::kFloat}, {"fswz", Kind::kFloat},
+    {"hmma.m16n8k16", Kind::kMatrix, 16 * 8 * 16 / 32.0}, {"hmma.m16n8k8", Kind::kMatrix, 16 * 8 * 8 / 32.0}, {"hmma", Kind::kMatrix}, {"imma", Kind::kMatrix}, {"bmma", Kind::kMatrix}, {"fadd", Kind::kFloat}, {"hadd2", Kind::kFloat}, {"fmnmx", Kind::kFloat}, {"hmnmx", Kind::kFloat}, {"fswz", Kind::kFloat},
     {"f2f", Kind::kConvert}, {"f2i", Kind::kConvert}, {"i2f", Kind::kConvert}, {"i2i", Kind::kConvert}, {"frnd", Kind::kConvert}, {"fsetp", Kind::kSelect}, {"isetp", Kind::kSelect}, {"hsetp", Kind::kSelect}, {"fset", Kind::kSelect}, {"psetp", Kind::kSelect},
     {"plop3", Kind::kSelect}, {"sel", Kind::kSelect}, {"mov", Kind::kMove}, {"shfl", Kind::kMove}, {"r2ur", Kind::kMove}, {"s2r", Kind::kMove}, {"s2ur", Kind::kMove}, {"cs2r", Kind::kMove}, {"mufu", Kind::kSpecial},
     {"ld.shared", Kind::kShared}, {"st.shared", Kind::kShared}, {"ldsm", Kind::kShared}, {"atom.shared", Kind::kShared}, {"ld.local", Kind::kScratch}, {"st.local", Kind::kScratch}, {"ldc", Kind::kScalar},
@@ -55,7 +55,7 @@ constexpr Rule kNvidia[] = {
 };
 
 constexpr Rule kIntel[] = {
-    {"dp4a", Kind::kDot, 4}, {"dpas", Kind::kMatrix}, {"math", Kind::kSpecial}, {"sel", Kind::kSelect}, {"csel", Kind::kSelect}, {"cmp", Kind::kSelect}, {"frc", Kind::kFloat}, {"rnd", Kind::kFloat},
+    {"dp4a", Kind::kDot, 4}, {"dpas.8x8", Kind::kMatrix, 8 * 16}, {"dpas", Kind::kMatrix}, {"math", Kind::kSpecial}, {"sel", Kind::kSelect}, {"csel", Kind::kSelect}, {"cmp", Kind::kSelect}, {"frc", Kind::kFloat}, {"rnd", Kind::kFloat},
     {"sync", Kind::kWait}, {"nop", Kind::kWait}, {"while", Kind::kBranch}, {"break", Kind::kBranch}, {"if", Kind::kBranch}, {"else", Kind::kBranch}, {"endif", Kind::kBranch}, {"cont", Kind::kBranch}, {"halt", Kind::kBranch},
     {"join", Kind::kBranch}, {"goto", Kind::kBranch}, {"", Kind::kInteger},
 };
@@ -119,7 +119,7 @@ class Labels {
 };
 
 /// "BB7:", "\tv_fma_f32 v0, v1, v2, v3   ; encoding", "\ts_cbranch_scc1 BB7", "\t(then repeated 3 times)".
-Listing read_amd(std::string_view text) {
+Listing read_amd(std::string_view text, std::uint32_t subgroup_size) {
   Listing listing;
   Labels labels;
   for_each_line(text, [&](std::size_t number, std::string_view line) {
@@ -141,7 +141,7 @@ Listing read_amd(std::string_view text) {
       if (mnemonic.substr(0, 7) == "v_dual_") mnemonic.erase(2, 5);
       const Rule rule = find_rule(kAmd, mnemonic);
       if (instruction.multiply_adds == 0) instruction.kind = rule.kind;
-      instruction.multiply_adds += rule.multiply_adds;
+      instruction.multiply_adds += rule.kind == Kind::kMatrix ? rule.multiply_adds / subgroup_size : rule.multiply_adds;
     }
     listing.instructions.push_back(instruction);
     if (instruction.kind == Kind::kBranch) labels.branch(line.substr(std::min(line.find_last_of(" \t") + 1, line.size())), listing);
@@ -233,7 +233,7 @@ Listing read_intel(std::string_view text, std::uint32_t subgroup_size) {
     const std::size_t open = line.find('(');
     if (open == std::string_view::npos || line[0] < 'a' || line[0] > 'z') return;
     const std::size_t lanes = number_at(line.substr(open + 1)).value_or(1);
-    const std::string_view mnemonic = line.substr(0, open), name = mnemonic.substr(0, mnemonic.find('.'));
+    const std::string_view mnemonic = line.substr(0, open), name = mnemonic.substr(0, 4) == "dpas" ? mnemonic : mnemonic.substr(0, mnemonic.find('.'));
     std::string_view rest = line.substr(std::min(line.find(')') + 1, line.size()));
     Rule rule = find_rule(kIntel, name);
     if (name == "mad" || name == "mul" || name == "add" || name == "mov" || name == "mac") {
@@ -345,7 +345,7 @@ bool is_disassembly(std::string_view representation) {
 }
 
 std::vector<CompiledLoop> find_loops(std::string_view representation, std::string_view text, std::uint32_t subgroup_size) {
-  if (representation == "Assembly") return loops_of(read_amd(text));
+  if (representation == "Assembly") return loops_of(read_amd(text, subgroup_size));
   if (representation == "GEN Assembly") return loops_of(read_intel(text, subgroup_size));
   if (representation == "IR3 Assembly") return loops_of(read_adreno(text));
   if (representation == "NAK assembly") return loops_of(read_nvidia(text));

@@ -19,10 +19,14 @@
 
 namespace rondo::tools {
 
+Activations find_activations(std::string_view name) {
+  return name == "f32" ? Activations::kF32 : name == "f16" ? Activations::kF16 : name == "q8" ? Activations::kQ8 : Activations::kAuto;
+}
+
 ModelOptions GlobalFlags::model_options() const {
   ModelOptions options;
   options.kv_type = kv_type == "f32" ? KvType::kF32 : kv_type == "q8_0" ? KvType::kQ8_0 : KvType::kF16;
-  options.activations = activations == "f32" ? Activations::kF32 : activations == "q8" ? Activations::kQ8 : Activations::kAuto;
+  options.activations = find_activations(activations);
   options.fusion = !no_fusion;
   for (const std::string& kernel : kernels) {
     const std::size_t equals = kernel.find('=');

@@ -19,6 +19,9 @@ namespace rondo::tools {
 /// Exit status of the command.
 enum ExitStatus : int { kDone = 0, kFailed = 1, kUsage = 2, kInterrupted = 130 };
 
+/// What a value of --activations means; of others kAuto.
+Activations find_activations(std::string_view name);
+
 /// Flags that hold for every subcommand.
 struct GlobalFlags {
   std::string device;

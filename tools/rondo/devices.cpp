@@ -21,6 +21,7 @@ std::string as_json(std::span<const DeviceInfo> devices) {
                     {"memory_bytes", d.memory_bytes},
                     {"subgroup_sizes", {d.min_subgroup_size, d.max_subgroup_size}},
                     {"features", d.features},
+                    {"matrices", d.matrices},
                     {"usable", d.usable},
                     {"reason", d.reason}});
   }
@@ -33,6 +34,7 @@ void print(const DeviceInfo& d) {
   fmt::print("{}: {}\n", d.index, d.name);
   fmt::print("   {}, {}, Vulkan {}, {} MB\n", d.type, d.driver, d.api_version, d.memory_bytes >> 20);
   fmt::print("   subgroups of {} to {}; {}\n", d.min_subgroup_size, d.max_subgroup_size, features.empty() ? "no optional features" : features);
+  if (!d.matrices.empty()) fmt::print("   products of f16 matrices of {}\n", fmt::join(d.matrices, ", "));
   fmt::print("   {}\n", d.usable ? "can be used" : "can't be used: " + d.reason);
 }
 

@@ -107,7 +107,7 @@ Result<check::DeviceRun> simulate_case(ModuleCache& modules, const check::OpCase
   return run;
 }
 
-runtime::DeviceCaps simulated_caps(std::uint32_t subgroup_size, bool cpu) {
+runtime::DeviceCaps simulated_caps(std::uint32_t subgroup_size, bool cpu, bool matrices) {
   runtime::DeviceCaps caps;
   caps.name = fmt::format("simulator of {} lanes", subgroup_size);
   caps.driver = "simulator";
@@ -119,7 +119,8 @@ runtime::DeviceCaps simulated_caps(std::uint32_t subgroup_size, bool cpu) {
   caps.max_shared_bytes = 32768;
   caps.min_subgroup_size = caps.max_subgroup_size = subgroup_size;
   caps.min_required_subgroup_size = caps.max_required_subgroup_size = subgroup_size;
-  caps.subgroup_shuffle = caps.subgroup_arithmetic = caps.storage16 = caps.integer_dot = true;
+  caps.subgroup_shuffle = caps.subgroup_arithmetic = caps.storage16 = caps.integer_dot = caps.float16 = true;
+  if (matrices && subgroup_size >= 8) caps.matrices = {subgroup_size < 32 ? runtime::MatrixShape{8, 8, 16} : runtime::MatrixShape{16, 16, 16}};
   return caps;
 }
 

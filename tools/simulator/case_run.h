@@ -53,6 +53,6 @@ Result<check::DeviceRun> simulate_case(ModuleCache& modules, const check::OpCase
 
 /// Caps of a GPU that has all that kernels may use, with subgroups of this size; `cpu`: of a driver that runs on the processor,
 /// for the kernels that only such drivers get.
-runtime::DeviceCaps simulated_caps(std::uint32_t subgroup_size, bool cpu = false);
+runtime::DeviceCaps simulated_caps(std::uint32_t subgroup_size, bool cpu = false, bool matrices = false);
 
 }  // namespace rondo::simulator

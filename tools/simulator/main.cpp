@@ -83,7 +83,7 @@ Result<runtime::DeviceCaps> find_caps(const Flags& flags, const std::string& ker
   if (flags.as.empty()) {
     const bool wide = kernel == "wide";
     lanes = flags.subgroup ? flags.subgroup : wide ? 8 : 32;
-    return simulated_caps(lanes, wide);
+    return simulated_caps(lanes, wide, kernel == "matrix");
   }
   RONDO_ASSIGN(const std::optional<DeviceProfile> profile, tools::find_profile(flags.as));
   runtime::DeviceCaps caps = profile->internal();
@@ -170,7 +170,7 @@ int run_check(const Flags& flags) {
   const check::CaseRunner run_case = [&](const check::OpCase& op, const check::RunOptions& how) -> Result<check::DeviceRun> {
     const bool wide = std::any_of(how.kernels.begin(), how.kernels.end(), [](const auto& forced) { return forced.second == "wide"; });
     const std::uint32_t own_lanes = wide ? std::min(lanes, 16u) : lanes;  // kernels for CPU drivers know no larger subgroups
-    return simulate_case(modules, op, how, simulated_caps(own_lanes, wide), own_lanes, [&](const SimulatedDispatch& done) {
+    return simulate_case(modules, op, how, simulated_caps(own_lanes, wide, !flags.own.spirv_tools.empty()), own_lanes, [&](const SimulatedDispatch& done) {
       lane_operations += done.report.lane_operations;
       for (const Finding& finding : done.report.findings) {
         ++n_findings;

@@ -1,0 +1,21 @@
+// Matrices that a subgroup holds together and multiplies by an instruction (SPV_KHR_cooperative_matrix): kMatrixRows x kMatrixDepth
+// by kMatrixDepth x kMatrixColumns of f16, sums in f32. What is multiplied lies in shared memory, in rows of uvec4.
+// Before including: the three specialization constants, with the constant_ids that MATRIX names. GLSL's own extension takes newer
+// compilers; literals become what the instruction needs by cmake/matrix_types.cpp: bits, scope (3: subgroup), constant_ids, use.
+#define MATRIX(bits, rows, columns, use) \
+  spirv_type(extensions = ["SPV_KHR_cooperative_matrix"], capabilities = [6022, 9, 5345], id = 4456, bits, 3, rows, columns, use)
+#define Left MATRIX(16, 11, 13, 0)
+#define Right MATRIX(16, 13, 12, 1)
+#define Sums MATRIX(32, 11, 12, 2)
+
+// Memory operands of accesses to shared memory, whose scope follows: visible, or available, and not private.
+#define MATRIX_VISIBLE 0x30, 2u
+#define MATRIX_AVAILABLE 0x28, 2u
+#define MATRIX_BY_ROW 0u
+#define MATRIX_BY_COLUMN 1u
+// stride: uvec4 from row to row, or from column to column.
+spirv_instruction(id = 4457) Left load_left(spirv_by_reference uvec4 first, uint order, uint stride, spirv_literal int operands, uint scope);
+spirv_instruction(id = 4457) Right load_right(spirv_by_reference uvec4 first, uint order, uint stride, spirv_literal int operands, uint scope);
+spirv_instruction(id = 4458) void store_sums(spirv_by_reference uvec4 first, Sums sums, uint order, uint stride, spirv_literal int operands, uint scope);
+spirv_instruction(id = 4459) Sums multiply_add(Left a, Right b, Sums c);
+spirv_instruction(id = 80) Sums sums_of(float value);

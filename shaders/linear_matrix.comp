@@ -1,0 +1,223 @@
+// output[m, n] = activate(sum_k input[m, k] weight[n, k] + bias[n]) + residual[m, n]; with kGlu glu of weight rows n and N + n.
+// For many rows, with matrix units (lib/matrix.glsl): a workgroup makes a tile of kM x kN outputs (kN / 2 with GLU) from 32 columns at
+// a time, which it rounds to f16 in shared memory, the next 32 while it multiplies. Sums in f32. Grid (ceil(N / tile), ceil(M / tile)).
+// Rows whose largest magnitude does not suit f16 are multiplied by a power of two: then all is done once more. So a row's bits depend
+// on nothing but the row. Weights beyond 65504 become infinite.
+// Needs: subgroups of exactly kLanes invocations, cooperative matrices, Vulkan's memory model.
+#version 450
+#extension GL_GOOGLE_include_directive : require
+#extension GL_KHR_shader_subgroup_basic : require
+#extension GL_EXT_control_flow_attributes : require
+#extension GL_EXT_spirv_intrinsics : require
+#extension GL_EXT_shader_explicit_arithmetic_types_float16 : require
+#extension GL_KHR_memory_scope_semantics : require
+#pragma use_vulkan_memory_model
+#include "linear.params.h"
+#include "lib/step_state.glsl"
+#include "lib/element.glsl"
+
+layout(local_size_x_id = 0) in;
+layout(constant_id = 0) const uint kWidth = 128u;
+layout(constant_id = 1) const uint kWeightType = 0u;
+layout(constant_id = 2) const uint kLanes = 32u;
+layout(constant_id = 3) const uint kRowMatrices = 2u;     // of a subgroup
+layout(constant_id = 4) const uint kOutputMatrices = 2u;  // with GLU first those of gates, then as many of ups
+layout(constant_id = 5) const uint kRowSubgroups = 2u;
+layout(constant_id = 6) const uint kGlu = 0u;
+layout(constant_id = 7) const uint kInputVec4 = 1u;
+layout(constant_id = 8) const uint kActivation = 0u;
+layout(constant_id = 9) const uint kBias = 0u;
+layout(constant_id = 10) const uint kLimited = 0u;
+layout(constant_id = 11) const uint kMatrixRows = 16u;
+layout(constant_id = 12) const uint kMatrixColumns = 16u;
+layout(constant_id = 13) const uint kMatrixDepth = 16u;
+
+#include "lib/matrix.glsl"
+#include "lib/linear_input.glsl"
+#define RONDO_SHARED_TABLE
+#define RONDO_WEIGHT_BINDING 2
+#define weight_layout p
+#include "lib/weight.glsl"
+#include "lib/linear_output.glsl"
+
+const uint kOutputSubgroups = kWidth / kLanes / kRowSubgroups;
+const uint kM = kRowSubgroups * kRowMatrices * kMatrixRows;
+const uint kN = kOutputSubgroups * kOutputMatrices * kMatrixColumns;
+const uint kOutputs = kN >> kGlu;
+const uint kMatrices = kRowMatrices * kOutputMatrices;
+const uint kStride = 5u;  // uvec4: 32 halves, and 16 bytes that move the next row to other banks
+// Two tiles, each with kM rows of the input and kN of the weight; in the end a matrix of sums of each subgroup, with GLU two.
+shared uvec4 tiles[2u * (kM + kN) * kStride];
+shared uint row_sizes[kM];       // kLarge and others
+shared uint row_magnitudes[kM];  // bits of the largest one, of a tile that is made once more
+shared uint some_unsuited;
+
+// What an invocation brings into a tile: every kWidth-th four of the input, and 16 elements of a weight at a time.
+const uint kInputs = kM * 8u / kWidth;
+const uint kWeights = kN * 2u / kWidth;
+const uint kChunksOfWeight = kQuads == 8u ? 1u : 4u / kQuads;
+const uint kChunks = kWeights * kChunksOfWeight;
+
+uint weight_row(uint tile_row, uint first_output) {
+  if (kGlu == 1u && tile_row >= kOutputs) return min(first_output + tile_row - kOutputs, p.outputs - 1u) + p.outputs;
+  return min(first_output + tile_row, p.outputs - 1u);
+}
+
+void load_weights(uint group, uint first_output, out Chunk chunks[kChunks]) {
+  [[unroll]] for (uint i = 0u; i < kWeights; ++i) {
+    const uint item = i * kWidth + gl_LocalInvocationID.x, row = weight_row(item >> 1, first_output) + p.weight_offset_rows;
+    [[unroll]] for (uint c = 0u; c < kChunksOfWeight; ++c) {
+      chunks[i * kChunksOfWeight + c] = load_chunk(row, kQuads == 8u ? group : (group * 2u + (item & 1u)) * kChunksOfWeight + c);
+    }
+  }
+}
+
+vec4 weight_quad(Chunk c, uint quad) {
+  const vec4 q = chunk_quad(c, quad);
+  if (kIsFloat) return q;
+  if (kHasOneFactor) return (q - float(kCentre)) * c.scale.x;
+  return q * c.scale[quad >> 2] + c.addend[quad >> 2];
+}
+
+// To nearest, which a driver's packHalf2x16 may not do.
+uvec2 to_halves(vec4 x) { return uvec2(packFloat2x16(f16vec2(x.xy)), packFloat2x16(f16vec2(x.zw))); }
+
+void store_weights(uint tile, Chunk chunks[kChunks]) {
+  [[unroll]] for (uint i = 0u; i < kWeights; ++i) {
+    const uint item = i * kWidth + gl_LocalInvocationID.x, at = tile + (kM + (item >> 1)) * kStride + (item & 1u) * 2u;
+    [[unroll]] for (uint half_of_item = 0u; half_of_item < 2u; ++half_of_item) {
+      if (kWeightType == RONDO_WEIGHT_F16) {
+        tiles[at + half_of_item] = chunks[i * kChunksOfWeight + half_of_item].bits;
+      } else {
+        uvec2 halves[2];
+        [[unroll]] for (uint j = 0u; j < 2u; ++j) {
+          const uint quad = half_of_item * 2u + j;
+          if (kQuads == 8u) halves[j] = to_halves(weight_quad(chunks[i], (item & 1u) * 4u + quad));
+          else halves[j] = to_halves(weight_quad(chunks[i * kChunksOfWeight + quad / kQuads], quad % kQuads));
+        }
+        tiles[at + half_of_item] = uvec4(halves[0], halves[1]);
+      }
+    }
+  }
+}
+
+void load_inputs(uint group, uint first_row, out vec4 x[kInputs]) {
+  [[unroll]] for (uint i = 0u; i < kInputs; ++i) {
+    const uint item = i * kWidth + gl_LocalInvocationID.x, row = min(first_row + item / 8u, p.rows - 1u);
+    x[i] = input_quad(p.input_offset + row * p.input_stride, group * 32u + item % 8u * 4u);
+  }
+}
+
+uint largest_bits(vec4 x) {
+  const uvec4 bits = floatBitsToUint(x) & 0x7fffffffu;
+  return max(max(bits.x, bits.y), max(bits.z, bits.w));
+}
+
+// What sizes numbers of a row have: beyond f16's, such as lose nothing there, and less than 2^-10, of which rows must not be made alone.
+// Fours with an infinity or NaN have none.
+const uint kLarge = 1u, kMiddle = 0x100u, kSmall = 0x10000u;
+uint size_of(uint bits) { return bits >= 0x7f800000u || bits == 0u ? 0u : bits >= 0x477fe000u ? kLarge : bits >= 0x3a800000u ? kMiddle : kSmall; }
+bool suits_f16(uint sizes) { return (sizes & kLarge) == 0u && (sizes & (kMiddle | kSmall)) != kSmall; }
+
+// The largest number of a row that does not suit f16 becomes 256 or more.
+int scale_exponent(uint row_of_tile) { return suits_f16(row_sizes[row_of_tile]) ? 0 : clamp(135 - int(row_magnitudes[row_of_tile] >> 23), -126, 126); }
+float power_of_two(int exponent) { return uintBitsToFloat(uint(exponent + 127) << 23); }
+
+// sizes: of the rows that this invocation brings, the i-th one's `i` bits further left. There are 8 at most.
+void store_inputs(uint tile, vec4 x[kInputs], bool scaled, inout uint sizes) {
+  [[unroll]] for (uint i = 0u; i < kInputs; ++i) {
+    const uint item = i * kWidth + gl_LocalInvocationID.x;
+    sizes |= size_of(largest_bits(x[i])) << i;
+    vec4 y = x[i];
+    if (scaled) y *= power_of_two(scale_exponent(item / 8u));
+    const uvec2 halves = to_halves(y);
+    tiles[tile + item / 8u * kStride + (item % 8u >> 1)][(item & 1u) * 2u] = halves.x;
+    tiles[tile + item / 8u * kStride + (item % 8u >> 1)][(item & 1u) * 2u + 1u] = halves.y;
+  }
+}
+
+// The first row of the weight tile of a subgroup's matrix j.
+uint first_of_matrix(uint output_subgroup, uint j) {
+  const uint n = kOutputMatrices >> kGlu;  // of gates, or of all
+  return (j / n) * kOutputs + (output_subgroup * n + j % n) * kMatrixColumns;
+}
+
+void main() {
+  fill_table();
+  const uint first_row = gl_WorkGroupID.y * kM, first_output = gl_WorkGroupID.x * kOutputs;
+  // A tile inside one sequence whose first row is past the count has nothing to do; others decide row by row.
+  const bool one_sequence = first_row / p.rows_per_sequence == (min(first_row + kM, p.rows) - 1u) / p.rows_per_sequence || p.rows_per_sequence >= p.rows;
+  if (one_sequence && !row_valid(first_row, p.rows_per_sequence)) return;
+  const uint row_subgroup = gl_SubgroupID / kOutputSubgroups, output_subgroup = gl_SubgroupID % kOutputSubgroups;
+  const uint kTile = (kM + kN) * kStride;
+
+  Sums sums[kMatrices];
+  [[dont_unroll]] for (uint pass = 0u; pass < 2u; ++pass) {
+    [[unroll]] for (uint i = 0u; i < kMatrices; ++i) sums[i] = sums_of(0.0);
+    uint sizes = 0u;
+    Chunk chunks[kChunks];
+    vec4 x[kInputs];
+    load_weights(0u, first_output, chunks);
+    load_inputs(0u, first_row, x);
+    store_weights(0u, chunks);
+    store_inputs(0u, x, pass == 1u, sizes);
+    for (uint group = 0u; group < p.groups; ++group) {
+      const uint tile = (group & 1u) * kTile;
+      barrier();
+      const uint next = min(group + 1u, p.groups - 1u);  // the last is loaded twice, and nobody reads it
+      load_weights(next, first_output, chunks);
+      load_inputs(next, first_row, x);
+      [[unroll]] for (uint k = 0u; k < 32u; k += kMatrixDepth) {
+        Left a[kRowMatrices];
+        [[unroll]] for (uint i = 0u; i < kRowMatrices; ++i) {
+          a[i] = load_left(tiles[tile + (row_subgroup * kRowMatrices + i) * kMatrixRows * kStride + k / 8u], MATRIX_BY_ROW, kStride, MATRIX_VISIBLE);
+        }
+        [[unroll]] for (uint j = 0u; j < kOutputMatrices; ++j) {
+          const Right b = load_right(tiles[tile + (kM + first_of_matrix(output_subgroup, j)) * kStride + k / 8u], MATRIX_BY_COLUMN, kStride, MATRIX_VISIBLE);
+          [[unroll]] for (uint i = 0u; i < kRowMatrices; ++i) sums[i * kOutputMatrices + j] = multiply_add(a[i], b, sums[i * kOutputMatrices + j]);
+        }
+      }
+      store_weights(kTile - tile, chunks);
+      store_inputs(kTile - tile, x, pass == 1u, sizes);
+    }
+    if (pass == 1u) break;
+    for (uint row = gl_LocalInvocationID.x; row < kM; row += kWidth) row_sizes[row] = 0u, row_magnitudes[row] = 0u;
+    if (gl_LocalInvocationID.x == 0u) some_unsuited = 0u;
+    barrier();
+    [[unroll]] for (uint i = 0u; i < kInputs; ++i) atomicOr(row_sizes[(i * kWidth + gl_LocalInvocationID.x) / 8u], (sizes >> i) & (kLarge | kMiddle | kSmall));
+    barrier();
+    for (uint row = gl_LocalInvocationID.x; row < kM; row += kWidth) {
+      const bool counts = first_row + row < p.rows ? row_valid(first_row + row, p.rows_per_sequence) : false;
+      if (counts && !suits_f16(row_sizes[row])) atomicOr(some_unsuited, 1u);
+    }
+    barrier();
+    if (some_unsuited == 0u) break;
+    for (uint group = 0u; group < p.groups; ++group) {
+      load_inputs(group, first_row, x);
+      [[unroll]] for (uint i = 0u; i < kInputs; ++i) {
+        const uint bits = largest_bits(x[i]);
+        if (bits < 0x7f800000u) atomicMax(row_magnitudes[(i * kWidth + gl_LocalInvocationID.x) / 8u], bits);
+      }
+    }
+    barrier();
+  }
+
+  const uint kMatrixQuads = kMatrixRows * kMatrixColumns / 4u, own = gl_SubgroupID * (kMatrixQuads << kGlu);
+  [[unroll]] for (uint i = 0u; i < kRowMatrices; ++i) {
+    [[unroll]] for (uint j = 0u; j < kOutputMatrices >> kGlu; ++j) {
+      barrier();
+      store_sums(tiles[own], sums[i * kOutputMatrices + j], MATRIX_BY_ROW, kMatrixColumns / 4u, MATRIX_AVAILABLE);
+      if (kGlu == 1u) store_sums(tiles[own + kMatrixQuads], sums[i * kOutputMatrices + kOutputMatrices / 2u + j], MATRIX_BY_ROW, kMatrixColumns / 4u, MATRIX_AVAILABLE);
+      barrier();
+      for (uint e = gl_SubgroupInvocationID; e < kMatrixRows * kMatrixColumns; e += kLanes) {
+        const uint tile_row = (row_subgroup * kRowMatrices + i) * kMatrixRows + e / kMatrixColumns, row = first_row + tile_row;
+        const uint n = first_output + first_of_matrix(output_subgroup, j) + e % kMatrixColumns;
+        if (row >= p.rows || n >= p.outputs) continue;
+        if (!row_valid(row, p.rows_per_sequence)) continue;
+        const float scale = power_of_two(-scale_exponent(tile_row)), sum = uintBitsToFloat(tiles[own + e / 4u][e & 3u]) * scale;
+        if (kGlu == 1u) store_output(row, n, output_of_glu(sum, uintBitsToFloat(tiles[own + kMatrixQuads + e / 4u][e & 3u]) * scale, n, n + p.outputs));
+        else store_output(row, n, output_of(sum, n));
+      }
+    }
+  }
+}
