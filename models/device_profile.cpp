@@ -82,7 +82,9 @@ Status read_rates(const nlohmann::json& document, std::string_view what, runtime
     numbers[i] = static_cast<double>(found);
   }
   RONDO_ASSIGN(caps.counts, models::find_string(*rates, "counts", fmt::format("{}: rates", what)));
-  if (rates->size() != 5) return Status(StatusCode::kCorruptData, fmt::format("{}: 'rates' has other fields than {} and counts", what, fmt::join(kFields, ", ")));
+  RONDO_ASSIGN(const std::uint64_t of_matrices, models::find_u64_or(*rates, "matrix_flops_per_s", 0, fmt::format("{}: rates", what)));
+  if (rates->size() != (of_matrices != 0 ? 6 : 5)) return Status(StatusCode::kCorruptData, fmt::format("{}: 'rates' has other fields than {}, counts and matrix_flops_per_s", what, fmt::join(kFields, ", ")));
+  caps.matrix_flops_per_s = static_cast<double>(of_matrices);
   caps.bytes_per_s = numbers[0];
   caps.lanes_per_s = numbers[1] * numbers[2] * numbers[3];
   caps.flops_per_s = 2 * caps.lanes_per_s;

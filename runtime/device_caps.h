@@ -67,6 +67,7 @@ struct DeviceCaps {
   double dispatch_ns = 5000;
   /// Of a profile that tells them, else 0: lanes that execute an instruction, and cache lines of 64 bytes that cores ask for, in a second.
   double lanes_per_s = 0, lines_per_s = 0;
+  double matrix_flops_per_s = 0;  ///< of matrix units, f16 with sums in f32; 0: not told
   std::string counts;  ///< the chip whose compiler's counts hold for it
 };
 

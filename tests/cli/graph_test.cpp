@@ -277,6 +277,8 @@ TEST(GraphTest, PredictsForCardsWithRates) {
   EXPECT_NE(run_command(graph({"--as", "h200", "--predict", "--activations", "f32"})).out.find("| linear subgroup q4_0 |"), std::string::npos);
   EXPECT_NE(text.out.find(" us predicted for h200: "), std::string::npos) << text.out;
   EXPECT_NE(text.out.find("Assumed: 4800 GB/s"), std::string::npos) << text.out;
+  EXPECT_NE(text.out.find("matrix units of 990 Tflop/s"), std::string::npos) << text.out;
+  EXPECT_NE(run_command(graph({"--as", "h200", "--predict", "--step", "prefill"})).out.find("| linear matrix q4_0 |"), std::string::npos);
   const CommandResult found = run_command(graph({"--as", "h200", "--predict", "--format", "json"}));
   EXPECT_EQ(found.exit_status, 0) << found.err;
   const json all = json::parse(found.out);

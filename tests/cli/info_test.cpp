@@ -96,6 +96,20 @@ TEST(InfoTest, TextSaysTheSame) {
   }
 }
 
+TEST(InfoTest, SaysWhatRoundsActivations) {
+  const json rounded = info_json({"--as", "h200"}).at("plan").at("activations");
+  EXPECT_EQ(rounded.at("rounding"), rounded.at("linears"));
+  EXPECT_EQ(rounded.at("by_matrix_units"), rounded.at("linears_of_most_rows"));
+  EXPECT_GT(rounded.at("by_matrix_units"), 0);
+  EXPECT_NE(info({"-m", kModel, "--as", "h200"}).out.find("are multiplied in f16 by matrix units (--activations)"), std::string::npos);
+  const json halves = info_json({"--as", "h200", "--activations", "f16"}).at("plan").at("activations");
+  EXPECT_EQ(halves.at("rounding"), 0);
+  EXPECT_EQ(halves.at("by_matrix_units"), rounded.at("by_matrix_units"));
+  const json exact = info_json({"--as", "h200", "--activations", "f32"}).at("plan").at("activations");
+  EXPECT_EQ(exact.at("rounding"), 0);
+  EXPECT_EQ(exact.at("by_matrix_units"), 0);
+}
+
 TEST(InfoTest, WhatDoesNotFitIsStillDescribed) {
   // One layer's keys of f32: 4 KV bytes x 2 heads x 64 x ctx, beyond 1 MiB from 2049 tokens on.
   const testing::TemporaryFolder folder;

@@ -134,6 +134,29 @@ TEST(ClampCapsTest, WhoDoesTheWorkIsStillPredicted) {
   EXPECT_EQ(caps.vendor_id, 7u);
 }
 
+TEST(DeviceProfileTest, MatricesAreReadOrRefusedAndClamped) {
+  const auto parse = [](const std::string& matrices) {
+    std::string text = profile_text("baseline");
+    text.insert(text.rfind('}'), ", \"matrices\": " + matrices);
+    return DeviceProfile::parse(text, "p");
+  };
+  const Result<DeviceProfile> profile = parse(R"(["16x16x16", "16x8x32"])");
+  ASSERT_TRUE(profile.ok()) << profile.status().message();
+  EXPECT_EQ(profile->internal().matrices, (std::vector<MatrixShape>{{16, 16, 16}, {16, 8, 32}}));
+  for (const char* wrong : {R"(["16x16"])", R"(["16x16x16x"])", R"(["16x12x16"])", R"(["16x16x512"])", R"(["x16x16"])", R"([""])", "[16]", R"(["-16x16x16"])", "3"}) {
+    const Result<DeviceProfile> refused = parse(wrong);
+    ASSERT_FALSE(refused.ok()) << wrong;
+    EXPECT_NE(refused.status().message().find("matrices"), std::string_view::npos) << refused.status().message();
+  }
+  DeviceCaps device = generous();
+  EXPECT_TRUE(clamp_caps(device, profile->internal()).matrices.empty());
+  device.matrices = {{16, 16, 16}, {8, 8, 8}};
+  EXPECT_EQ(clamp_caps(device, profile->internal()).matrices, (std::vector<MatrixShape>{{16, 16, 16}}));
+  device.matrices = {{8, 8, 8}};
+  EXPECT_EQ(clamp_caps(device, profile->internal()).matrices, device.matrices) << "its own, as it has none of the profile's";
+  EXPECT_TRUE(clamp_caps(device, generous()).matrices.empty());
+}
+
 TEST(DeviceProfileTest, RatesAreReadOrRefusedByName) {
   const auto parse = [](const std::string& rates) {
     std::string text = profile_text("baseline");
@@ -148,6 +171,10 @@ TEST(DeviceProfileTest, RatesAreReadOrRefusedByName) {
   EXPECT_EQ(caps.lines_per_s, 200);
   EXPECT_EQ(caps.cores, 2u);
   EXPECT_EQ(caps.counts, "gh100");
+  EXPECT_EQ(caps.matrix_flops_per_s, 0);
+  const Result<DeviceProfile> with_matrices = parse(R"({"memory_bytes_per_s": 1000, "cores": 2, "core_lanes": 8, "clock_hz": 100, "counts": "gh100", "matrix_flops_per_s": 5000})");
+  ASSERT_TRUE(with_matrices.ok()) << with_matrices.status().message();
+  EXPECT_EQ(with_matrices->internal().matrix_flops_per_s, 5000);
   for (const auto& [rates, word] : {std::pair{R"({"memory_bytes_per_s": 1000, "cores": 0, "core_lanes": 8, "clock_hz": 100, "counts": "gh100"})", "'cores' is 0"},
                                     {R"({"memory_bytes_per_s": 1000, "cores": 2, "core_lanes": 8, "counts": "gh100"})", "clock_hz"},
                                     {R"({"memory_bytes_per_s": 1000, "cores": 2, "core_lanes": 8, "clock_hz": 100})", "counts"},

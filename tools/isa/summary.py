@@ -21,6 +21,7 @@ KERNELS = sorted(("linear subgroup f16 kTokens=1 kInputVec4=2 kNorm=0 kSplit=1",
            "linear subgroup", "linear tiled kTileRows=4 kInputVec4=2", "linear tiled", "linear_glu subgroup kTokens=1 kInputVec4=2 kNorm=0", "linear_glu subgroup kTokens=1 kInputVec4=2", "linear_glu subgroup kInputVec4=2", "linear_glu subgroup", "linear_glu tiled",
            *(f"linear dot {type} kTokens=1 kInputVec4=2 kNorm=0" for type in ("q8_0", "q4_0", "q4_K", "q6_K")), "linear dot kTokens=1 kInputVec4=2 kNorm=0", "linear dot kTokens=1", "linear dot",
            "linear_glu dot q8_0 kTokens=1 kInputVec4=2 kNorm=0", "linear_glu dot q4_0 kTokens=1 kInputVec4=2 kNorm=0", "linear_glu dot kTokens=1", "linear_glu dot", "expert_linear dot", "expert_linear_glu dot",
+           *(f"{op} matrix {type}kRowMatrices={rows} kOutputMatrices=2 kInputVec4=2" for op in ("linear", "linear_glu") for type in ("f16 ", "q8_0 ", "q4_K ", "") for rows in (4, 2)), "linear matrix", "linear_glu matrix", "f16 linear matrix", "f16 linear_glu matrix",
            "expert_linear subgroup kInputVec4=2", "expert_linear subgroup", "expert_linear_glu subgroup", "matmul",
            "attention subgroup kCacheType=1 kFeatures=0 kKeyWidth=128", "attention subgroup kCacheType=1 kFeatures=0 kKeyWidth=64", "attention subgroup kFeatures=0", "attention subgroup",
            "attention split kCacheType=1 kFeatures=0", "attention split", "attention tiled kFeatures=32769", "attention tiled kTile=8 kCacheType=1 kFeatures=0",
@@ -46,7 +47,7 @@ def print_budget(folder, chips):
             column = lambda name: [r[name] for r in mine if r.get(name) is not None]
             most = lambda name: f"{max(column(name)):g}" if column(name) else "-"
             waves = f"{min(column('occupancy')):g}" if column("occupancy") else "-"
-            ratio = f"{max(column('per_multiply_add')):.1f}" if kernel != "*" and column("per_multiply_add") else "-"
+            ratio = f"{max(column('per_multiply_add')):.{2 if 'matrix' in kernel else 1}f}" if kernel != "*" and column("per_multiply_add") else "-"
             print(f"{chip:<12} {most('registers'):>9} {waves:>6} {most('spills'):>6} {most('scratch_bytes'):>7} {ratio:>16}  {kernel}")
 
 

@@ -41,6 +41,8 @@ struct PlanReport {
   std::optional<models::MemoryPlan> memory;
   std::string step;                  ///< with the fewest rows: of how many of its linears round their activations
   std::size_t n_linears = 0, n_rounding = 0;
+  std::uint32_t most_rows = 0;       ///< of a step: how many of its linears are for matrix units
+  std::size_t n_linears_of_most = 0, n_matrix = 0;
   std::string refusal;  ///< why there is no `memory`
 };
 
@@ -118,14 +120,23 @@ std::string kv_formula(std::span<const models::CacheSpec> all, bool of_source, g
   return formula;
 }
 
+bool is_linear(const runtime::Dispatch& dispatch) { return dispatch.label.starts_with("linear") || dispatch.label.starts_with("expert_linear"); }
+
 void count_linears(const models::SessionPlan& whole, PlanReport& plan) {
   const auto fewest = std::min_element(whole.steps.begin(), whole.steps.end(), [](const models::PlannedStep& a, const models::PlannedStep& b) { return a.kind.rows < b.kind.rows; });
   if (fewest == whole.steps.end()) return;
   const runtime::Program& program = fewest->lowered.program;
   plan.step = plan.encodes ? fmt::format("{} rows", fewest->kind.rows) : "a token";
   for (const runtime::Dispatch& dispatch : program.dispatches) {
-    plan.n_linears += dispatch.label.starts_with("linear") || dispatch.label.starts_with("expert_linear");
+    plan.n_linears += is_linear(dispatch);
     plan.n_rounding += program.kernels[dispatch.kernel].shader == runtime::Shader::linear_dot;
+  }
+  const auto most = std::max_element(whole.steps.begin(), whole.steps.end(), [](const models::PlannedStep& a, const models::PlannedStep& b) { return a.kind.rows < b.kind.rows; });
+  plan.most_rows = static_cast<std::uint32_t>(most->kind.rows);
+  for (const runtime::Dispatch& dispatch : most->lowered.program.dispatches) {
+    const runtime::Shader shader = most->lowered.program.kernels[dispatch.kernel].shader;
+    plan.n_linears_of_most += is_linear(dispatch);
+    plan.n_matrix += shader == runtime::Shader::linear_matrix || shader == runtime::Shader::linear_matrix_f16;
   }
 }
 
@@ -202,7 +213,7 @@ json plan_json(const PlanReport& plan) {
                 {"n_source", plan.n_source},
                 {"source_bytes", plan.source_bytes},
                 {"source_formula", plan.source_formula},
-                {"activations", {{"linears", plan.n_linears}, {"rounding", plan.n_rounding}}},
+                {"activations", {{"linears", plan.n_linears}, {"rounding", plan.n_rounding}, {"most_rows", plan.most_rows}, {"linears_of_most_rows", plan.n_linears_of_most}, {"by_matrix_units", plan.n_matrix}}},
                 {"refusal", plan.memory ? json() : json(plan.refusal)}};
   for (const char* key : {"activation_bytes", "unaliased_activation_bytes", "constant_bytes", "staging_bytes", "device_bytes", "host_bytes"}) document[key] = nullptr;
   document["buffers"] = json::array();
@@ -271,6 +282,7 @@ void print_plan(const PlanReport& plan) {
   }
   const models::MemoryPlan& memory = *plan.memory;
   if (plan.n_rounding > 0) fmt::print("  {} of the {} linears of {} round their activations to bytes (--activations)\n", plan.n_rounding, plan.n_linears, plan.step);
+  if (plan.n_matrix > 0) fmt::print("  {} of the {} linears of {} rows are multiplied in f16 by matrix units (--activations)\n", plan.n_matrix, plan.n_linears_of_most, plan.most_rows);
   line("activations", memory.activation_bytes, fmt::format("{} before aliasing", memory.unaliased_activation_bytes));
   line("tables", memory.constant_bytes, "");
   line("in all", memory.total_bytes(runtime::MemoryIntent::kDevice), "of device memory, with step state, tokens and alignment");

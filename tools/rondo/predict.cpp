@@ -102,6 +102,10 @@ Result<std::vector<Prediction>> predict(const runtime::Program& program, const r
     const double per_multiply_add = dispatch.cost.loops[0].multiply_adds > 0 ? count_instructions(dispatch, kernel, caps.counts) : 0;
     one.counted = per_multiply_add > 0 || dispatch.cost.loops[0].multiply_adds == 0;
     one.arithmetic = 1e9 * (dispatch.cost.flops / 2 * per_multiply_add + dispatch.cost.rounded * graph::rounding_instructions(caps)) / caps.lanes_per_s;
+    // Products of matrices are one of these instructions each, and take longer; at worst, nothing else is done meanwhile.
+    const bool by_matrices = kernel.shader == runtime::Shader::linear_matrix || kernel.shader == runtime::Shader::linear_matrix_f16;
+    if (by_matrices && caps.matrix_flops_per_s > 0) one.arithmetic += 1e9 * dispatch.cost.flops / caps.matrix_flops_per_s;
+    one.counted = one.counted && (!by_matrices || caps.matrix_flops_per_s > 0);
     if (simulated && simulated->useful_bytes > 0) one.lines = 1e9 * dispatch.cost.bytes * (1 / simulated->useful_bytes + simulated->activation_bytes / 64) / caps.lines_per_s;
     one.waits = simulated ? (std::max(simulated->dependent_loads, 1.0) - 1) * kLoadNs : kLoadNs;
     found.push_back(one);
