@@ -138,8 +138,10 @@ bool dot_pays(const runtime::DeviceCaps& caps, Type weight, const SubgroupTile& 
 
 namespace {
 
-/// Two tiles of 32 columns in f16 and 16 bytes a row, rows' sizes and magnitudes, and a table of 16 values.
-std::uint32_t matrix_shared_bytes(std::uint32_t rows) { return 2 * (rows + kMatrixWeightRows) * 80 + 8 * rows + 4 + 64; }
+/// Two tiles of 32 columns in f16 and 16 bytes a row, rows' magnitudes, and a table of 16 values.
+std::uint32_t matrix_shared_bytes(std::uint32_t rows) { return 2 * (rows + kMatrixWeightRows) * 80 + 4 * rows + 4 + 64; }
+
+bool is_of(std::uint32_t size, std::uint32_t least, std::uint32_t most) { return std::has_single_bit(size) && size >= least && size <= most; }
 
 /// The matrices that subgroups of a tile of `rows` rows have, so that few are loaded for a product; lanes is 0 where none fit.
 MatrixTile share_out(const runtime::MatrixShape& shape, std::uint32_t lanes, std::uint32_t rows, bool glu) {
@@ -168,7 +170,7 @@ MatrixTile matrix_tile(const runtime::DeviceCaps& caps, Type weight, std::uint32
   while (rows > 32 && (ceil_div(n_rows, rows) * column_tiles < workgroups_to_fill(caps) / 2 || matrix_shared_bytes(rows) > caps.max_shared_bytes)) rows /= 2;
   MatrixTile best;
   for (const runtime::MatrixShape& shape : caps.matrices) {
-    if (shape.rows > 16 || shape.columns > 16 || shape.depth > 32 || shape.rows * shape.columns < best.shape.rows * best.shape.columns) continue;
+    if (!is_of(shape.rows, 8, 16) || !is_of(shape.columns, 8, 16) || !is_of(shape.depth, 8, 32) || shape.rows * shape.columns * shape.depth <= best.shape.rows * best.shape.columns * best.shape.depth) continue;
     MatrixTile tile = share_out(shape, lanes, rows, glu);
     if (tile.lanes == 0) tile = share_out(shape, lanes, 2 * rows, glu);  // 16 rows with GLU
     if (tile.lanes != 0) best = tile;

@@ -48,8 +48,7 @@ const uint kMatrices = kRowMatrices * kOutputMatrices;
 const uint kStride = 5u;  // uvec4: 32 halves, and 16 bytes that move the next row to other banks
 // Two tiles, each with kM rows of the input and kN of the weight; in the end a matrix of sums of each subgroup, with GLU two.
 shared uvec4 tiles[2u * (kM + kN) * kStride];
-shared uint row_sizes[kM];       // kLarge and others
-shared uint row_magnitudes[kM];  // bits of the largest one, of a tile that is made once more
+shared uint row_magnitudes[kM];  // bits of a row's largest number
 shared uint some_unsuited;
 
 // What an invocation brings into a tile: every kWidth-th four of the input, and 16 elements of a weight at a time.
@@ -108,31 +107,27 @@ void load_inputs(uint group, uint first_row, out vec4 x[kInputs]) {
   }
 }
 
-uint largest_bits(vec4 x) {
-  const uvec4 bits = floatBitsToUint(x) & 0x7fffffffu;
-  return max(max(bits.x, bits.y), max(bits.z, bits.w));
+// Rows whose largest number is beyond f16's, or below 2^-10, don't suit it; of those with an infinity or NaN the result is one as well.
+bool suits_f16(uint magnitude) { return magnitude == 0u || (magnitude >= 0x3a800000u && magnitude < 0x477fe000u) || magnitude >= 0x7f800000u; }
+
+// A row's largest number becomes 256 or more where it does not suit f16.
+int scale_exponent(uint row_of_tile) {
+  const uint magnitude = row_magnitudes[row_of_tile];
+  return suits_f16(magnitude) ? 0 : clamp(135 - int(magnitude >> 23), -126, 126);
 }
-
-// What sizes numbers of a row have: beyond f16's, such as lose nothing there, and less than 2^-10, of which rows must not be made alone.
-// Fours with an infinity or NaN have none.
-const uint kLarge = 1u, kMiddle = 0x100u, kSmall = 0x10000u;
-uint size_of(uint bits) { return bits >= 0x7f800000u || bits == 0u ? 0u : bits >= 0x477fe000u ? kLarge : bits >= 0x3a800000u ? kMiddle : kSmall; }
-bool suits_f16(uint sizes) { return (sizes & kLarge) == 0u && (sizes & (kMiddle | kSmall)) != kSmall; }
-
-// The largest number of a row that does not suit f16 becomes 256 or more.
-int scale_exponent(uint row_of_tile) { return suits_f16(row_sizes[row_of_tile]) ? 0 : clamp(135 - int(row_magnitudes[row_of_tile] >> 23), -126, 126); }
 float power_of_two(int exponent) { return uintBitsToFloat(uint(exponent + 127) << 23); }
 
-// sizes: of the rows that this invocation brings, the i-th one's `i` bits further left. There are 8 at most.
-void store_inputs(uint tile, vec4 x[kInputs], bool scaled, inout uint sizes) {
+// largest: magnitudes of the rows that this invocation brings.
+void store_inputs(uint tile, vec4 x[kInputs], bool scaled, inout float largest[kInputs]) {
+  [[unroll]] for (uint i = 0u; i < kInputs; ++i) largest[i] = max(max(largest[i], max(abs(x[i].x), abs(x[i].y))), max(abs(x[i].z), abs(x[i].w)));
+  [[branch]] if (scaled) {
+    [[unroll]] for (uint i = 0u; i < kInputs; ++i) x[i] *= power_of_two(scale_exponent((i * kWidth + gl_LocalInvocationID.x) / 8u));
+  }
   [[unroll]] for (uint i = 0u; i < kInputs; ++i) {
-    const uint item = i * kWidth + gl_LocalInvocationID.x;
-    sizes |= size_of(largest_bits(x[i])) << i;
-    vec4 y = x[i];
-    if (scaled) y *= power_of_two(scale_exponent(item / 8u));
-    const uvec2 halves = to_halves(y);
-    tiles[tile + item / 8u * kStride + (item % 8u >> 1)][(item & 1u) * 2u] = halves.x;
-    tiles[tile + item / 8u * kStride + (item % 8u >> 1)][(item & 1u) * 2u + 1u] = halves.y;
+    const uint item = i * kWidth + gl_LocalInvocationID.x, at = tile + item / 8u * kStride + (item % 8u >> 1);
+    const uvec2 halves = to_halves(x[i]);
+    tiles[at][(item & 1u) * 2u] = halves.x;
+    tiles[at][(item & 1u) * 2u + 1u] = halves.y;
   }
 }
 
@@ -154,13 +149,14 @@ void main() {
   Sums sums[kMatrices];
   [[dont_unroll]] for (uint pass = 0u; pass < 2u; ++pass) {
     [[unroll]] for (uint i = 0u; i < kMatrices; ++i) sums[i] = sums_of(0.0);
-    uint sizes = 0u;
+    float largest[kInputs];
+    [[unroll]] for (uint i = 0u; i < kInputs; ++i) largest[i] = 0.0;
     Chunk chunks[kChunks];
     vec4 x[kInputs];
     load_weights(0u, first_output, chunks);
     load_inputs(0u, first_row, x);
     store_weights(0u, chunks);
-    store_inputs(0u, x, pass == 1u, sizes);
+    store_inputs(0u, x, pass == 1u, largest);
     for (uint group = 0u; group < p.groups; ++group) {
       const uint tile = (group & 1u) * kTile;
       barrier();
@@ -178,28 +174,20 @@ void main() {
         }
       }
       store_weights(kTile - tile, chunks);
-      store_inputs(kTile - tile, x, pass == 1u, sizes);
+      store_inputs(kTile - tile, x, pass == 1u, largest);
     }
     if (pass == 1u) break;
-    for (uint row = gl_LocalInvocationID.x; row < kM; row += kWidth) row_sizes[row] = 0u, row_magnitudes[row] = 0u;
+    for (uint row = gl_LocalInvocationID.x; row < kM; row += kWidth) row_magnitudes[row] = 0u;
     if (gl_LocalInvocationID.x == 0u) some_unsuited = 0u;
     barrier();
-    [[unroll]] for (uint i = 0u; i < kInputs; ++i) atomicOr(row_sizes[(i * kWidth + gl_LocalInvocationID.x) / 8u], (sizes >> i) & (kLarge | kMiddle | kSmall));
+    [[unroll]] for (uint i = 0u; i < kInputs; ++i) atomicMax(row_magnitudes[(i * kWidth + gl_LocalInvocationID.x) / 8u], floatBitsToUint(largest[i]) & 0x7fffffffu);
     barrier();
     for (uint row = gl_LocalInvocationID.x; row < kM; row += kWidth) {
       const bool counts = first_row + row < p.rows ? row_valid(first_row + row, p.rows_per_sequence) : false;
-      if (counts && !suits_f16(row_sizes[row])) atomicOr(some_unsuited, 1u);
+      if (counts && !suits_f16(row_magnitudes[row])) atomicOr(some_unsuited, 1u);
     }
     barrier();
     if (some_unsuited == 0u) break;
-    for (uint group = 0u; group < p.groups; ++group) {
-      load_inputs(group, first_row, x);
-      [[unroll]] for (uint i = 0u; i < kInputs; ++i) {
-        const uint bits = largest_bits(x[i]);
-        if (bits < 0x7f800000u) atomicMax(row_magnitudes[(i * kWidth + gl_LocalInvocationID.x) / 8u], bits);
-      }
-    }
-    barrier();
   }
 
   const uint kMatrixQuads = kMatrixRows * kMatrixColumns / 4u, own = gl_SubgroupID * (kMatrixQuads << kGlu);

@@ -98,7 +98,7 @@ bool has_kernel(std::string_view op, std::string_view wanted) {
 
 bool rounds_activations(std::string_view kernel) { return kernel == "dot"; }
 
-/// An activation that makes more of a sum's error.
+/// An activation that makes more of a sum's error: as many times as the sum is large, here some 20.
 bool magnifies(const CaseText& text) {
   const graph::AttributeValue* activation = find_attribute(text, "activation");
   return activation && std::get<std::string>(*activation) == "exp";
@@ -122,7 +122,7 @@ std::vector<CheckRun> runs_of(const CaseText& text, const CheckOptions& options)
     const double factors = text.op.ends_with("_glu") ? 2 : 1;  // that are off
     if (rounds) add_with(false, Values::kBytes, bound.nmse);
     if (rounds && tells_rounding(text)) add_with(false, Values::kRandom, std::max(bound.nmse, factors * graph::kRoundedActivations));
-    const double halves = std::string_view(kernel) == "matrix" ? graph::kRoundedFactors * (magnifies(text) ? 10 : 1) : 0;
+    const double halves = std::string_view(kernel) == "matrix" ? graph::kRoundedFactors * (magnifies(text) ? 100 : 1) : 0;
     const double nmse = std::max({bound.nmse, rounds ? kBytesRoundedOtherwise : 0, halves});
     if (bound.exact_integers && !rounds) add(Values::kInteger, 0);
     add(Values::kRandom, nmse);
