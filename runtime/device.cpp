@@ -71,6 +71,7 @@ Result<std::unique_ptr<Device>> Device::create(std::shared_ptr<Instance> owner, 
   matrices.cooperativeMatrix = VK_TRUE;
   if (!parts.plan.caps.matrices.empty()) {
     features12.vulkanMemoryModel = VK_TRUE;
+    features12.vulkanMemoryModelDeviceScope = VK_TRUE;  // with that model other kernels' atomics need it
     matrices.pNext = features11.pNext;
     features11.pNext = &matrices;
   }
@@ -414,11 +415,12 @@ EnabledFeatures read_features(const void* chain) {
     if (link->sType == VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_FEATURES) {
       enabled.timeline_semaphore |= reinterpret_cast<const VkPhysicalDeviceVulkan12Features*>(link)->timelineSemaphore == VK_TRUE;
       enabled.float16 |= reinterpret_cast<const VkPhysicalDeviceVulkan12Features*>(link)->shaderFloat16 == VK_TRUE;
-      enabled.memory_model |= reinterpret_cast<const VkPhysicalDeviceVulkan12Features*>(link)->vulkanMemoryModel == VK_TRUE;
+      enabled.memory_model |= reinterpret_cast<const VkPhysicalDeviceVulkan12Features*>(link)->vulkanMemoryModel && reinterpret_cast<const VkPhysicalDeviceVulkan12Features*>(link)->vulkanMemoryModelDeviceScope;
     } else if (link->sType == VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_FLOAT16_INT8_FEATURES) {
       enabled.float16 |= reinterpret_cast<const VkPhysicalDeviceShaderFloat16Int8Features*>(link)->shaderFloat16 == VK_TRUE;
     } else if (link->sType == VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_MEMORY_MODEL_FEATURES) {
-      enabled.memory_model |= reinterpret_cast<const VkPhysicalDeviceVulkanMemoryModelFeatures*>(link)->vulkanMemoryModel == VK_TRUE;
+      const auto* model = reinterpret_cast<const VkPhysicalDeviceVulkanMemoryModelFeatures*>(link);
+      enabled.memory_model |= model->vulkanMemoryModel && model->vulkanMemoryModelDeviceScope;
     } else if (link->sType == runtime::kCooperativeMatrixFeaturesType) {
       enabled.cooperative_matrix |= reinterpret_cast<const runtime::CooperativeMatrixFeatures*>(link)->cooperativeMatrix == VK_TRUE;
     } else if (link->sType == VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_TIMELINE_SEMAPHORE_FEATURES) {

@@ -65,7 +65,7 @@ void read_features(const InstanceTable& vk, VkPhysicalDevice physical_device, bo
   snapshot.storage8 = features12.storageBuffer8BitAccess;
   snapshot.storage16 = features11.storageBuffer16BitAccess;
   snapshot.integer_dot = dot.shaderIntegerDotProduct;
-  snapshot.cooperative_matrix = matrices.cooperativeMatrix && features12.vulkanMemoryModel;
+  snapshot.cooperative_matrix = matrices.cooperativeMatrix && features12.vulkanMemoryModel && features12.vulkanMemoryModelDeviceScope;
   snapshot.subgroup_sizes_known = sizes_known;
   snapshot.subgroup_size_control = size_control.subgroupSizeControl && size_control.computeFullSubgroups;
 }

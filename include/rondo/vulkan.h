@@ -29,7 +29,7 @@ struct ImportedDevice {
   /// The pNext chain of the VkDeviceCreateInfo, for the features that are *enabled*. timelineSemaphore must be; without
   /// storageBuffer16BitAccess graphs with activations in f16 are refused. subgroupSizeControl with computeFullSubgroups
   /// makes GPUs whose subgroups have several sizes faster, shaderIntegerDotProduct matrices of blocks, cooperativeMatrix with
-  /// vulkanMemoryModel and shaderFloat16 long inputs.
+  /// vulkanMemoryModel, vulkanMemoryModelDeviceScope and shaderFloat16 long inputs.
   const void* enabled_features = nullptr;
   /// Names of the device extensions that are enabled.
   std::span<const char* const> enabled_extensions;
