@@ -164,7 +164,7 @@ MatrixTile matrix_tile(const runtime::DeviceCaps& caps, Type weight, std::uint32
   const std::uint32_t lanes = caps.min_required_subgroup_size;
   if (lanes < 8 || lanes > kMatrixThreads || caps.max_invocations < kMatrixThreads || kMatrixThreads / lanes > caps.max_workgroup_subgroups) return {};
   const std::uint32_t column_tiles = ceil_div(n_outputs, kMatrixWeightRows >> (glu ? 1 : 0));
-  // 128 rows take 240 registers of NVIDIA and spill on AMD, 64 spill on Intel, and of q6_K even 32 on dg2.
+  // 128 rows take 240 registers of NVIDIA and spill on AMD, 64 spill on Intel, and of q6_K even 32 on dg2 (with GLU not).
   const std::uint32_t most_rows = is_nvidia(caps) ? 128 : !is_intel(caps) ? 64 : weight == Type::kQ6_K ? 16 : 32;
   std::uint32_t rows = std::clamp(std::bit_ceil(n_rows), 16u, most_rows);
   while (rows > 32 && (ceil_div(n_rows, rows) * column_tiles < workgroups_to_fill(caps) / 2 || matrix_shared_bytes(rows) > caps.max_shared_bytes)) rows /= 2;

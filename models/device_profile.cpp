@@ -66,6 +66,7 @@ Status read_matrices(const nlohmann::json& document, std::string_view what, runt
     }
     caps.matrices.push_back(shape);
   }
+  if (!caps.matrices.empty() && !caps.float16) return Status(StatusCode::kCorruptData, fmt::format("{}: 'matrices' are there, but not the feature \"float16\"", what));
   return {};
 }
 

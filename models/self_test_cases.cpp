@@ -473,8 +473,9 @@ class Collector {
       RONDO_ASSIGN(test, cutter.add_norms(before, after));
     }
     RONDO_TRY(add_lowered(node, cutter, test, wanted, before != nullptr));
-    // How a linear's rows are shared out depends on how many there are, and a case has fewer.
-    for (test.cores = 1; is_linear(node.op) && test.cores <= kMostCores && !missing().empty(); test.cores *= 2) RONDO_TRY(add_lowered(node, cutter, test, wanted, before != nullptr));
+    // How a linear's rows are shared out depends on how many there are, and a case has fewer. Some ways are there for a range of cores
+    // that holds no power of two.
+    for (test.cores = 1; is_linear(node.op) && test.cores <= kMostCores && !missing().empty(); test.cores += std::max(1u, test.cores / 4)) RONDO_TRY(add_lowered(node, cutter, test, wanted, before != nullptr));
     return {};
   }
 

@@ -112,6 +112,7 @@ DeviceCaps clamp_caps(const DeviceCaps& caps, const DeviceCaps& profile) {
   both.float16 = caps.float16 && profile.float16;
   std::erase_if(both.matrices, [&](const MatrixShape& shape) { return std::find(profile.matrices.begin(), profile.matrices.end(), shape) == profile.matrices.end(); });
   if (both.matrices.empty() && !profile.matrices.empty()) both.matrices = caps.matrices;
+  if (!both.float16) both.matrices.clear();
   both.storage16 = caps.storage16 && profile.storage16;
   if (profile.cores != 0) both.cores = profile.cores;
   both.timestamp_bits = std::min(caps.timestamp_bits, profile.timestamp_bits);

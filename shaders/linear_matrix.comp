@@ -78,7 +78,7 @@ vec4 weight_quad(Chunk c, uint quad) {
   return q * c.scale[quad >> 2] + c.addend[quad >> 2];
 }
 
-// To nearest, which a driver's packHalf2x16 may not do.
+// Rounded as the device rounds: most to nearest, where their packHalf2x16 may cut off.
 uvec2 to_halves(vec4 x) { return uvec2(packFloat2x16(f16vec2(x.xy)), packFloat2x16(f16vec2(x.zw))); }
 
 void store_weights(uint tile, Chunk chunks[kChunks]) {
@@ -107,8 +107,9 @@ void load_inputs(uint group, uint first_row, out vec4 x[kInputs]) {
   }
 }
 
-// Rows whose largest number is beyond f16's, or below 2^-10, don't suit it; of those with an infinity or NaN the result is one as well.
-bool suits_f16(uint magnitude) { return magnitude == 0u || (magnitude >= 0x3a800000u && magnitude < 0x477fe000u) || magnitude >= 0x7f800000u; }
+// Rows whose largest number is beyond f16's don't suit it, and those below 2^-6, of which much may lie below 2^-14, which devices may
+// take for 0. Of rows with an infinity or NaN the result is one as well.
+bool suits_f16(uint magnitude) { return magnitude == 0u || (magnitude >= 0x3c800000u && magnitude < 0x477fe000u) || magnitude >= 0x7f800000u; }
 
 // A row's largest number becomes 256 or more where it does not suit f16.
 int scale_exponent(uint row_of_tile) {

@@ -72,7 +72,7 @@ std::string matrix_lacks(const runtime::DeviceCaps& caps, const LinearShape& sha
   return shape.tile_of_matrices(caps).lanes == 0 ? "cooperative matrices and subgroups of sizes that fit" : "";
 }
 
-int matrix_rank(const runtime::DeviceCaps& caps, const LinearShape& shape) { return shape.few_rows() || is_cpu(caps) ? -1 : 6; }
+int matrix_rank(const runtime::DeviceCaps& caps, const LinearShape& shape) { return shape.few_rows() || (shape.rounding == Activations::kAuto && is_cpu(caps)) ? -1 : 6; }
 
 std::string wide_lacks(const runtime::DeviceCaps& caps, const LinearShape& shape) {
   const char* missing = wide_kernel_needs(caps, shape.activations);

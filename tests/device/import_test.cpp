@@ -14,6 +14,7 @@
 
 #include <rondo/vulkan.h>
 
+#include "runtime/cooperative_matrix.h"
 #include "runtime/instance.h"
 #include "runtime/transfer.h"
 #include "tests/device/faults.h"
@@ -170,6 +171,27 @@ class ImportTest : public ::testing::Test {
   void SetUp() override { ASSERT_TRUE(host_.ready()); }
   Host host_;
 };
+
+/// What the host says is enabled decides; nothing is made of it here. On drivers without matrices there are none either way.
+TEST_F(ImportTest, MatricesTakeAllThatTheyNeed) {
+  for (int left_out = 0; left_out <= 5; ++left_out) {
+    runtime::CooperativeMatrixFeatures matrices;
+    matrices.cooperativeMatrix = left_out != 1;
+    VkPhysicalDeviceVulkan12Features features12{};
+    features12.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_FEATURES;
+    features12.pNext = &matrices;
+    features12.timelineSemaphore = VK_TRUE;
+    features12.shaderFloat16 = left_out != 2;
+    features12.vulkanMemoryModel = left_out != 3;
+    features12.vulkanMemoryModelDeviceScope = left_out != 4;
+    if (left_out == 5) features12.pNext = nullptr;
+    ImportedDevice imported = host_.imported();
+    imported.enabled_features = &features12;
+    const Result<Device> device = import_device(imported);
+    RONDO_ASSERT_OK(device.status());
+    EXPECT_EQ(device->info().matrices, left_out == 0 ? test_device().info().matrices : std::vector<std::string>()) << left_out;
+  }
+}
 
 TEST_F(ImportTest, GeneratesWhatRondosOwnDeviceGenerates) {
   const char* const text = "And God said unto Moses,";

@@ -138,6 +138,7 @@ TEST(DeviceProfileTest, MatricesAreReadOrRefusedAndClamped) {
   const auto parse = [](const std::string& matrices) {
     std::string text = profile_text("baseline");
     text.insert(text.rfind('}'), ", \"matrices\": " + matrices);
+    text.insert(text.find('[', text.find("\"features\"")) + 1, "\"float16\"" + std::string(text[text.find('[', text.find("\"features\"")) + 1] == ']' ? "" : ", "));
     return DeviceProfile::parse(text, "p");
   };
   const Result<DeviceProfile> profile = parse(R"(["16x16x16", "16x8x32"])");
@@ -148,13 +149,19 @@ TEST(DeviceProfileTest, MatricesAreReadOrRefusedAndClamped) {
     ASSERT_FALSE(refused.ok()) << wrong;
     EXPECT_NE(refused.status().message().find("matrices"), std::string_view::npos) << refused.status().message();
   }
+  std::string without = profile_text("baseline");
+  without.insert(without.rfind('}'), R"(, "matrices": ["16x16x16"])");
+  EXPECT_EQ(DeviceProfile::parse(without, "p").status().message(), "p: 'matrices' are there, but not the feature \"float16\"");
   DeviceCaps device = generous();
+  device.float16 = true;
   EXPECT_TRUE(clamp_caps(device, profile->internal()).matrices.empty());
   device.matrices = {{16, 16, 16}, {8, 8, 8}};
   EXPECT_EQ(clamp_caps(device, profile->internal()).matrices, (std::vector<MatrixShape>{{16, 16, 16}}));
   device.matrices = {{8, 8, 8}};
   EXPECT_EQ(clamp_caps(device, profile->internal()).matrices, device.matrices) << "its own, as it has none of the profile's";
   EXPECT_TRUE(clamp_caps(device, generous()).matrices.empty());
+  device.float16 = false;
+  EXPECT_TRUE(clamp_caps(device, profile->internal()).matrices.empty());
 }
 
 TEST(DeviceProfileTest, RatesAreReadOrRefusedByName) {

@@ -40,7 +40,7 @@ endif()
 list(REMOVE_ITEM cache_after ${cache_before})
 list(FILTER cache_after EXCLUDE REGEX "^(RONDO_|rondo_|[A-Za-z_]+_DIR$)")  # find_package leaves NAME_DIR
 list_targets(${RONDO_SOURCE})
-list(FILTER all_targets EXCLUDE REGEX "^rondo(_(objects|internal|internal_headers|compile_options|pack_spirv|unicode_classes))?$")
+list(FILTER all_targets EXCLUDE REGEX "^rondo(_(objects|internal|internal_headers|compile_options|pack_spirv|matrix_types|unicode_classes))?$")
 if(cache_after OR all_targets)
   message(FATAL_ERROR "add_subdirectory left cache entries (${cache_after}) or targets (${all_targets})")
 endif()
