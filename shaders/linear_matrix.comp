@@ -44,6 +44,7 @@ const uint kOutputSubgroups = kWidth / kLanes / kRowSubgroups;
 const uint kM = kRowSubgroups * kRowMatrices * kMatrixRows;
 const uint kN = kOutputSubgroups * kOutputMatrices * kMatrixColumns;
 const uint kOutputs = kN >> kGlu;
+#include "lib/linear_tile.glsl"
 const uint kMatrices = kRowMatrices * kOutputMatrices;
 const uint kStride = 5u;  // uvec4: 32 halves, and 16 bytes that move the next row to other banks
 // Two tiles, each with kM rows of the input and kN of the weight; in the end a matrix of sums of each subgroup, with GLU two.
@@ -56,11 +57,6 @@ const uint kInputs = kM * 8u / kWidth;
 const uint kWeights = kN * 2u / kWidth;
 const uint kChunksOfWeight = kQuads == 8u ? 1u : 4u / kQuads;
 const uint kChunks = kWeights * kChunksOfWeight;
-
-uint weight_row(uint tile_row, uint first_output) {
-  if (kGlu == 1u && tile_row >= kOutputs) return min(first_output + tile_row - kOutputs, p.outputs - 1u) + p.outputs;
-  return min(first_output + tile_row, p.outputs - 1u);
-}
 
 void load_weights(uint group, uint first_output, out Chunk chunks[kChunks]) {
   [[unroll]] for (uint i = 0u; i < kWeights; ++i) {
@@ -141,9 +137,7 @@ uint first_of_matrix(uint output_subgroup, uint j) {
 void main() {
   fill_table();
   const uint first_row = gl_WorkGroupID.y * kM, first_output = gl_WorkGroupID.x * kOutputs;
-  // A tile inside one sequence whose first row is past the count has nothing to do; others decide row by row.
-  const bool one_sequence = first_row / p.rows_per_sequence == (min(first_row + kM, p.rows) - 1u) / p.rows_per_sequence || p.rows_per_sequence >= p.rows;
-  if (one_sequence && !row_valid(first_row, p.rows_per_sequence)) return;
+  if (tile_is_idle(first_row)) return;
   const uint row_subgroup = gl_SubgroupID / kOutputSubgroups, output_subgroup = gl_SubgroupID % kOutputSubgroups;
   const uint kTile = (kM + kN) * kStride;
 

@@ -27,14 +27,10 @@ layout(constant_id = 7) const uint kLimited = 0u;
 const uint kM = 8u * kTileRows;
 const uint kN = 64u;
 const uint kOutputs = kN >> kGlu;
+#include "lib/linear_tile.glsl"
 // Column-major tiles: element (column, row); one float of padding spreads the rows over the banks.
 shared float input_tile[32 * (kM + 1)];
 shared float weight_tile[32 * (kN + 1)];
-
-uint weight_row(uint tile_row, uint first_output) {
-  if (kGlu == 1u && tile_row >= kOutputs) return min(first_output + tile_row - kOutputs, p.outputs - 1u) + p.outputs;
-  return min(first_output + tile_row, p.outputs - 1u);
-}
 
 void load_weights(uint group, uint first_output) {
   const uint tile_row = gl_LocalInvocationID.x;
@@ -64,10 +60,7 @@ void store(uint row, uint n, float sum, float up) {
 void main() {
   const uint first_row = gl_WorkGroupID.y * kM;
   const uint first_output = gl_WorkGroupID.x * kOutputs;
-  // A tile inside one sequence whose first row is past the count has nothing to do; others decide row by row.
-  const bool one_sequence = first_row / p.rows_per_sequence == (min(first_row + kM, p.rows) - 1u) / p.rows_per_sequence ||
-                            p.rows_per_sequence >= p.rows;
-  if (one_sequence && !row_valid(first_row, p.rows_per_sequence)) return;
+  if (tile_is_idle(first_row)) return;
   const uint tx = gl_LocalInvocationID.x % 8u;
   const uint ty = gl_LocalInvocationID.x / 8u;
 
