@@ -138,6 +138,19 @@ bool dot_pays(const runtime::DeviceCaps& caps, Type weight, const SubgroupTile& 
 
 namespace {
 
+struct MatrixClass {
+  std::uint32_t min_size, max_size;
+  std::uint32_t most_rows, most_rows_of_q6_K;  ///< of the input, in a tile
+};
+
+// By compilers' counts, as kClasses: as many rows as spill nothing.
+constexpr MatrixClass kMatrixClasses[] = {
+    {32, 32, 128, 128},  // NVIDIA: 232 registers, 248 of q6_K
+    {8, 32, 32, 16},     // Intel: 64 rows spill, and of q6_K without GLU even 32 on dg2
+    {32, 64, 64, 64},    // AMD: 216 registers; 128 rows spill on navi31
+    {4, 128, 64, 64},    // what is not known
+};
+
 /// Two tiles of 32 columns in f16 and 16 bytes a row, rows' magnitudes, and a table of 16 values.
 std::uint32_t matrix_shared_bytes(std::uint32_t rows) { return 2 * (rows + kMatrixWeightRows) * 80 + 4 * rows + 4 + 64; }
 
@@ -164,9 +177,8 @@ MatrixTile matrix_tile(const runtime::DeviceCaps& caps, Type weight, std::uint32
   const std::uint32_t lanes = caps.min_required_subgroup_size;
   if (lanes < 8 || lanes > kMatrixThreads || caps.max_invocations < kMatrixThreads || kMatrixThreads / lanes > caps.max_workgroup_subgroups) return {};
   const std::uint32_t column_tiles = ceil_div(n_outputs, kMatrixWeightRows >> (glu ? 1 : 0));
-  // 128 rows take 240 registers of NVIDIA and spill on AMD, 64 spill on Intel, and of q6_K even 32 on dg2 (with GLU not).
-  const std::uint32_t most_rows = is_nvidia(caps) ? 128 : !is_intel(caps) ? 64 : weight == Type::kQ6_K ? 16 : 32;
-  std::uint32_t rows = std::clamp(std::bit_ceil(n_rows), 16u, most_rows);
+  const MatrixClass& one = *class_of(std::span<const MatrixClass>(kMatrixClasses), caps);
+  std::uint32_t rows = std::clamp(std::bit_ceil(n_rows), 16u, weight == Type::kQ6_K ? one.most_rows_of_q6_K : one.most_rows);
   while (rows > 32 && (ceil_div(n_rows, rows) * column_tiles < workgroups_to_fill(caps) / 2 || matrix_shared_bytes(rows) > caps.max_shared_bytes)) rows /= 2;
   MatrixTile best;
   for (const runtime::MatrixShape& shape : caps.matrices) {
