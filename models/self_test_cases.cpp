@@ -9,6 +9,7 @@
 #include "graph/compare.h"
 #include "graph/host_tensors.h"
 #include "graph/operator.h"
+#include "graph/ops/linear_kernels.h"
 #include "graph/tiles.h"
 #include "runtime/fmt.h"
 #include "shaders/lib/step_state.h"
@@ -490,8 +491,8 @@ class Collector {
     test.label = has_input_made ? program.dispatches[own].label : label_of(node, program);
     test.kernels = program.kernels;
     for (const runtime::Kernel& kernel : program.kernels) {
-      const bool bytes = kernel.shader == runtime::Shader::linear_dot, halves = kernel.shader == runtime::Shader::linear_matrix || kernel.shader == runtime::Shader::linear_matrix_f16;
-      for (auto& bound : test.bounds) bound.second = std::max(bound.second, bytes ? graph::kRoundedActivations : halves ? 10 * graph::kRoundedFactors : 0.0);
+      const double rounding = kernel.shader == runtime::Shader::linear_dot ? graph::kRoundedActivations : graph::by_matrix_units(kernel) ? 10 * graph::kRoundedFactors : 0;
+      for (auto& bound : test.bounds) bound.second = std::max(bound.second, rounding);
     }
     for (const runtime::Dispatch& dispatch : program.dispatches) {
       const runtime::Kernel& kernel = program.kernels[dispatch.kernel];

@@ -184,7 +184,7 @@ constexpr LinearEntry kTable[] = {
     {kLinearKernels[4], tiled_lacks, [](const runtime::DeviceCaps&, const LinearShape& shape) { return std::uint64_t{40} * shape.groups; },  // a group's 32 columns, and its loads
      [](const runtime::DeviceCaps&, const LinearShape&) { return 2; },
      {emit_tiled}},
-    {kLinearKernels[5], matrix_lacks, [](const runtime::DeviceCaps&, const LinearShape& shape) { return std::uint64_t{2} * shape.groups + 1000; },
+    {kLinearKernels[5], matrix_lacks, [](const runtime::DeviceCaps&, const LinearShape& shape) { return std::uint64_t{2} * shape.groups + 1000; },  // twice where rows must be scaled; and what stores the sums
      matrix_rank, {emit_matrix}},
 };
 

@@ -9,6 +9,7 @@
 #include <rondo/encoder.h>
 
 #include "graph/cache_layout.h"
+#include "graph/ops/linear_kernels.h"
 #include "models/memory_plan.h"
 #include "models/printable.h"
 #include "runtime/fmt.h"
@@ -134,9 +135,8 @@ void count_linears(const models::SessionPlan& whole, PlanReport& plan) {
   const auto most = std::max_element(whole.steps.begin(), whole.steps.end(), [](const models::PlannedStep& a, const models::PlannedStep& b) { return a.kind.rows < b.kind.rows; });
   plan.most_rows = static_cast<std::uint32_t>(most->kind.rows);
   for (const runtime::Dispatch& dispatch : most->lowered.program.dispatches) {
-    const runtime::Shader shader = most->lowered.program.kernels[dispatch.kernel].shader;
     plan.n_linears_of_most += is_linear(dispatch);
-    plan.n_matrix += shader == runtime::Shader::linear_matrix || shader == runtime::Shader::linear_matrix_f16;
+    plan.n_matrix += graph::by_matrix_units(most->lowered.program.kernels[dispatch.kernel]);
   }
 }
 

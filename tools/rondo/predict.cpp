@@ -4,6 +4,7 @@
 #include <optional>
 #include <string_view>
 
+#include "graph/ops/linear_kernels.h"
 #include "graph/tiles.h"
 #include "runtime/fmt.h"
 #include "runtime/kernel.h"
@@ -103,7 +104,7 @@ Result<std::vector<Prediction>> predict(const runtime::Program& program, const r
     one.counted = per_multiply_add > 0 || dispatch.cost.loops[0].multiply_adds == 0;
     one.arithmetic = 1e9 * (dispatch.cost.flops / 2 * per_multiply_add + dispatch.cost.rounded * graph::rounding_instructions(caps)) / caps.lanes_per_s;
     // Products of matrices are one of these instructions each, and take longer; at worst, nothing else is done meanwhile.
-    const bool by_matrices = kernel.shader == runtime::Shader::linear_matrix || kernel.shader == runtime::Shader::linear_matrix_f16;
+    const bool by_matrices = graph::by_matrix_units(kernel);
     if (by_matrices && caps.matrix_flops_per_s > 0) one.arithmetic += 1e9 * dispatch.cost.flops / caps.matrix_flops_per_s;
     one.counted = one.counted && (!by_matrices || caps.matrix_flops_per_s > 0);
     if (simulated && simulated->useful_bytes > 0) one.lines = 1e9 * dispatch.cost.bytes * (1 / simulated->useful_bytes + simulated->activation_bytes / 64) / caps.lines_per_s;
