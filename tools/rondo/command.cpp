@@ -19,9 +19,15 @@
 
 namespace rondo::tools {
 
+namespace {
+
 Activations find_activations(std::string_view name) {
   return name == "f32" ? Activations::kF32 : name == "f16" ? Activations::kF16 : name == "q8" ? Activations::kQ8 : Activations::kAuto;
 }
+
+}  // namespace
+
+Activations GlobalFlags::graph_activations() const { return activations == "auto" ? Activations::kF32 : find_activations(activations); }
 
 ModelOptions GlobalFlags::model_options() const {
   ModelOptions options;

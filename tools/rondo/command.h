@@ -19,9 +19,6 @@ namespace rondo::tools {
 /// Exit status of the command.
 enum ExitStatus : int { kDone = 0, kFailed = 1, kUsage = 2, kInterrupted = 130 };
 
-/// What a value of --activations means; of others kAuto.
-Activations find_activations(std::string_view name);
-
 /// Flags that hold for every subcommand.
 struct GlobalFlags {
   std::string device;
@@ -38,6 +35,8 @@ struct GlobalFlags {
 
   /// Without the quarantine, which is the device's.
   ModelOptions model_options() const;
+  /// Of operator graphs, which compute what their operators say unless a flag allows less.
+  Activations graph_activations() const;
   SessionOptions session_options() const;
 };
 

@@ -34,7 +34,7 @@ Result<std::vector<OutputValues>> run_on(const Device& device, const GlobalFlags
   ProgramOptions options;
   options.fusion = !flags.no_fusion;
   options.kernels = flags.model_options().kernels;
-  if (flags.activations != "auto") options.activations = find_activations(flags.activations);
+  options.activations = flags.graph_activations();
   RONDO_ASSIGN(options.quarantine, QuarantineFile(device, flags.quarantine, flags.pipeline_cache).load(false));
   options.max_segment_us = flags.session_options().max_segment_us;
   options.profile = profile.wanted();

@@ -57,7 +57,7 @@ Result<GraphReport> make_report(const GlobalFlags& flags, const InfoFlags& own) 
   models::GraphRunOptions options;
   options.lowering.fusion = !flags.no_fusion;
   options.lowering.forced_kernels = flags.model_options().kernels;
-  if (flags.activations != "auto") options.lowering.activations = find_activations(flags.activations);
+  options.lowering.activations = flags.graph_activations();
   RONDO_ASSIGN(const models::GraphPlan plan, models::plan_graph(file.graph, profile->internal(), options));
   report.activation_bytes = plan.lowered.activation_bytes;
   report.unaliased_activation_bytes = plan.lowered.unaliased_activation_bytes;
