@@ -413,9 +413,10 @@ EnabledFeatures read_features(const void* chain) {
   EnabledFeatures enabled;
   for (auto* link = static_cast<const VkBaseInStructure*>(chain); link; link = link->pNext) {
     if (link->sType == VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_FEATURES) {
-      enabled.timeline_semaphore |= reinterpret_cast<const VkPhysicalDeviceVulkan12Features*>(link)->timelineSemaphore == VK_TRUE;
-      enabled.float16 |= reinterpret_cast<const VkPhysicalDeviceVulkan12Features*>(link)->shaderFloat16 == VK_TRUE;
-      enabled.memory_model |= reinterpret_cast<const VkPhysicalDeviceVulkan12Features*>(link)->vulkanMemoryModel && reinterpret_cast<const VkPhysicalDeviceVulkan12Features*>(link)->vulkanMemoryModelDeviceScope;
+      const auto* features12 = reinterpret_cast<const VkPhysicalDeviceVulkan12Features*>(link);
+      enabled.timeline_semaphore |= features12->timelineSemaphore == VK_TRUE;
+      enabled.float16 |= features12->shaderFloat16 == VK_TRUE;
+      enabled.memory_model |= features12->vulkanMemoryModel && features12->vulkanMemoryModelDeviceScope;
     } else if (link->sType == VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_FLOAT16_INT8_FEATURES) {
       enabled.float16 |= reinterpret_cast<const VkPhysicalDeviceShaderFloat16Int8Features*>(link)->shaderFloat16 == VK_TRUE;
     } else if (link->sType == VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_MEMORY_MODEL_FEATURES) {

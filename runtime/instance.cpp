@@ -70,10 +70,6 @@ void read_features(const InstanceTable& vk, VkPhysicalDevice physical_device, bo
   snapshot.subgroup_size_control = size_control.subgroupSizeControl && size_control.computeFullSubgroups;
 }
 
-}  // namespace
-
-namespace {
-
 std::vector<MatrixShape> read_matrices(const InstanceTable& vk, VkPhysicalDevice physical_device) {
   const auto get = reinterpret_cast<GetCooperativeMatrixProperties>(vk.get_matrix_properties);
   std::uint32_t n = 0;
