@@ -54,6 +54,25 @@ TEST(IsaDisassemblyTest, Amd) {
   EXPECT_EQ(loop.count(Kind::kBranch), 1);
 }
 
+/// Products of matrices, as Mesa 26.1.6 prints them: a lane's share of their multiply-adds, and one instruction each.
+TEST(IsaDisassemblyTest, ProductsOfMatrices) {
+  const auto loop_of = [](std::string_view representation, std::string_view text, std::uint32_t lanes) {
+    const std::vector<CompiledLoop> loops = find_loops(representation, text, lanes);
+    EXPECT_EQ(loops.size(), 1U) << representation;
+    return loops.empty() ? CompiledLoop() : loops[0];
+  };
+  constexpr std::string_view kWmma = "BB1:\n\tv_wmma_f32_16x16x16_f16 v[0:7], v[8:15], v[16:23], v[0:7]    ; cc401000\n\ts_cbranch_scc1 BB1         ; bf850000\n";
+  EXPECT_EQ(loop_of("Assembly", kWmma, 32).multiply_adds, 128);
+  EXPECT_EQ(loop_of("Assembly", kWmma, 64).multiply_adds, 64);
+  EXPECT_EQ(loop_of("Assembly", kWmma, 32).vector_instructions(), 1);
+  constexpr std::string_view kHmma = "block 0 L0 [] -> {\n  r76..80  = hmma.m16n8k16.f32 r80..84 r88..90 r76..80\n  r20..24  = hmma.m16n8k8.f32 r40..42 r48..49 r20..24\n  bra L0\n} -> [0]\n";
+  EXPECT_EQ(loop_of("NAK assembly", kHmma, 32).multiply_adds, 64 + 32);
+  EXPECT_EQ(loop_of("NAK assembly", kHmma, 32).count(Kind::kMatrix), 2);
+  constexpr std::string_view kDpas = "LABEL1:\ndpas.8x8(8)     g49<1>F         g41<1,1,0>F     g25<1,1,0>HF    g33<1,1,0>HF { align1 WE_all 1Q $4 };\nwhile(8)        JIP:  LABEL1                                    { align1 1Q };\n";
+  EXPECT_EQ(loop_of("GEN Assembly", kDpas, 8).multiply_adds, 128);
+  EXPECT_EQ(loop_of("GEN Assembly", kDpas, 8).count(Kind::kMatrix), 1);
+}
+
 constexpr std::string_view kIntel = R"(Native code for unnamed compute shader (null)
 and(1)          g2<1>UD         g0<0,1,0>UD     0xffffffc0UD    { align1 WE_all 1N };
 LABEL1:
