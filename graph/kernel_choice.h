@@ -14,6 +14,12 @@ namespace rondo::graph {
 
 inline bool is_cpu(const runtime::DeviceCaps& caps) { return caps.type == runtime::DeviceType::kCpu; }
 
+/// The kernel is "matrix" of linears or of attention, with activations in f32 or f16.
+inline bool by_matrix_units(const runtime::Kernel& kernel) {
+  const runtime::Shader shader = runtime::f16_variant(kernel.shader);
+  return shader == runtime::Shader::linear_matrix_f16 || shader == runtime::Shader::attention_matrix_f16;
+}
+
 /// One kernel of an operator. `Call` is what of a node decides: shapes and types. `Emit` is the function that emits its dispatch.
 template <typename Call, typename Emit>
 struct KernelEntry {

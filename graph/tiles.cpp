@@ -156,13 +156,19 @@ std::uint32_t matrix_shared_bytes(std::uint32_t rows) { return 2 * (rows + kMatr
 
 bool is_of(std::uint32_t size, std::uint32_t least, std::uint32_t most) { return std::has_single_bit(size) && size >= least && size <= most; }
 
+/// Lanes of a subgroup, the least that there are: that of which Intel's and all others' matrix units are made; 0 where none fit.
+std::uint32_t matrix_lanes(const runtime::DeviceCaps& caps, std::uint32_t threads) {
+  const std::uint32_t lanes = caps.min_required_subgroup_size;
+  return lanes < 8 || lanes > threads || caps.max_invocations < threads || threads / lanes > caps.max_workgroup_subgroups ? 0 : lanes;
+}
+
 /// The matrices that subgroups of a tile of `rows` rows have, so that few are loaded for a product; lanes is 0 where none fit.
-MatrixTile share_out(const runtime::MatrixShape& shape, std::uint32_t lanes, std::uint32_t rows, bool glu) {
-  const std::uint32_t subgroups = kMatrixThreads / lanes;
+MatrixTile share_out(const runtime::MatrixShape& shape, std::uint32_t threads, std::uint32_t lanes, std::uint32_t rows, bool glu) {
+  const std::uint32_t subgroups = threads / lanes;
   MatrixTile best;
   double fewest = 0;
   for (std::uint32_t row_subgroups = 1; row_subgroups <= subgroups; row_subgroups *= 2) {
-    const MatrixTile tile{lanes, row_subgroups, rows / (row_subgroups * shape.rows), kMatrixWeightRows / (subgroups / row_subgroups * shape.columns), shape};
+    const MatrixTile tile{lanes, threads, row_subgroups, rows / (row_subgroups * shape.rows), kMatrixWeightRows / (subgroups / row_subgroups * shape.columns), shape};
     if (tile.row_matrices == 0 || tile.output_matrices < (glu ? 2u : 1u)) continue;
     const double loads = 1.0 / tile.row_matrices + 1.0 / tile.output_matrices;
     if (best.lanes == 0 || loads < fewest) best = tile, fewest = loads;
@@ -170,24 +176,67 @@ MatrixTile share_out(const runtime::MatrixShape& shape, std::uint32_t lanes, std
   return best;
 }
 
+/// Of the largest shape of which a tile of `rows` rows can be made.
+MatrixTile largest_matrices(const runtime::DeviceCaps& caps, std::uint32_t threads, std::uint32_t lanes, std::uint32_t rows, bool glu) {
+  MatrixTile best;
+  for (const runtime::MatrixShape& shape : caps.matrices) {
+    if (!is_of(shape.rows, 8, 16) || !is_of(shape.columns, 8, 16) || !is_of(shape.depth, 8, 32) || shape.rows * shape.columns * shape.depth <= best.shape.rows * best.shape.columns * best.shape.depth) continue;
+    MatrixTile tile = share_out(shape, threads, lanes, rows, glu);
+    if (tile.lanes == 0) tile = share_out(shape, threads, lanes, 2 * rows, glu);  // 16 rows with GLU
+    if (tile.lanes != 0) best = tile;
+  }
+  return best;
+}
+
 }  // namespace
 
 MatrixTile matrix_tile(const runtime::DeviceCaps& caps, Type weight, std::uint32_t n_rows, std::uint32_t n_outputs, bool glu) {
-  // Of the sizes that there are the least: that of which Intel's and all others' matrix units are made.
-  const std::uint32_t lanes = caps.min_required_subgroup_size;
-  if (lanes < 8 || lanes > kMatrixThreads || caps.max_invocations < kMatrixThreads || kMatrixThreads / lanes > caps.max_workgroup_subgroups) return {};
+  const std::uint32_t lanes = matrix_lanes(caps, kMatrixThreads);
+  if (lanes == 0) return {};
   const std::uint32_t column_tiles = ceil_div(n_outputs, kMatrixWeightRows >> (glu ? 1 : 0));
   const MatrixClass& one = *class_of(std::span<const MatrixClass>(kMatrixClasses), caps);
   std::uint32_t rows = std::clamp(std::bit_ceil(n_rows), 16u, weight == Type::kQ6_K ? one.most_rows_of_q6_K : one.most_rows);
   while (rows > 32 && (ceil_div(n_rows, rows) * column_tiles < workgroups_to_fill(caps) / 2 || matrix_shared_bytes(rows) > caps.max_shared_bytes)) rows /= 2;
-  MatrixTile best;
-  for (const runtime::MatrixShape& shape : caps.matrices) {
-    if (!is_of(shape.rows, 8, 16) || !is_of(shape.columns, 8, 16) || !is_of(shape.depth, 8, 32) || shape.rows * shape.columns * shape.depth <= best.shape.rows * best.shape.columns * best.shape.depth) continue;
-    MatrixTile tile = share_out(shape, lanes, rows, glu);
-    if (tile.lanes == 0) tile = share_out(shape, lanes, 2 * rows, glu);  // 16 rows with GLU
-    if (tile.lanes != 0) best = tile;
-  }
+  const MatrixTile best = largest_matrices(caps, kMatrixThreads, lanes, rows, glu);
   return matrix_shared_bytes(best.rows()) <= caps.max_shared_bytes ? best : MatrixTile{};
+}
+
+namespace {
+
+struct AttentionMatrixClass {
+  std::uint32_t min_size, max_size;
+  std::uint32_t threads;    ///< of a workgroup
+  std::uint32_t most_sums;  ///< of it
+  std::uint32_t least_rows;
+};
+
+// By compilers' counts, as kClasses: 64 rows of values 128 wide; on Intel 32, and of its registers half as many sums each.
+constexpr AttentionMatrixClass kAttentionMatrixClasses[] = {
+    {32, 32, 128, 8192, 16},  // NVIDIA: 168 registers
+    {8, 32, 256, 4096, 32},   // Intel: nothing spilled on bmg, on dg2 5 registers where values are 128 wide; with half the invocations many
+    {32, 64, 128, 8192, 16},  // AMD: all 256 registers, since shared memory leaves no more workgroups
+    {4, 128, 128, 4096, 16},  // CPUs, and what is not known
+};
+
+/// Queries in f16, 64 keys or values by 64 columns in f16, and scores in f32, each row with 16 bytes more; rows' maxima and weights.
+std::uint32_t attention_matrix_shared_bytes(std::uint32_t rows, std::uint32_t key_width) {
+  return 16 * (rows * (ceil_div(key_width, 16) * 2 + 1) + 64 * 9 + rows * 17) + 8 * rows + 16;
+}
+
+}  // namespace
+
+MatrixTile attention_matrix_tile(const runtime::DeviceCaps& caps, std::uint32_t n_rows, std::uint32_t n_heads, std::uint32_t key_width, std::uint32_t value_width) {
+  const std::span<const AttentionMatrixClass> classes(kAttentionMatrixClasses);
+  const AttentionMatrixClass* found = caps.type == runtime::DeviceType::kCpu ? &classes.back() : class_of(classes, caps);
+  if (!found) return {};
+  const AttentionMatrixClass& one = *found;
+  const std::uint32_t lanes = matrix_lanes(caps, one.threads);
+  const std::uint32_t most = std::max(one.most_sums / std::bit_ceil(std::max(value_width, 64u)), 16u);
+  if (lanes == 0 || most < one.least_rows) return {};
+  std::uint32_t rows = std::clamp(std::bit_ceil(n_rows), one.least_rows, most);
+  while (rows > one.least_rows && (attention_matrix_shared_bytes(rows, key_width) > caps.max_shared_bytes || (rows > 32 && ceil_div(n_rows, rows) * n_heads < workgroups_to_fill(caps) / 2))) rows /= 2;
+  const MatrixTile best = largest_matrices(caps, one.threads, lanes, rows, false);
+  return attention_matrix_shared_bytes(best.rows(), key_width) <= caps.max_shared_bytes ? best : MatrixTile{};
 }
 
 namespace {

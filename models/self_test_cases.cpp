@@ -8,8 +8,8 @@
 
 #include "graph/compare.h"
 #include "graph/host_tensors.h"
+#include "graph/kernel_choice.h"
 #include "graph/operator.h"
-#include "graph/ops/linear_kernels.h"
 #include "graph/tiles.h"
 #include "runtime/fmt.h"
 #include "shaders/lib/step_state.h"
@@ -474,9 +474,9 @@ class Collector {
       RONDO_ASSIGN(test, cutter.add_norms(before, after));
     }
     RONDO_TRY(add_lowered(node, cutter, test, wanted, before != nullptr));
-    // How a linear's rows are shared out depends on how many there are, and a case has fewer. Some ways are there for a range of cores
-    // that holds no power of two.
-    for (test.cores = 1; is_linear(node.op) && test.cores <= kMostCores && !missing().empty(); test.cores += std::max(1u, test.cores / 4)) RONDO_TRY(add_lowered(node, cutter, test, wanted, before != nullptr));
+    // How the rows of linears and of attention are shared out depends on how many there are, and a case has fewer. Some ways are there
+    // for a range of cores that holds no power of two.
+    for (test.cores = 1; (is_linear(node.op) || node.op == graph::Op::attention) && test.cores <= kMostCores && !missing().empty(); test.cores += std::max(1u, test.cores / 4)) RONDO_TRY(add_lowered(node, cutter, test, wanted, before != nullptr));
     return {};
   }
 
@@ -486,7 +486,7 @@ class Collector {
     const runtime::Program& program = plan.lowered.program;
     if (program.dispatches.empty()) return {};
     const std::size_t own = has_input_made ? 1 : 0;  // the node's dispatch: what makes its input comes first
-    if (test.cores != 0 && !is_in(missing(), program.kernels[program.dispatches[own].kernel])) return {};
+    if (test.cores != 0 && std::none_of(program.kernels.begin(), program.kernels.end(), [untested = missing()](const runtime::Kernel& kernel) { return is_in(untested, kernel); })) return {};
     if (wanted && std::none_of(program.kernels.begin(), program.kernels.end(), [&](const runtime::Kernel& kernel) { return is_in(*wanted, kernel); })) return {};
     test.label = has_input_made ? program.dispatches[own].label : label_of(node, program);
     test.kernels = program.kernels;

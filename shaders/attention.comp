@@ -67,13 +67,6 @@ float row_score(float product, Rows rows, uint r, int j) {
 // Where the relative key of row r for key j begins.
 uint row_relative_key_at(Rows rows, uint r, int j) { return relative_key_at(j - position_of(rows, min(r, rows.count - 1u))); }
 
-// Two elements, of q8_0 without their scale.
-vec2 load_value(uint element, bool both) {
-  if (kCacheType == 2u) return byte_pair(value[element >> 2], element);
-  if (kCacheType == 1u) return unpackHalf2x16(value[element >> 1]);
-  return vec2(uintBitsToFloat(value[element]), both ? uintBitsToFloat(value[element + 1u]) : 0.0);
-}
-
 void load_queries(Rows rows) {
   for (uint i = gl_LocalInvocationID.x; i < kTile * rows.query_width; i += kWidth) {
     const uint d = i % rows.query_width;

@@ -75,7 +75,7 @@ newer=
 if [[ $all == yes ]] && newer=$(tools/new_drivers.sh || tools/new_drivers.sh sid); then
   export RONDO_TEST_SPIRV_TOOLS=$newer/tool
 fi
-run_tests lavapipe "$lavapipe" -E '^check_brief$'
+run_tests lavapipe "$lavapipe" -E '^(check_brief|op_tests_of_matrix_units)$'
 if [[ $all == yes ]]; then
   others=(-L '^(device|brief)$' -E '^check$')
   if [[ $thorough == yes ]]; then
@@ -90,7 +90,7 @@ if [[ $all == yes ]]; then
     if [[ ${CI-} == true ]]; then failed_runs+=(swiftshader); fi
   fi
   if [[ -n $newer ]]; then
-    RONDO_TEST_LAUNCHER=$newer/run RONDO_TEST_DRIVER=lvp share 2 run_tests "lavapipe-of-mesa-$(cat "$newer/mesa.txt")" "$newer/icd/lvp.json" "${others[@]}"
+    RONDO_TEST_LAUNCHER=$newer/run RONDO_TEST_DRIVER=lvp share 2 run_tests "lavapipe-of-mesa-$(cat "$newer/mesa.txt")" "$newer/icd/lvp.json" "${others[@]/device/device|matrix}"
   else
     echo "test: no newer drivers, so their run is left out"
     if [[ ${CI-} == true ]]; then failed_runs+=(newer-lavapipe); fi

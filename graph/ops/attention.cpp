@@ -44,6 +44,7 @@ struct AttentionCall {
   shaders::AttentionParams push;
   std::uint32_t rows = 0;  ///< of a KV head: its queries, for each of its query heads
   std::uint32_t sequences = 0;
+  Activations rounding = Activations::kF32;  ///< of queries, keys, weights and values
 
   std::uint32_t heads() const { return sequences * push.kv_heads; }
 };
@@ -118,7 +119,35 @@ std::uint32_t subgroup_splits(const runtime::DeviceCaps& caps, const AttentionCa
   return splits;
 }
 
+MatrixTile matrix_tile_of(const runtime::DeviceCaps& caps, const AttentionCall& call) { return attention_matrix_tile(caps, call.rows, call.heads(), call.push.head_dim, call.push.value_dim); }
+
+std::string matrix_lacks(const runtime::DeviceCaps& caps, const AttentionCall& call) {
+  if (call.rounding == Activations::kF32) return "activations that may be rounded";
+  if (caps.matrices.empty()) return "cooperative matrices of f16";
+  if (!caps.subgroup_shuffle) return "subgroup shuffles";
+  if (std::max(call.push.head_dim, call.push.value_dim) > 512) return "heads of at most 512";
+  if ((call.features.bits & (RONDO_ATTENTION_RELATIVE_KEY | RONDO_ATTENTION_RELATIVE_VALUE)) != 0) return "scores without relative keys and values";
+  if (matrix_tile_of(caps, call).lanes == 0) return "cooperative matrices, subgroups and shared memory of sizes that fit";
+  return has_whole_vectors(call, 1) ? "" : "head widths, strides and offsets of keys and values that are multiples of 8";
+}
+
+constexpr std::uint32_t kMatrixKeys = 64;  // of a block
+
+/// Splits of "matrix": where its tiles leave half of the cores idle.
+std::uint32_t matrix_splits(const runtime::DeviceCaps& caps, const AttentionCall& call, const MatrixTile& tile) {
+  const std::uint32_t workgroups = call.heads() * ceil_div(call.rows, tile.rows());
+  std::uint32_t splits = std::clamp(workgroups_to_fill(caps) / 2 / workgroups, 1u, ceil_div(call.push.keys, 2 * kMatrixKeys));
+  while (splits > 1 && partial_bytes(call, splits) > caps.max_storage_range_bytes) splits /= 2;
+  return splits;
+}
+
 // Upper bounds of an invocation's iterations, over all keys.
+
+/// With all rows in f32 behind them.
+std::uint64_t matrix_iterations(const runtime::DeviceCaps& caps, const AttentionCall& call) {
+  const std::uint64_t blocks = ceil_div(call.push.keys, kMatrixKeys);
+  return blocks * (100 + matrix_tile_of(caps, call).rows() * std::uint64_t{kMatrixKeys / 2 + ceil_div(call.push.head_dim, 8)}) + 1000;
+}
 
 std::uint64_t tiled_iterations(const runtime::DeviceCaps& caps, const AttentionCall& call, std::uint32_t n_splits) {
   const std::uint32_t tile = tiled_rows(call), threads = tiled_threads(caps, call);
@@ -232,13 +261,24 @@ Status emit_subgroup(Lowering& lowering, const AttentionCall& call, const std::s
   });
 }
 
+Status emit_matrix(Lowering& lowering, const AttentionCall& call, const std::string& label) {
+  const MatrixTile tile = matrix_tile_of(lowering.caps(), call);
+  const std::uint32_t n_splits = matrix_splits(lowering.caps(), call, tile);
+  return emit_pieces(lowering, call, n_splits, [&](Arguments arguments, const shaders::AttentionParams& push, runtime::Cost cost) {
+    cost.loops[0] = {tile.rows() * kMatrixKeys * (push.head_dim + push.value_dim) / tile.threads};
+    lowering.dispatch(label, {lowering.module_for(runtime::Shader::attention_matrix, call.query.type), tile.lanes},
+                      {tile.threads, cache_type_constant(call.key), tile.lanes, tile.row_matrices, tile.output_matrices, tile.row_subgroups, n_splits > 1 ? 1u : 0u, call.features.bits, call.features.buckets, push.head_dim, push.value_dim, tile.shape.rows, tile.shape.columns, tile.shape.depth},
+                      arguments, push, {ceil_div(call.rows, tile.rows()), call.sequences * push.kv_heads, n_splits}, cost);
+  });
+}
+
 using AttentionEntry = KernelEntry<AttentionCall, Status (*)(Lowering&, const AttentionCall&, const std::string&)>;
 
 /// Few queries: their keys are split, so that a device has enough to do. Otherwise rows alone fill it.
 bool has_few(const AttentionCall& call) { return call.push.queries <= 2; }
 
-constexpr const char* kKernels[] = {"tiled", "split", "wide", "wide_split", "subgroup"};
-/// On CPU drivers the wide ones where they can; on others subgroup for few rows, and tiles for many.
+constexpr const char* kKernels[] = {"tiled", "split", "wide", "wide_split", "subgroup", "matrix"};
+/// On CPU drivers the wide ones where they can; on others subgroup for few rows, and tiles for many, with matrix units where there are any.
 constexpr AttentionEntry kTable[] = {
     {kKernels[0], [](const runtime::DeviceCaps&, const AttentionCall&) { return std::string(); },
      [](const runtime::DeviceCaps& caps, const AttentionCall& call) { return tiled_iterations(caps, call, 1); },
@@ -259,6 +299,9 @@ constexpr AttentionEntry kTable[] = {
     {kKernels[4], subgroup_lacks, subgroup_iterations,
      [](const runtime::DeviceCaps& caps, const AttentionCall& call) { return !is_cpu(caps) && call.push.queries <= kMostSubgroupQueries && tile_of(caps, call).fits ? 4 : 0; },
      emit_subgroup},
+    {kKernels[5], matrix_lacks, matrix_iterations,
+     [](const runtime::DeviceCaps& caps, const AttentionCall& call) { return call.push.queries <= kMostSubgroupQueries || (call.rounding == Activations::kAuto && is_cpu(caps)) ? -1 : 5; },
+     emit_matrix},
 };
 
 Status lower(const Node& node, Lowering& lowering) {
@@ -270,6 +313,7 @@ Status lower(const Node& node, Lowering& lowering) {
   call.push.kv_heads = u32(key.shape[1]);
   call.rows = call.push.queries * call.push.group;
   call.sequences = u32(query.shape[0]);
+  call.rounding = lowering.forced_kernel("attention") == kKernels[5] ? Activations::kF16 : lowering.activations();
   const auto label_of = [&](const char* kernel) { return fmt::format("attention {} {}", kernel, type_name(key.type)); };
   const Result<const AttentionEntry*> kernel = choose_kernel(lowering, std::span<const AttentionEntry>(kTable), call, lowering.forced_kernel("attention"), label_of, "; ask for a smaller context");
   if (!kernel.ok()) return kernel.status();

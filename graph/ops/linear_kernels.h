@@ -13,9 +13,6 @@ namespace rondo::graph {
 /// in shared memory), "matrix" (the same in f16, by matrix units).
 extern const char* const kLinearKernels[6];
 
-/// The kernel is "matrix", of activations in f32 or f16.
-inline bool by_matrix_units(const runtime::Kernel& kernel) { return runtime::f16_variant(kernel.shader) == runtime::Shader::linear_matrix_f16; }
-
 /// Checks input (..., K) against weight (N, K); an input whose rows are not even becomes a copy of itself.
 Status check_linear(Graph& graph, Node& node);
 

@@ -108,8 +108,8 @@ float finished_score(float product, uint sequence, uint head, uint query, int po
       score += uintBitsToFloat(word);
     }
   }
-  if (score < kLowestAllowed) score = isinf(product) ? kMinusInfinity : kLowestAllowed;  // NaN stays one
-  return allowed ? score : kLowest;
+  score = mix(score, mix(kLowestAllowed, kMinusInfinity, isinf(product)), score < kLowestAllowed);  // NaN stays one
+  return mix(kLowest, score, allowed);
 }
 
 // The row that has key j.
@@ -159,4 +159,11 @@ vec2 load_key(uint element, bool both) {
   if (kCacheType == 1u) return mix(unpackHalf2x16(key[element >> 1]), vec2(0.0), bvec2(false, !both));  // what lies behind may be NaN
   return vec2(uintBitsToFloat(key[element]), both ? uintBitsToFloat(key[element + 1u]) : 0.0);
 }
+#ifndef RONDO_ATTENTION_WITHOUT_VALUES
+vec2 load_value(uint element, bool both) {
+  if (kCacheType == 2u) return byte_pair(value[element >> 2], element);
+  if (kCacheType == 1u) return unpackHalf2x16(value[element >> 1]);
+  return vec2(uintBitsToFloat(value[element]), both ? uintBitsToFloat(value[element + 1u]) : 0.0);
+}
+#endif
 #endif

@@ -16,6 +16,8 @@
 // stride: uvec4 from row to row, or from column to column.
 spirv_instruction(id = 4457) Left load_left(spirv_by_reference uvec4 first, uint order, uint stride, spirv_literal int operands, uint scope);
 spirv_instruction(id = 4457) Right load_right(spirv_by_reference uvec4 first, uint order, uint stride, spirv_literal int operands, uint scope);
+spirv_instruction(id = 4457) Sums load_sums(spirv_by_reference uvec4 first, uint order, uint stride, spirv_literal int operands, uint scope);
 spirv_instruction(id = 4458) void store_sums(spirv_by_reference uvec4 first, Sums sums, uint order, uint stride, spirv_literal int operands, uint scope);
 spirv_instruction(id = 4459) Sums multiply_add(Left a, Right b, Sums c);
+spirv_instruction(id = 133) Sums multiply_elements(Sums a, Sums b);
 spirv_instruction(id = 80) Sums sums_of(float value);

@@ -101,6 +101,7 @@ TEST(InfoTest, SaysWhatRoundsActivations) {
   EXPECT_EQ(rounded.at("rounding"), rounded.at("linears"));
   EXPECT_EQ(rounded.at("by_matrix_units"), rounded.at("linears_of_most_rows"));
   EXPECT_GT(rounded.at("by_matrix_units"), 0);
+  EXPECT_GT(rounded.at("attention_by_matrix_units"), 0);
   EXPECT_NE(info({"-m", kModel, "--as", "h200"}).out.find("are multiplied in f16 by matrix units (--activations)"), std::string::npos);
   const json halves = info_json({"--as", "h200", "--activations", "f16"}).at("plan").at("activations");
   EXPECT_EQ(halves.at("rounding"), 0);
@@ -108,6 +109,7 @@ TEST(InfoTest, SaysWhatRoundsActivations) {
   const json exact = info_json({"--as", "h200", "--activations", "f32"}).at("plan").at("activations");
   EXPECT_EQ(exact.at("rounding"), 0);
   EXPECT_EQ(exact.at("by_matrix_units"), 0);
+  EXPECT_EQ(exact.at("attention_by_matrix_units"), 0);
 }
 
 TEST(InfoTest, WhatDoesNotFitIsStillDescribed) {

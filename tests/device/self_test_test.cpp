@@ -191,11 +191,12 @@ TEST_F(SelfTestOfRounding, IsReplacedWhereItIsWrong) {
 TEST_F(SelfTest, MatrixUnitsAreFoundRight) {
   if (runtime().caps().matrices.empty()) GTEST_SKIP() << "this device has no cooperative matrices";
   ModelOptions options;
-  options.kernels["linear"] = "matrix";
+  options.kernels = {{"linear", "matrix"}, {"attention", "matrix"}};
   Result<Model> model = create(options);
   RONDO_ASSERT_OK(model.status());
   EXPECT_EQ(quarantine_, std::vector<std::string>());
   EXPECT_TRUE(has_label(*model, "linear matrix q4_0"));
+  EXPECT_TRUE(has_label(*model, "attention matrix f16"));
   expect_right_tokens(*model);
 }
 

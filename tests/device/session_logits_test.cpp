@@ -162,7 +162,7 @@ TEST(MatrixUnitLogitsTest, CostWhatIsSaid) {
     const Expected wanted = read_expected(one.path_of(one.expected));
     ModelOptions options;
     options.kv_type = KvType::kF32;
-    options.kernels["linear"] = "matrix";
+    options.kernels = {{"linear", "matrix"}, {"attention", "matrix"}};
     const Model model = load_model(one.path_of(one.gguf), options);
     std::vector<float> first;
     for (int run = 0; run < 2; ++run) {

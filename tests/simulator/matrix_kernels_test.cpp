@@ -22,8 +22,6 @@ TEST_P(MatrixKernelsTest, AreRightAndWithoutFindings) {
   const char* const tools = std::getenv("RONDO_TEST_SPIRV_TOOLS");
   if (!tools) GTEST_SKIP() << "RONDO_TEST_SPIRV_TOOLS is not set";
   simulator::ModuleCache modules(tools);
-  check::CheckOptions options;
-  options.kernels = {"matrix"};
   std::string found;
   std::uint32_t most_rows = 0;
   const Machine& machine = GetParam();
@@ -37,12 +35,18 @@ TEST_P(MatrixKernelsTest, AreRightAndWithoutFindings) {
     }
     return run;
   };
-  const auto report = check::run_check(run_case, options, [&](const check::CheckResult& result, std::size_t, std::size_t) {
-    if (result.outcome == check::Outcome::kFailed) ADD_FAILURE() << result.run.text << ", " << check::values_name(result.run.values) << ": " << result.complaint;
-    return true;
-  });
-  ASSERT_TRUE(report.ok()) << report.status().message();
-  EXPECT_GT(report->n_passed, 200u);
+  for (const bool of_attention : {false, true}) {
+    check::CheckOptions options;
+    options.kernels = {"matrix"};
+    options.ops = of_attention ? std::vector<std::string>{"attention"} : std::vector<std::string>{"linear", "linear_glu"};
+    options.brief = of_attention;  // its values decide little
+    const auto report = check::run_check(run_case, options, [&](const check::CheckResult& result, std::size_t, std::size_t) {
+      if (result.outcome == check::Outcome::kFailed) ADD_FAILURE() << result.run.text << ", " << check::values_name(result.run.values) << ": " << result.complaint;
+      return true;
+    });
+    ASSERT_TRUE(report.ok()) << report.status().message();
+    EXPECT_GT(report->n_passed, of_attention ? 50u : 200u);
+  }
   EXPECT_EQ(found, "");
   EXPECT_EQ(most_rows, machine.most_rows);
 }

@@ -275,6 +275,50 @@ TEST(LoweringTest, AttentionOfFewRowsIsSubgroupsOnGpus) {
   EXPECT_EQ(lowered_for(gpu_of(32, 32), 1, 512, 128, false).dispatches[0].label, "attention split f16");
 }
 
+TEST(LoweringTest, AttentionOfManyRowsIsMatricesWhereThereAreAny) {
+  struct Made {
+    std::string label;
+    std::array<std::uint32_t, 3> tile{};  ///< threads, rows, splits
+    bool operator==(const Made&) const = default;
+  };
+  const auto made = [](const DeviceCaps& caps, std::int64_t queries, std::int64_t keys, std::int64_t width, Activations activations = Activations::kAuto, std::int64_t heads = 32) -> Made {
+    OpCase c = attention_case(queries, keys, width, heads);
+    LoweringOptions options;
+    options.activations = activations;
+    const Result<Lowered> lowered = lower(c.graph, caps, options);
+    if (!lowered.ok()) return {std::string(lowered.status().message()), {}};
+    const runtime::Dispatch& dispatch = lowered->program.dispatches.at(0);
+    const runtime::Kernel& kernel = lowered->program.kernels.at(dispatch.kernel);
+    if (kernel.shader != runtime::Shader::attention_matrix) return {dispatch.label, {}};
+    EXPECT_EQ(kernel.subgroup_size, kernel.constants[2]);
+    EXPECT_EQ(lowered->program.dispatches.size(), dispatch.grid[2] > 1 ? 2u : 1u);
+    const std::uint32_t rows = kernel.constants[3] * kernel.constants[5] * kernel.constants[11];
+    EXPECT_EQ(dispatch.grid[0], (queries * heads / 8 + rows - 1) / rows);
+    return {dispatch.label, {kernel.constants[0], rows, dispatch.grid[2]}};
+  };
+  const auto gpu = [](std::uint32_t least, std::uint32_t most, std::uint32_t shared, const runtime::MatrixShape& shape) {
+    DeviceCaps caps = gpu_of(least, most);
+    caps.max_invocations = 1024;
+    caps.max_shared_bytes = shared;
+    caps.matrices = {shape};
+    return caps;
+  };
+  const DeviceCaps nvidia = gpu(32, 32, 49152, {16, 16, 16}), amd = gpu(32, 64, 65536, {16, 16, 16}), intel = gpu(8, 32, 65536, {8, 8, 16});
+  EXPECT_EQ(made(nvidia, 512, 512, 128), (Made{"attention matrix f16", {128, 64, 1}}));
+  EXPECT_EQ(made(nvidia, 512, 512, 64), (Made{"attention matrix f16", {128, 64, 1}})) << "128 rows would leave cores idle";
+  EXPECT_EQ(made(nvidia, 512, 512, 256), (Made{"attention matrix f16", {128, 32, 1}}));
+  EXPECT_EQ(made(nvidia, 512, 512, 512), (Made{"attention matrix f16", {128, 16, 1}}));
+  EXPECT_EQ(made(nvidia, 9, 4096, 128), (Made{"attention matrix f16", {128, 32, 16}})) << "keys are split where rows are few";
+  EXPECT_EQ(made(nvidia, 8, 512, 128).label, "attention subgroup f16");
+  EXPECT_EQ(made(nvidia, 512, 512, 100).label, "attention tiled f16") << "no whole vectors";
+  EXPECT_EQ(made(nvidia, 512, 512, 128, Activations::kF32).label, "attention tiled f16");
+  EXPECT_EQ(made(nvidia, 512, 512, 128, Activations::kQ8).label, "attention matrix f16");
+  EXPECT_EQ(made(amd, 512, 512, 128), (Made{"attention matrix f16", {128, 64, 1}}));
+  EXPECT_EQ(made(intel, 512, 512, 128), (Made{"attention matrix f16", {256, 32, 1}}));
+  EXPECT_EQ(made(intel, 512, 512, 256).label, "attention tiled f16") << "more than its registers hold";
+  EXPECT_EQ(made(gpu(32, 32, 16384, {16, 16, 16}), 512, 512, 128).label, "attention tiled f16") << "too little shared memory";
+}
+
 TEST(LoweringTest, AttentionSaysWhatSubgroupsNeed) {
   LoweringOptions options;
   options.forced_kernels["attention"] = "subgroup";

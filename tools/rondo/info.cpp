@@ -9,7 +9,7 @@
 #include <rondo/encoder.h>
 
 #include "graph/cache_layout.h"
-#include "graph/ops/linear_kernels.h"
+#include "graph/kernel_choice.h"
 #include "models/memory_plan.h"
 #include "models/printable.h"
 #include "runtime/fmt.h"
@@ -43,7 +43,7 @@ struct PlanReport {
   std::string step;                  ///< with the fewest rows: of how many of its linears round their activations
   std::size_t n_linears = 0, n_rounding = 0;
   std::uint32_t most_rows = 0;       ///< of a step: how many of its linears are for matrix units
-  std::size_t n_linears_of_most = 0, n_matrix = 0;
+  std::size_t n_linears_of_most = 0, n_matrix = 0, n_matrix_attention = 0;
   std::string refusal;  ///< why there is no `memory`
 };
 
@@ -136,7 +136,7 @@ void count_linears(const models::SessionPlan& whole, PlanReport& plan) {
   plan.most_rows = static_cast<std::uint32_t>(most->kind.rows);
   for (const runtime::Dispatch& dispatch : most->lowered.program.dispatches) {
     plan.n_linears_of_most += is_linear(dispatch);
-    plan.n_matrix += graph::by_matrix_units(most->lowered.program.kernels[dispatch.kernel]);
+    (is_linear(dispatch) ? plan.n_matrix : plan.n_matrix_attention) += graph::by_matrix_units(most->lowered.program.kernels[dispatch.kernel]);
   }
 }
 
@@ -213,7 +213,7 @@ json plan_json(const PlanReport& plan) {
                 {"n_source", plan.n_source},
                 {"source_bytes", plan.source_bytes},
                 {"source_formula", plan.source_formula},
-                {"activations", {{"linears", plan.n_linears}, {"rounding", plan.n_rounding}, {"most_rows", plan.most_rows}, {"linears_of_most_rows", plan.n_linears_of_most}, {"by_matrix_units", plan.n_matrix}}},
+                {"activations", {{"linears", plan.n_linears}, {"rounding", plan.n_rounding}, {"most_rows", plan.most_rows}, {"linears_of_most_rows", plan.n_linears_of_most}, {"by_matrix_units", plan.n_matrix}, {"attention_by_matrix_units", plan.n_matrix_attention}}},
                 {"refusal", plan.memory ? json() : json(plan.refusal)}};
   for (const char* key : {"activation_bytes", "unaliased_activation_bytes", "constant_bytes", "staging_bytes", "device_bytes", "host_bytes"}) document[key] = nullptr;
   document["buffers"] = json::array();
@@ -283,6 +283,7 @@ void print_plan(const PlanReport& plan) {
   const models::MemoryPlan& memory = *plan.memory;
   if (plan.n_rounding > 0) fmt::print("  {} of the {} linears of {} round their activations to bytes (--activations)\n", plan.n_rounding, plan.n_linears, plan.step);
   if (plan.n_matrix > 0) fmt::print("  {} of the {} linears of {} rows are multiplied in f16 by matrix units (--activations)\n", plan.n_matrix, plan.n_linears_of_most, plan.most_rows);
+  if (plan.n_matrix_attention > 0) fmt::print("  attention of {} rows is computed in f16 by matrix units, in {} {} of a step (--activations)\n", plan.most_rows, plan.n_matrix_attention, plan.n_matrix_attention == 1 ? "place" : "places");
   line("activations", memory.activation_bytes, fmt::format("{} before aliasing", memory.unaliased_activation_bytes));
   line("tables", memory.constant_bytes, "");
   line("in all", memory.total_bytes(runtime::MemoryIntent::kDevice), "of device memory, with step state, tokens and alignment");

@@ -4,7 +4,7 @@
 #include <optional>
 #include <string_view>
 
-#include "graph/ops/linear_kernels.h"
+#include "graph/kernel_choice.h"
 #include "graph/tiles.h"
 #include "runtime/fmt.h"
 #include "runtime/kernel.h"
