@@ -138,21 +138,30 @@ bool dot_pays(const runtime::DeviceCaps& caps, Type weight, const SubgroupTile& 
 
 namespace {
 
-struct MatrixClass {
-  std::uint32_t min_size, max_size;
-  std::uint32_t most_rows, most_rows_of_q6_K;  ///< of the input, in a tile
+struct MatrixWorkgroup {
+  std::uint32_t threads, outputs;
+  std::uint32_t most_rows, of_blocks, of_q6_K;  ///< of the input, in a tile: with weights of f16 or q8_0, of other types, and of q6_K
+
+  std::uint32_t rows_of(Type weight) const { return weight == Type::kQ6_K ? of_q6_K : weight == Type::kF16 || weight == Type::kQ8_0 ? most_rows : of_blocks; }
 };
 
-// By compilers' counts, as kClasses: as many rows as spill nothing.
+struct MatrixClass {
+  std::uint32_t min_size, max_size;
+  MatrixWorkgroup large, small;  ///< the large one where its tiles leave no core idle
+};
+
+// By compilers' counts, as kClasses: as many rows as spill nothing. In a larger tile each input and weight is converted less often: 128 x 128
+// outputs ask for 0.6 of the bytes of 128 x 64, which are more than an H200's caches deliver.
 constexpr MatrixClass kMatrixClasses[] = {
-    {32, 32, 128, 128},  // NVIDIA: 232 registers, 248 of q6_K
-    {8, 32, 32, 16},     // Intel: 64 rows spill, and of q6_K without GLU even 32 on dg2
-    {32, 64, 64, 64},    // AMD: 216 registers; 128 rows spill on navi31
-    {4, 128, 64, 64},    // what is not known
+    {32, 32, {256, 128, 128, 128, 128}, {128, 64, 128, 128, 128}},  // NVIDIA: 160 registers, 232 of the small one
+    {16, 32, {256, 128, 64, 32, 32}, {128, 64, 32, 32, 16}},        // Intel's Xe2: 253 registers; of blocks 64 rows spill 7 to 40
+    {8, 32, {256, 128, 32, 32, 32}, {128, 64, 32, 32, 16}},         // Intel's others: 114 registers; 64 rows spill 60, and of q6_K in the small one even 32
+    {32, 64, {256, 128, 128, 128, 128}, {128, 64, 64, 64, 64}},     // AMD: all 256 registers; 128 rows of the small one spill on navi31
+    {4, 128, {128, 64, 64, 64, 64}, {128, 64, 64, 64, 64}},         // what is not known
 };
 
 /// Two tiles of 32 columns in f16 and 16 bytes a row, rows' magnitudes, and a table of 16 values.
-std::uint32_t matrix_shared_bytes(std::uint32_t rows) { return 2 * (rows + kMatrixWeightRows) * 80 + 4 * rows + 4 + 64; }
+std::uint32_t matrix_shared_bytes(std::uint32_t rows, std::uint32_t outputs) { return 2 * (rows + outputs) * 80 + 4 * rows + 4 + 64; }
 
 bool is_of(std::uint32_t size, std::uint32_t least, std::uint32_t most) { return std::has_single_bit(size) && size >= least && size <= most; }
 
@@ -163,12 +172,12 @@ std::uint32_t matrix_lanes(const runtime::DeviceCaps& caps, std::uint32_t thread
 }
 
 /// The matrices that subgroups of a tile of `rows` rows have, so that few are loaded for a product; lanes is 0 where none fit.
-MatrixTile share_out(const runtime::MatrixShape& shape, std::uint32_t threads, std::uint32_t lanes, std::uint32_t rows, bool glu) {
+MatrixTile share_out(const runtime::MatrixShape& shape, std::uint32_t threads, std::uint32_t outputs, std::uint32_t lanes, std::uint32_t rows, bool glu) {
   const std::uint32_t subgroups = threads / lanes;
   MatrixTile best;
   double fewest = 0;
   for (std::uint32_t row_subgroups = 1; row_subgroups <= subgroups; row_subgroups *= 2) {
-    const MatrixTile tile{lanes, threads, row_subgroups, rows / (row_subgroups * shape.rows), kMatrixWeightRows / (subgroups / row_subgroups * shape.columns), shape};
+    const MatrixTile tile{lanes, threads, outputs, row_subgroups, rows / (row_subgroups * shape.rows), outputs / (subgroups / row_subgroups * shape.columns), shape};
     if (tile.row_matrices == 0 || tile.output_matrices < (glu ? 2u : 1u)) continue;
     const double loads = 1.0 / tile.row_matrices + 1.0 / tile.output_matrices;
     if (best.lanes == 0 || loads < fewest) best = tile, fewest = loads;
@@ -177,12 +186,12 @@ MatrixTile share_out(const runtime::MatrixShape& shape, std::uint32_t threads, s
 }
 
 /// Of the largest shape of which a tile of `rows` rows can be made.
-MatrixTile largest_matrices(const runtime::DeviceCaps& caps, std::uint32_t threads, std::uint32_t lanes, std::uint32_t rows, bool glu) {
+MatrixTile largest_matrices(const runtime::DeviceCaps& caps, std::uint32_t threads, std::uint32_t outputs, std::uint32_t lanes, std::uint32_t rows, bool glu) {
   MatrixTile best;
   for (const runtime::MatrixShape& shape : caps.matrices) {
     if (!is_of(shape.rows, 8, 16) || !is_of(shape.columns, 8, 16) || !is_of(shape.depth, 8, 32) || shape.rows * shape.columns * shape.depth <= best.shape.rows * best.shape.columns * best.shape.depth) continue;
-    MatrixTile tile = share_out(shape, threads, lanes, rows, glu);
-    if (tile.lanes == 0) tile = share_out(shape, threads, lanes, 2 * rows, glu);  // 16 rows with GLU
+    MatrixTile tile = share_out(shape, threads, outputs, lanes, rows, glu);
+    if (tile.lanes == 0) tile = share_out(shape, threads, outputs, lanes, 2 * rows, glu);  // 16 rows with GLU
     if (tile.lanes != 0) best = tile;
   }
   return best;
@@ -191,14 +200,20 @@ MatrixTile largest_matrices(const runtime::DeviceCaps& caps, std::uint32_t threa
 }  // namespace
 
 MatrixTile matrix_tile(const runtime::DeviceCaps& caps, Type weight, std::uint32_t n_rows, std::uint32_t n_outputs, bool glu) {
-  const std::uint32_t lanes = matrix_lanes(caps, kMatrixThreads);
-  if (lanes == 0) return {};
-  const std::uint32_t column_tiles = ceil_div(n_outputs, kMatrixWeightRows >> (glu ? 1 : 0));
-  const MatrixClass& one = *class_of(std::span<const MatrixClass>(kMatrixClasses), caps);
-  std::uint32_t rows = std::clamp(std::bit_ceil(n_rows), 16u, weight == Type::kQ6_K ? one.most_rows_of_q6_K : one.most_rows);
-  while (rows > 32 && (ceil_div(n_rows, rows) * column_tiles < workgroups_to_fill(caps) / 2 || matrix_shared_bytes(rows) > caps.max_shared_bytes)) rows /= 2;
-  const MatrixTile best = largest_matrices(caps, kMatrixThreads, lanes, rows, glu);
-  return matrix_shared_bytes(best.rows()) <= caps.max_shared_bytes ? best : MatrixTile{};
+  const MatrixClass* one = class_of(std::span<const MatrixClass>(kMatrixClasses), caps);
+  if (!one) return {};
+  for (const MatrixWorkgroup& workgroup : {one->large, one->small}) {
+    const bool is_last = workgroup.threads == one->small.threads;
+    const std::uint32_t lanes = matrix_lanes(caps, workgroup.threads), most = workgroup.rows_of(weight);
+    const auto fits = [&](std::uint32_t rows) { return matrix_shared_bytes(rows, workgroup.outputs) <= caps.max_shared_bytes; };
+    const auto fills = [&](std::uint32_t rows) { return ceil_div(n_rows, rows) * ceil_div(n_outputs, workgroup.outputs >> (glu ? 1 : 0)) >= workgroups_to_fill(caps) / 2; };
+    std::uint32_t rows = std::clamp(std::bit_ceil(n_rows), 16u, most);
+    if (lanes == 0 || (!is_last && (rows < most || !fits(rows) || !fills(rows)))) continue;
+    while (rows > 32 && (!fits(rows) || !fills(rows))) rows /= 2;
+    const MatrixTile best = largest_matrices(caps, workgroup.threads, workgroup.outputs, lanes, rows, glu);
+    if (best.lanes != 0 && fits(best.rows())) return best;
+  }
+  return {};
 }
 
 namespace {
@@ -218,6 +233,8 @@ constexpr AttentionMatrixClass kAttentionMatrixClasses[] = {
     {4, 128, 128, 4096, 16},  // CPUs, and what is not known
 };
 
+constexpr std::uint32_t kAttentionKeys = 64;  ///< that rows are multiplied with at a time
+
 /// Queries in f16, 64 keys or values by 64 columns in f16, and scores in f32, each row with 16 bytes more; rows' maxima and weights.
 std::uint32_t attention_matrix_shared_bytes(std::uint32_t rows, std::uint32_t key_width) {
   return 16 * (rows * (ceil_div(key_width, 16) * 2 + 1) + 64 * 9 + rows * 17) + 8 * rows + 16;
@@ -235,7 +252,7 @@ MatrixTile attention_matrix_tile(const runtime::DeviceCaps& caps, std::uint32_t 
   if (lanes == 0 || most < one.least_rows) return {};
   std::uint32_t rows = std::clamp(std::bit_ceil(n_rows), one.least_rows, most);
   while (rows > one.least_rows && (attention_matrix_shared_bytes(rows, key_width) > caps.max_shared_bytes || (rows > 32 && ceil_div(n_rows, rows) * n_heads < workgroups_to_fill(caps) / 2))) rows /= 2;
-  const MatrixTile best = largest_matrices(caps, one.threads, lanes, rows, false);
+  const MatrixTile best = largest_matrices(caps, one.threads, kAttentionKeys, lanes, rows, false);
   return attention_matrix_shared_bytes(best.rows(), key_width) <= caps.max_shared_bytes ? best : MatrixTile{};
 }
 

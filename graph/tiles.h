@@ -38,6 +38,7 @@ constexpr std::uint32_t kMostSubgroupRows = 8;
 struct MatrixTile {
   std::uint32_t lanes = 0;            ///< of a subgroup; 0: the device has no matrices that fit
   std::uint32_t threads = 0;          ///< of a workgroup
+  std::uint32_t outputs = 0;          ///< of its tile, with GLU gates and ups
   std::uint32_t row_subgroups = 0;    ///< that lie one below the other; the others side by side
   std::uint32_t row_matrices = 0;     ///< of a subgroup
   std::uint32_t output_matrices = 0;  ///< of a subgroup; with GLU half of them of gates
@@ -48,8 +49,6 @@ struct MatrixTile {
 
 /// A weight's values may be rounded to f16: those of f32, bf16 and mxfp4 go far beyond it.
 constexpr bool values_fit_f16(Type weight) { return weight != Type::kF32 && weight != Type::kBF16 && weight != Type::kMXFP4; }
-
-constexpr std::uint32_t kMatrixThreads = 128, kMatrixWeightRows = 64;  ///< of a workgroup of linears, and its tile
 
 /// For `n_rows` rows of input, so many outputs, and a weight of this type.
 MatrixTile matrix_tile(const runtime::DeviceCaps& caps, Type weight, std::uint32_t n_rows, std::uint32_t n_outputs, bool glu);

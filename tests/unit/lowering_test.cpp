@@ -183,7 +183,8 @@ TEST(LoweringTest, ManyRowsGoToMatrixUnits) {
   nvidia.max_shared_bytes = 49152;
   EXPECT_EQ(made(nvidia, 512).label, "linear tiled q4_0");
   nvidia.matrices = {{16, 16, 16}, {16, 8, 16}};
-  EXPECT_EQ(made(nvidia, 512), (Made{"linear matrix q4_0", {4, 2, 2}, {16, 16, 16}, {128, 4, 1}}));
+  EXPECT_EQ(made(nvidia, 512), (Made{"linear matrix q4_0", {4, 2, 2}, {16, 16, 16}, {64, 4, 1}})) << "tiles of 128 x 128";
+  EXPECT_EQ(made(nvidia, 256), (Made{"linear matrix q4_0", {4, 2, 2}, {16, 16, 16}, {128, 2, 1}})) << "of 128 x 64, for those would be fewer than cores";
   EXPECT_EQ(made(nvidia, 9).shape, (std::array<std::uint32_t, 3>{16, 16, 16}));
   EXPECT_EQ(made(nvidia, 9).matrices_and_subgroups, (std::array<std::uint32_t, 3>{1, 1, 1}));
   EXPECT_EQ(made(nvidia, 8).label, "linear subgroup q4_0");
@@ -195,15 +196,23 @@ TEST(LoweringTest, ManyRowsGoToMatrixUnits) {
   amd.max_invocations = 1024;
   amd.max_shared_bytes = 65536;
   amd.matrices = {{16, 16, 16}};
-  EXPECT_EQ(made(amd, 512), (Made{"linear matrix q4_0", {2, 2, 2}, {16, 16, 16}, {128, 8, 1}}));
+  EXPECT_EQ(made(amd, 512), (Made{"linear matrix q4_0", {4, 2, 2}, {16, 16, 16}, {64, 4, 1}}));
+  amd.max_shared_bytes = 32768;
+  EXPECT_EQ(made(amd, 512), (Made{"linear matrix q4_0", {2, 2, 2}, {16, 16, 16}, {128, 8, 1}})) << "those need 42 KB";
   amd.max_shared_bytes = 16384;
   EXPECT_EQ(made(amd, 512).grid[1], 16u) << "32 rows";
   DeviceCaps intel = gpu_of(8, 32);
   intel.max_invocations = 1024;
   intel.max_shared_bytes = 65536;
   intel.matrices = {{8, 8, 16}};
-  EXPECT_EQ(made(intel, 512), (Made{"linear matrix q4_0", {2, 1, 2}, {8, 8, 16}, {128, 16, 1}}));
-  EXPECT_EQ(made(intel, 512, Type::kQ6_K).grid[1], 32u) << "of which more spill";
+  EXPECT_EQ(made(intel, 512), (Made{"linear matrix q4_0", {2, 1, 2}, {8, 8, 16}, {64, 16, 1}}));
+  EXPECT_EQ(made(intel, 20), (Made{"linear matrix q4_0", {2, 1, 2}, {8, 8, 16}, {128, 1, 1}})) << "too few for large tiles";
+  EXPECT_EQ(made(intel, 20, Type::kQ6_K).grid[1], 2u) << "of which more spill";
+  DeviceCaps xe2 = intel;
+  xe2.min_required_subgroup_size = 16;
+  xe2.matrices = {{8, 16, 16}};
+  EXPECT_EQ(made(xe2, 512, Type::kF16).grid, (std::array<std::uint32_t, 3>{64, 8, 1}));
+  EXPECT_EQ(made(xe2, 512, Type::kQ4_0).grid, (std::array<std::uint32_t, 3>{64, 16, 1}));
   intel.matrices = {{64, 64, 64}};
   EXPECT_EQ(made(intel, 512).label, "linear tiled q4_0") << "that is no subgroup's";
 }
