@@ -180,10 +180,11 @@ TEST_P(AttentionFeaturesTest, AHiddenValueNeverLeaks) {
   for (const float poison : {1e30f, kInfinity, kNan}) {
     for (const std::string hidden_by : {"mask", "added", "lengths", "window", "chunk", "causal"}) {
       Inputs inputs;
-      inputs.sequences = 1, inputs.heads = 2, inputs.kv_heads = 1, inputs.queries = 3, inputs.keys = 9, inputs.value_width = 8;
-      inputs.value = inputs.random(9 * 8, 9);
+      const std::size_t width = GetParam().restricted ? 8 : 5;
+      inputs.sequences = 1, inputs.heads = 2, inputs.kv_heads = 1, inputs.queries = 3, inputs.keys = 9, inputs.value_width = static_cast<std::int64_t>(width);
+      inputs.value = inputs.random(9 * inputs.value_width, 9);
       const bool first = hidden_by == "window" || hidden_by == "chunk";  // else the last
-      for (std::size_t e = 0; e < 5; ++e) inputs.value[first ? e : 8 * 8 + e] = poison;
+      for (std::size_t e = 0; e < 5; ++e) inputs.value[first ? e : 8 * width + e] = poison;
       if (hidden_by == "mask") inputs.mask_shape = {9}, inputs.allowed = {1, 1, 1, 1, 1, 1, 1, 1, 0};
       if (hidden_by == "added") inputs.mask_shape = {1, 9}, inputs.added = {0, 0, 0, 0, 0, 0, 0, 0, -kInfinity};
       if (hidden_by == "lengths") inputs.lengths = {8};
@@ -202,7 +203,8 @@ TEST_P(AttentionFeaturesTest, AHiddenValueNeverLeaks) {
 /// Rows whose keys are all hidden are zeros; rows whose masks add the lowest number everywhere weigh all keys alike.
 TEST_P(AttentionFeaturesTest, RowsWithNothingToSee) {
   Inputs inputs;
-  inputs.sequences = 1, inputs.heads = 1, inputs.kv_heads = 1, inputs.queries = 3, inputs.keys = 70, inputs.value_width = 8;
+  const std::size_t width = GetParam().restricted ? 8 : 4;
+  inputs.sequences = 1, inputs.heads = 1, inputs.kv_heads = 1, inputs.queries = 3, inputs.keys = 70, inputs.value_width = static_cast<std::int64_t>(width);
   inputs.mask_shape = {3, 70};
   for (const float lowest : {-kInfinity, std::numeric_limits<float>::lowest()}) {
     inputs.added.assign(3 * 70, 0.0f);
@@ -214,10 +216,10 @@ TEST_P(AttentionFeaturesTest, RowsWithNothingToSee) {
     const graph::Tensor& output = c.graph.tensor(c.graph.nodes().back().outputs[0]);
     const std::vector<std::byte>& bytes = (*reference)[static_cast<std::size_t>(output.storage)];
     float second_row = 0;
-    std::memcpy(&second_row, bytes.data() + 8 * sizeof(float), sizeof(float));
-    const std::vector<float> values = inputs.random(70 * 8, 3);
+    std::memcpy(&second_row, bytes.data() + width * sizeof(float), sizeof(float));
+    const std::vector<float> values = inputs.random(70 * inputs.value_width, 3);
     double mean = 0;
-    for (std::size_t j = 0; j < 70; ++j) mean += static_cast<double>(values[8 * j]) / 70;
+    for (std::size_t j = 0; j < 70; ++j) mean += static_cast<double>(values[width * j]) / 70;
     EXPECT_NEAR(second_row, lowest == -kInfinity ? 0 : mean, 1e-6);
   }
 }
