@@ -140,9 +140,9 @@ namespace {
 
 struct MatrixWorkgroup {
   std::uint32_t threads, outputs;
-  std::uint32_t most_rows, of_blocks, of_q6_K;  ///< of the input, in a tile: with weights of f16 or q8_0, of other types, and of q6_K
+  std::uint32_t rows_of_simple, rows_of_others, rows_of_q6_K;  ///< most rows of the input in a tile, by the weight's type; simple are f16 and q8_0
 
-  std::uint32_t rows_of(Type weight) const { return weight == Type::kQ6_K ? of_q6_K : weight == Type::kF16 || weight == Type::kQ8_0 ? most_rows : of_blocks; }
+  std::uint32_t most_rows(Type weight) const { return weight == Type::kQ6_K ? rows_of_q6_K : weight == Type::kF16 || weight == Type::kQ8_0 ? rows_of_simple : rows_of_others; }
 };
 
 struct MatrixClass {
@@ -154,7 +154,7 @@ struct MatrixClass {
 // outputs ask for 0.6 of the bytes of 128 x 64, which are more than an H200's caches deliver.
 constexpr MatrixClass kMatrixClasses[] = {
     {32, 32, {256, 128, 128, 128, 128}, {128, 64, 128, 128, 128}},  // NVIDIA: 160 registers, 232 of the small one
-    {16, 32, {256, 128, 64, 32, 32}, {128, 64, 32, 32, 16}},        // Intel's Xe2: 253 registers; of blocks 64 rows spill 7 to 40
+    {16, 32, {256, 128, 64, 32, 32}, {128, 64, 32, 32, 16}},        // Intel's Xe2: 253 registers; of other types 64 rows spill 7 to 40
     {8, 32, {256, 128, 32, 32, 32}, {128, 64, 32, 32, 16}},         // Intel's others: 114 registers; 64 rows spill 60, and of q6_K in the small one even 32
     {32, 64, {256, 128, 128, 128, 128}, {128, 64, 64, 64, 64}},     // AMD: all 256 registers; 128 rows of the small one spill on navi31
     {4, 128, {128, 64, 64, 64, 64}, {128, 64, 64, 64, 64}},         // what is not known
@@ -202,15 +202,15 @@ MatrixTile largest_matrices(const runtime::DeviceCaps& caps, std::uint32_t threa
 MatrixTile matrix_tile(const runtime::DeviceCaps& caps, Type weight, std::uint32_t n_rows, std::uint32_t n_outputs, bool glu) {
   const MatrixClass* one = class_of(std::span<const MatrixClass>(kMatrixClasses), caps);
   if (!one) return {};
-  for (const MatrixWorkgroup& workgroup : {one->large, one->small}) {
-    const bool is_last = workgroup.threads == one->small.threads;
-    const std::uint32_t lanes = matrix_lanes(caps, workgroup.threads), most = workgroup.rows_of(weight);
-    const auto fits = [&](std::uint32_t rows) { return matrix_shared_bytes(rows, workgroup.outputs) <= caps.max_shared_bytes; };
-    const auto fills = [&](std::uint32_t rows) { return ceil_div(n_rows, rows) * ceil_div(n_outputs, workgroup.outputs >> (glu ? 1 : 0)) >= workgroups_to_fill(caps) / 2; };
+  for (const MatrixWorkgroup* workgroup : {&one->large, &one->small}) {
+    const bool is_last = workgroup == &one->small;
+    const std::uint32_t lanes = matrix_lanes(caps, workgroup->threads), most = workgroup->most_rows(weight);
+    const auto fits = [&](std::uint32_t rows) { return matrix_shared_bytes(rows, workgroup->outputs) <= caps.max_shared_bytes; };
+    const auto fills = [&](std::uint32_t rows) { return ceil_div(n_rows, rows) * ceil_div(n_outputs, workgroup->outputs >> (glu ? 1 : 0)) >= workgroups_to_fill(caps) / 2; };
     std::uint32_t rows = std::clamp(std::bit_ceil(n_rows), 16u, most);
     if (lanes == 0 || (!is_last && (rows < most || !fits(rows) || !fills(rows)))) continue;
     while (rows > 32 && (!fits(rows) || !fills(rows))) rows /= 2;
-    const MatrixTile best = largest_matrices(caps, workgroup.threads, workgroup.outputs, lanes, rows, glu);
+    const MatrixTile best = largest_matrices(caps, workgroup->threads, workgroup->outputs, lanes, rows, glu);
     if (best.lanes != 0 && fits(best.rows())) return best;
   }
   return {};

@@ -38,7 +38,7 @@ constexpr std::uint32_t kMostSubgroupRows = 8;
 struct MatrixTile {
   std::uint32_t lanes = 0;            ///< of a subgroup; 0: the device has no matrices that fit
   std::uint32_t threads = 0;          ///< of a workgroup
-  std::uint32_t outputs = 0;          ///< of its tile, with GLU gates and ups
+  std::uint32_t outputs = 0;          ///< of its tile, with GLU gates and ups; of attention keys
   std::uint32_t row_subgroups = 0;    ///< that lie one below the other; the others side by side
   std::uint32_t row_matrices = 0;     ///< of a subgroup
   std::uint32_t output_matrices = 0;  ///< of a subgroup; with GLU half of them of gates

@@ -125,18 +125,15 @@ std::string matrix_lacks(const runtime::DeviceCaps& caps, const AttentionCall& c
   if (call.rounding == Activations::kF32) return "activations that may be rounded";
   if (caps.matrices.empty()) return "cooperative matrices of f16";
   if (!caps.subgroup_shuffle) return "subgroup shuffles";
-  if (std::max(call.push.head_dim, call.push.value_dim) > 512) return "heads of at most 512";
   if ((call.features.bits & (RONDO_ATTENTION_RELATIVE_KEY | RONDO_ATTENTION_RELATIVE_VALUE)) != 0) return "scores without relative keys and values";
   if (matrix_tile_of(caps, call).lanes == 0) return "cooperative matrices, subgroups and shared memory of sizes that fit";
   return has_whole_vectors(call, 1) ? "" : "head widths, strides and offsets of keys and values that are multiples of 8";
 }
 
-constexpr std::uint32_t kMatrixKeys = 64;  // of a block
-
 /// Splits of "matrix": where its tiles leave half of the cores idle.
 std::uint32_t matrix_splits(const runtime::DeviceCaps& caps, const AttentionCall& call, const MatrixTile& tile) {
   const std::uint32_t workgroups = call.heads() * ceil_div(call.rows, tile.rows());
-  std::uint32_t splits = std::clamp(workgroups_to_fill(caps) / 2 / workgroups, 1u, ceil_div(call.push.keys, 2 * kMatrixKeys));
+  std::uint32_t splits = std::clamp(workgroups_to_fill(caps) / 2 / workgroups, 1u, ceil_div(call.push.keys, 2 * tile.outputs));
   while (splits > 1 && partial_bytes(call, splits) > caps.max_storage_range_bytes) splits /= 2;
   return splits;
 }
@@ -145,8 +142,8 @@ std::uint32_t matrix_splits(const runtime::DeviceCaps& caps, const AttentionCall
 
 /// With all rows in f32 behind them.
 std::uint64_t matrix_iterations(const runtime::DeviceCaps& caps, const AttentionCall& call) {
-  const std::uint64_t blocks = ceil_div(call.push.keys, kMatrixKeys);
-  return blocks * (100 + matrix_tile_of(caps, call).rows() * std::uint64_t{kMatrixKeys / 2 + ceil_div(call.push.head_dim, 8)}) + 1000;
+  const MatrixTile tile = matrix_tile_of(caps, call);
+  return ceil_div(call.push.keys, tile.outputs) * (100 + tile.rows() * std::uint64_t{tile.outputs / 2 + ceil_div(call.push.head_dim, 8)}) + 1000;
 }
 
 std::uint64_t tiled_iterations(const runtime::DeviceCaps& caps, const AttentionCall& call, std::uint32_t n_splits) {
@@ -265,7 +262,7 @@ Status emit_matrix(Lowering& lowering, const AttentionCall& call, const std::str
   const MatrixTile tile = matrix_tile_of(lowering.caps(), call);
   const std::uint32_t n_splits = matrix_splits(lowering.caps(), call, tile);
   return emit_pieces(lowering, call, n_splits, [&](Arguments arguments, const shaders::AttentionParams& push, runtime::Cost cost) {
-    cost.loops[0] = {tile.rows() * kMatrixKeys * (push.head_dim + push.value_dim) / tile.threads};
+    cost.loops[0] = {tile.rows() * tile.outputs * (push.head_dim + push.value_dim) / tile.threads};
     lowering.dispatch(label, {lowering.module_for(runtime::Shader::attention_matrix, call.query.type), tile.lanes},
                       {tile.threads, cache_type_constant(call.key), tile.lanes, tile.row_matrices, tile.output_matrices, tile.row_subgroups, n_splits > 1 ? 1u : 0u, call.features.bits, call.features.buckets, push.head_dim, push.value_dim, tile.shape.rows, tile.shape.columns, tile.shape.depth},
                       arguments, push, {ceil_div(call.rows, tile.rows()), call.sequences * push.kv_heads, n_splits}, cost);
