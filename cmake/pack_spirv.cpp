@@ -1,5 +1,6 @@
 // Packs SPIR-V modules for shader_code.inc, as runtime/packed_spirv.h says; runs during the build.
 // usage: rondo_pack_spirv FILE MODULE.spv ...
+#include <algorithm>
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
@@ -8,6 +9,7 @@
 #include <iterator>
 #include <string>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "runtime/packed_spirv.h"
@@ -15,68 +17,114 @@
 namespace {
 
 using Bytes = std::vector<std::uint8_t>;
+using Words = std::vector<std::uint32_t>;
 
-void put(Bytes& to, std::uint32_t number) {
-  for (; number >= 0x80; number >>= 7) to.push_back(static_cast<std::uint8_t>(number | 0x80));
-  to.push_back(static_cast<std::uint8_t>(number));
-}
+class BitWriter {
+ public:
+  bool code(bool bit, std::uint32_t probability) {
+    interval_.narrow(interval_.split(probability), bit);
+    while (interval_.has_byte()) bytes_.push_back(interval_.take_byte());
+    return bit;
+  }
+  /// The stream so far. What a reader finds behind it is zeros, and must be within the interval.
+  Bytes take() {
+    bytes_.push_back(static_cast<std::uint8_t>(interval_.take_byte() + 1));
+    return std::move(bytes_);
+  }
 
-/// The longest run of bytes that is there before, of at most so many places that begin alike.
-struct Match {
-  std::size_t length = 0, back = 0;
+ private:
+  rondo::runtime::BitInterval interval_;
+  Bytes bytes_;
 };
-Match find_match(const Bytes& bytes, std::size_t at, const std::vector<std::size_t>& places) {
-  constexpr std::size_t kMostPlaces = 256;
-  Match best;
-  for (std::size_t i = places.size(); i-- > 0 && places.size() - i <= kMostPlaces;) {
+
+/// Numbers, and where runs of them were before.
+class History {
+ public:
+  explicit History(std::vector<std::uint64_t> numbers) : numbers_(std::move(numbers)) {}
+
+  /// How many numbers from `at` on are those of `distance` before.
+  std::size_t run_length(std::size_t at, std::size_t distance) const {
     std::size_t length = 0;
-    while (at + length < bytes.size() && bytes[places[i] + length] == bytes[at + length]) ++length;
-    if (length > best.length) best = {length, at - places[i]};
+    while (distance <= at && at + length < numbers_.size() && numbers_[at + length] == numbers_[at + length - distance]) ++length;
+    return length;
   }
-  return best;
-}
 
-/// Leaves out runs that were there before.
-Bytes compress(const Bytes& bytes) {
-  Bytes packed;
-  std::unordered_map<std::uint32_t, std::vector<std::size_t>> places;
-  std::size_t first_literal = 0;
-  const auto put_literals = [&](std::size_t end) {
-    put(packed, static_cast<std::uint32_t>(end - first_literal));
-    packed.insert(packed.end(), bytes.begin() + static_cast<std::ptrdiff_t>(first_literal), bytes.begin() + static_cast<std::ptrdiff_t>(end));
+  struct Run {
+    std::size_t length = 0, distance = 0;
   };
-  for (std::size_t at = 0; at + rondo::runtime::kShortestMatch <= bytes.size();) {
-    const auto key_of = [&](std::size_t place) {
-      std::uint32_t key = 0;
-      std::memcpy(&key, bytes.data() + place, 4);
-      return key;
-    };
-    const Match match = find_match(bytes, at, places[key_of(at)]);
-    const std::size_t cost = match.back < 0x80 ? 2 : match.back < 0x4000 ? 3 : 4;
-    const std::size_t n = match.length >= rondo::runtime::kShortestMatch && match.length > cost ? match.length : 1;
-    if (n > 1) {
-      put_literals(at);
-      put(packed, static_cast<std::uint32_t>(n - rondo::runtime::kShortestMatch));
-      put(packed, static_cast<std::uint32_t>(match.back));
-      first_literal = at + n;
+  /// The longest run, of at most so many places that begin alike.
+  Run find(std::size_t at) const {
+    constexpr std::size_t kMostPlaces = 400;
+    Run best;
+    const auto found = at + kShortestRun <= numbers_.size() ? places_.find(key(at)) : places_.end();
+    if (found == places_.end()) return best;
+    const std::vector<std::size_t>& places = found->second;
+    for (std::size_t i = places.size(); i-- > 0 && places.size() - i <= kMostPlaces;) {
+      const std::size_t length = run_length(at, at - places[i]);
+      if (length > best.length) best = {length, at - places[i]};
     }
-    for (const std::size_t end = at + n; at < end; ++at) {
-      if (at + 4 <= bytes.size()) places[key_of(at)].push_back(at);
-    }
+    return best;
   }
-  put_literals(bytes.size());
-  return packed;
-}
 
-Bytes pack(const std::vector<char>& module_bytes) {
-  Bytes numbers;
-  rondo::runtime::SpirvCoder coder;
-  for (std::size_t at = 0; at + 4 <= module_bytes.size(); at += 4) {
-    std::uint32_t word = 0;
-    std::memcpy(&word, module_bytes.data() + at, 4);
-    put(numbers, coder.encode(word));
+  /// From now on runs may begin at `at`.
+  void add(std::size_t at) {
+    if (at + kShortestRun <= numbers_.size()) places_[key(at)].push_back(at);
   }
-  return compress(numbers);
+
+ private:
+  static constexpr std::size_t kShortestRun = 5;  ///< at a new distance; shorter ones took more room, by trial
+  std::uint64_t key(std::size_t at) const {
+    std::uint64_t key = 0;
+    for (std::size_t i = 0; i < kShortestRun; ++i) key = (key ^ numbers_[at + i]) * 0x9E3779B97F4A7C15u;
+    return key;
+  }
+  std::vector<std::uint64_t> numbers_;
+  std::unordered_map<std::uint64_t, std::vector<std::size_t>> places_;
+};
+
+Bytes pack(const Words& words, const Words& base) {
+  using namespace rondo::runtime;
+  std::vector<std::uint64_t> numbers;
+  std::vector<std::uint32_t> contexts;
+  for (const Words* part : {&base, &words}) {
+    SpirvCoder coder;
+    for (const std::uint32_t word : *part) {
+      contexts.push_back(coder.context());
+      numbers.push_back(coder.encode(word));
+    }
+  }
+  History history(numbers);
+  for (std::size_t i = 0; i < base.size(); ++i) history.add(i);
+  BitWriter bits;
+  NumberCoder out(bits);
+  PackedToken token{};
+  std::size_t distance = base.empty() ? 1 : base.size();
+  for (std::size_t at = base.size(); at < numbers.size();) {
+    History::Run run{history.run_length(at, distance), distance};
+    if (run.length < 2 && token != PackedToken::run) run.length = 0;
+    const History::Run found = history.find(at);
+    history.add(at);
+    if (found.length > run.length + (run.length > 0 ? 3 : 1)) {
+      // A number first, if a longer run, or the old distance, begins after it.
+      const bool waits = history.find(at + 1).length > found.length + 1 || history.run_length(at + 1, distance) + 1 >= found.length;
+      run = waits ? History::Run{} : found;
+    }
+    const bool is_run = run.length > 0;
+    out.code_bit(kIsRun, static_cast<std::uint32_t>(token), is_run);
+    if (is_run) {
+      const bool is_latest = run.distance == distance;
+      out.code_bit(kIsLatestDistance, static_cast<std::uint32_t>(token), is_latest);
+      if (!is_latest) out.code(kDistance, run.distance);
+      out.code(is_latest ? kLengthAtLatestDistance : kLength, run.length - 1);
+      distance = run.distance;
+    } else {
+      out.code(kFirstWord + contexts[at], numbers[at]);
+    }
+    token = after(token, is_run);
+    const std::size_t end = at + (is_run ? run.length : 1);
+    while (++at < end) history.add(at);
+  }
+  return bits.take();
 }
 
 }  // namespace
@@ -86,27 +134,36 @@ int main(int argc, char** argv) {
     std::fputs("usage: rondo_pack_spirv FILE MODULE.spv ...\n", stderr);
     return 2;
   }
-  std::string bytes, entries;
-  std::size_t offset = 0;
+  std::vector<std::string> names;
+  std::vector<Words> modules;
   for (int i = 2; i < argc; ++i) {
     std::ifstream in(argv[i], std::ios::binary);
-    const std::vector<char> module_bytes{std::istreambuf_iterator<char>(in), {}};
+    const std::vector<char> bytes{std::istreambuf_iterator<char>(in), {}};
+    Words words(bytes.size() / 4);
+    std::memcpy(words.data(), bytes.data(), words.size() * 4);
     constexpr std::uint32_t kMagic = 0x07230203;
-    if (module_bytes.size() < 20 || module_bytes.size() % 4 != 0 || std::memcmp(module_bytes.data(), &kMagic, 4) != 0) {
+    if (words.size() < 5 || bytes.size() % 4 != 0 || words[0] != kMagic) {
       std::fprintf(stderr, "rondo_pack_spirv: %s: not a SPIR-V module of this machine's byte order\n", argv[i]);
       return 1;
     }
-    const Bytes packed = pack(module_bytes);
+    names.push_back(std::filesystem::path(argv[i]).stem().string());
+    modules.push_back(std::move(words));
+  }
+  std::string bytes, entries;
+  std::size_t offset = 0;
+  for (std::size_t i = 0; i < modules.size(); ++i) {
+    const auto base = std::find_if(names.begin(), names.end(), [&](const std::string& name) { return names[i] == name + "_f16"; });
+    const Bytes packed = pack(modules[i], base == names.end() ? Words{} : modules[static_cast<std::size_t>(base - names.begin())]);
     for (std::size_t k = 0; k < packed.size(); ++k) bytes += std::to_string(packed[k]) + (k % 32 == 31 ? ",\n" : ",");
     bytes += "\n";
-    entries += "    {\"" + std::filesystem::path(argv[i]).stem().string() + "\", " + std::to_string(offset) + ", " + std::to_string(packed.size()) + ", " +
-               std::to_string(module_bytes.size() / 4) + "},\n";
+    entries += "    {\"" + names[i] + "\", " + std::to_string(offset) + ", " + std::to_string(packed.size()) + ", " + std::to_string(modules[i].size()) + ", " +
+               std::to_string(base == names.end() ? -1 : base - names.begin()) + "},\n";
     offset += packed.size();
   }
   std::ofstream out(argv[1]);
   out << "// Generated by rondo_pack_spirv: SPIR-V by enumerator of Shader.\n"
       << "constexpr std::uint8_t kPackedShaders[] = {\n" << bytes << "};\n"
-      << "struct PackedShader { const char* name; std::uint32_t offset, size_bytes, n_words; };\n"
+      << "struct PackedShader { const char* name; std::uint32_t offset, size_bytes, n_words; std::int32_t base; };\n"
       << "constexpr PackedShader kShaders[] = {\n" << entries << "};\n";
   out.close();
   if (!out) {

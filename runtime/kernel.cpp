@@ -14,37 +14,61 @@ namespace rondo::runtime {
 
 const char* shader_name(Shader shader) { return kShaders[static_cast<std::size_t>(shader)].name; }
 
-std::vector<std::uint32_t> shader_code(Shader shader) {
-  const PackedShader& packed = kShaders[static_cast<std::size_t>(shader)];
-  return unpack_words(std::span(kPackedShaders).subspan(packed.offset, packed.size_bytes), packed.n_words);
-}
+std::vector<std::uint32_t> shader_code(Shader shader) { return unpack_module(kPackedShaders, kShaders, static_cast<std::size_t>(shader)); }
 
 namespace {
 
-std::uint32_t take_number(const std::uint8_t*& from) {
-  std::uint32_t number = 0;
-  int shift = 0;
-  for (; *from >= 0x80; shift += 7) number |= (*from++ & 0x7fu) << shift;
-  return number | static_cast<std::uint32_t>(*from++) << shift;
-}
+class BitReader {
+ public:
+  explicit BitReader(std::span<const std::uint8_t> bytes) : bytes_(bytes) {
+    for (int i = 0; i < 4; ++i) take_byte();
+  }
+  bool code(bool, std::uint32_t probability) {
+    const std::uint32_t split = interval_.split(probability);
+    const bool bit = window_ <= split;
+    interval_.narrow(split, bit);
+    while (interval_.has_byte()) {
+      interval_.take_byte();
+      take_byte();
+    }
+    return bit;
+  }
+
+ private:
+  void take_byte() { window_ = window_ << 8 | (next_ < bytes_.size() ? bytes_[next_++] : 0u); }
+
+  std::span<const std::uint8_t> bytes_;
+  std::size_t next_ = 0;
+  BitInterval interval_;
+  std::uint32_t window_ = 0;  ///< of the stream, as many bytes as the interval's ends
+};
 
 }  // namespace
 
-std::vector<std::uint32_t> unpack_words(std::span<const std::uint8_t> packed, std::size_t n_words) {
-  std::vector<std::uint8_t> bytes;
-  bytes.reserve(n_words * 2);
-  for (const std::uint8_t *from = packed.data(), *const end = from + packed.size(); from != end;) {
-    const std::uint32_t n_literals = take_number(from);
-    bytes.insert(bytes.end(), from, from + n_literals);
-    from += n_literals;
-    if (from == end) break;
-    const std::uint32_t length = take_number(from) + kShortestMatch, back = take_number(from);
-    for (std::uint32_t i = 0; i < length; ++i) bytes.push_back(bytes[bytes.size() - back]);
+std::vector<std::uint32_t> unpack_words(std::span<const std::uint8_t> packed, std::size_t n_words, std::span<const std::uint32_t> base) {
+  std::vector<std::uint64_t> numbers;
+  numbers.reserve(base.size() + n_words);
+  SpirvCoder base_coder, coder;
+  for (const std::uint32_t word : base) numbers.push_back(base_coder.encode(word));
+  std::vector<std::uint32_t> words;
+  words.reserve(n_words);
+  BitReader bits(packed);
+  NumberCoder in(bits);
+  std::size_t distance = base.empty() ? 1 : base.size();
+  for (PackedToken token{}; words.size() < n_words;) {
+    const bool is_run = in.code_bit(kIsRun, static_cast<std::uint32_t>(token));
+    std::size_t length = 1;
+    if (is_run) {
+      const bool is_latest = in.code_bit(kIsLatestDistance, static_cast<std::uint32_t>(token));
+      if (!is_latest) distance = in.code(kDistance);
+      length += in.code(is_latest ? kLengthAtLatestDistance : kLength);
+    }
+    for (std::size_t i = 0; i < length; ++i) {
+      numbers.push_back(is_run ? numbers[numbers.size() - distance] : in.code(kFirstWord + coder.context()));
+      words.push_back(coder.decode(numbers.back()));
+    }
+    token = after(token, is_run);
   }
-  std::vector<std::uint32_t> words(n_words);
-  SpirvCoder coder;
-  const std::uint8_t* next = bytes.data();
-  for (std::uint32_t& word : words) word = coder.decode(take_number(next));
   return words;
 }
 

@@ -1,51 +1,104 @@
-// How SPIR-V lies in the library: what the build writes (cmake/pack_spirv.cpp) and runtime/kernel.cpp reads.
+// How SPIR-V lies in the library: what the build writes (cmake/pack_spirv.cpp) and runtime/kernel.cpp reads. An eighth of its size is left.
 //
-// Most words of a module are ids that were given out shortly before. A SpirvCoder turns each word into a small number, by what came
-// before it; numbers are bytes of seven bits, lowest first, all but a number's last with the top bit set (LEB128). Of these bytes
-// runs that were there before are left out (LZ77): a number of bytes that follow as they are, these bytes, then a length and how far
-// back to copy from, until there are no more. A third of the module's size is left.
+// A SpirvCoder turns each word of a module into a number that is small, and the same where code says the same again: an id that
+// a function gave out shortly before is how far back it was, one from before all functions stays what it is. Runs of numbers
+// that were there before, in this module or in the one that it is a variant of, are left out (LZ77). What remains is coded by bits
+// with adaptive probabilities (arithmetic coding: Witten, Neal, Cleary, "Arithmetic Coding for Data Compression", 1987).
+//
+// A stream is tokens, until there are as many numbers as the module has words: a bit; if it is clear a number; if it is set a bit that
+// says whether the distance is the latest one, the distance where it is not, and the run's length less one.
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
+#include <vector>
 
 namespace rondo::runtime {
 
 /// Goes through a module's words in order. Both directions of the same word must see the same words before it.
 class SpirvCoder {
  public:
-  std::uint32_t encode(std::uint32_t word) {
-    const std::uint32_t code = is_head() ? (word >> 22) << 22 | (word & 0xffffu) << 6 | (word >> 16 & 63u) : is_relative() ? fold(word - latest_) : word;
+  std::uint64_t encode(std::uint32_t word) {
+    std::uint64_t number = word;
+    switch (kind()) {
+      case Kind::head: number = (word >> 22) << 22 | (word & 0xffffu) << 6 | (word >> 16 & 63u); break;
+      case Kind::result: number = fold(word - latest_ - 1); break;
+      case Kind::id: number = is_global(word) ? std::uint64_t{word} << 1 | 1 : std::uint64_t{fold(latest_ - word)} << 1; break;
+      case Kind::literal: break;
+    }
     step(word);
-    return code;
+    return number;
   }
 
-  std::uint32_t decode(std::uint32_t code) {
-    const std::uint32_t word = is_head() ? (code >> 22) << 22 | (code & 63u) << 16 | (code >> 6 & 0xffffu) : is_relative() ? latest_ + unfold(code) : code;
+  std::uint32_t decode(std::uint64_t number) {
+    auto word = static_cast<std::uint32_t>(number);
+    switch (kind()) {
+      case Kind::head: word = (word >> 22) << 22 | (word & 63u) << 16 | (word >> 6 & 0xffffu); break;
+      case Kind::result: word = latest_ + 1 + unfold(word); break;
+      case Kind::id: word = (number & 1) != 0 ? static_cast<std::uint32_t>(number >> 1) : latest_ - unfold(static_cast<std::uint32_t>(number >> 1)); break;
+      case Kind::literal: break;
+    }
     step(word);
     return word;
   }
 
+  /// What the next word is: words alike in it are alike in their numbers.
+  std::uint32_t context() const { return is_head() ? 0 : 8 * op_ + (place_ < 7 ? place_ : 7); }
+
  private:
-  static constexpr std::uint32_t kHeaderWords = 5;
+  static constexpr std::uint32_t kHeaderWords = 5, kMostGlobals = 1u << 16;
+  enum Op : std::uint32_t {
+    kExtInst = 12, kTypeVoid = 19, kTypeForwardPointer = 39, kConstant = 43, kSpecConstant = 50, kSpecConstantOp = 52, kFunction = 54, kVariable = 59,
+    kLoad = 61, kStore = 62, kDecorate = 71, kMemberDecorate = 72, kVectorShuffle = 79, kCompositeExtract = 81, kCompositeInsert = 82,
+    kControlBarrier = 224, kMemoryBarrier = 225, kAtomicStore = 228, kLoopMerge = 246, kSelectionMerge = 247, kLabel = 248, kBranch = 249,
+    kBranchConditional = 250, kSwitch = 251, kReturnValue = 254,
+  };
+  enum class Kind : std::uint8_t { literal, head, result, id };
+
   /// Small differences either way become small numbers.
   static std::uint32_t fold(std::uint32_t difference) { return difference << 1 ^ (0u - (difference >> 31)); }
-  static std::uint32_t unfold(std::uint32_t code) { return code >> 1 ^ (0u - (code & 1u)); }
+  static std::uint32_t unfold(std::uint32_t number) { return number >> 1 ^ (0u - (number & 1u)); }
 
-  /// An instruction's first word: its length, and what it is.
+  bool is_global(std::uint32_t id) const { return id < globals_.size() && globals_[id]; }
   bool is_head() const { return n_before_ >= kHeaderWords && left_ == 0; }
-  /// An id that is probably not far from the last result.
-  bool is_relative() const {
-    constexpr std::uint32_t kDecorate = 71, kMemberDecorate = 72, kConstant = 43, kSpecConstant = 50, kExtInstImport = 11, kFirstWithTypes = 41;
-    if (n_before_ < kHeaderWords || op_ == kDecorate || op_ == kMemberDecorate || op_ == kExtInstImport) return false;
-    return place_ == 2 ? op_ >= kFirstWithTypes : place_ > 2 && op_ != kConstant && op_ != kSpecConstant;
+
+  /// Of the next word. Where this errs the module is still packed, only less.
+  Kind kind() const {
+    if (is_head()) return Kind::head;
+    if (n_before_ < kHeaderWords) return Kind::literal;
+    if (op_ >= kTypeVoid && op_ <= kTypeForwardPointer) return place_ == 1 ? Kind::result : Kind::id;
+    std::uint32_t first_literal = ~0u;
+    switch (op_) {
+      case kLabel: return Kind::result;
+      case kStore: case kControlBarrier: case kMemoryBarrier: case kAtomicStore: case kLoopMerge: case kSelectionMerge: case kBranch:
+      case kBranchConditional: case kReturnValue: return Kind::id;
+      case kSwitch: return place_ == 1 || place_ % 2 == 0 ? Kind::id : Kind::literal;
+      case kDecorate: return place_ == 1 ? Kind::id : Kind::literal;
+      case kMemberDecorate: return Kind::literal;
+      case kExtInst: if (place_ == 4) return Kind::literal; break;
+      case kSpecConstantOp: if (place_ == 3) return Kind::literal; break;
+      case kConstant: case kSpecConstant: case kFunction: case kVariable: first_literal = 3; break;
+      case kLoad: case kCompositeExtract: first_literal = 4; break;
+      case kVectorShuffle: case kCompositeInsert: first_literal = 5; break;
+      default: if (op_ < kTypeVoid) return Kind::literal;
+    }
+    return place_ == 1 || place_ >= first_literal ? Kind::literal : place_ == 2 ? Kind::result : Kind::id;  // the first is a type
   }
+
   void step(std::uint32_t word) {
-    if (is_head()) {
+    const Kind kind_of_word = kind();
+    if (kind_of_word == Kind::head) {
       op_ = word & 0xffffu;
       left_ = word >> 16;
       place_ = 0;
-    } else if (place_ == 2 && is_relative()) {
+      in_functions_ |= op_ == kFunction;
+    } else if (kind_of_word == Kind::result) {
       latest_ = word;
+      if (!in_functions_ && word < kMostGlobals) {
+        if (word >= globals_.size()) globals_.resize(word + 1);
+        globals_[word] = true;
+      }
     }
     if (n_before_ >= kHeaderWords && left_ > 0) --left_, ++place_;
     ++n_before_;
@@ -53,8 +106,83 @@ class SpirvCoder {
 
   std::uint32_t n_before_ = 0, latest_ = 0;
   std::uint32_t op_ = 0, left_ = 0, place_ = 0;  ///< of the instruction: what it is, words that are still to come, and the next one's place
+  bool in_functions_ = false;
+  std::vector<bool> globals_;  ///< by id: a result from before all functions
 };
 
-constexpr std::uint32_t kShortestMatch = 4;  ///< bytes; of a match's length so many are taken off
+/// What is left of all streams after the bits so far: each narrows it, one of them by as much as it was probable. The bytes that its ends
+/// share are the stream.
+class BitInterval {
+ public:
+  /// Up to here a bit is one. `probability` of that, of 65,536, neither 0 nor that much.
+  std::uint32_t split(std::uint32_t probability) const { return low_ + static_cast<std::uint32_t>(std::uint64_t{high_ - low_} * probability >> 16); }
+  void narrow(std::uint32_t split, bool bit) { (bit ? high_ : low_) = bit ? split : split + 1; }
+  bool has_byte() const { return ((low_ ^ high_) >> 24) == 0; }
+  std::uint8_t take_byte() {
+    const auto byte = static_cast<std::uint8_t>(low_ >> 24);
+    low_ <<= 8;
+    high_ = high_ << 8 | 0xffu;
+    return byte;
+  }
+
+ private:
+  std::uint32_t low_ = 0, high_ = ~0u;
+};
+
+/// Numbers in a stream. `Bits` reads or writes: bool code(bool bit, std::uint32_t probability) gives the bit, which only a writer is told.
+template <typename Bits>
+class NumberCoder {
+ public:
+  explicit NumberCoder(Bits& bits) : bits_(bits) {}
+
+  bool code_bit(std::uint32_t context, std::uint32_t node, bool bit = false) {
+    Model& model = models_[(context * 0x9E3779B1u + node * 0x85EBCA6Bu) >> (32 - kLogModels)];
+    bit = bits_.code(bit, model.one);
+    // The mean of the bits so far, later of the latest ones.
+    const std::int32_t goal = bit ? 0x10000 - kLeast : kLeast;
+    model.one = static_cast<std::uint16_t>(model.one + ((goal - model.one) * kRates[model.n_seen] >> 14));
+    if (model.n_seen + 1u < kRates.size()) ++model.n_seen;
+    return bit;
+  }
+
+  /// How many bits it has, then those below the highest; at most 63.
+  std::uint64_t code(std::uint32_t context, std::uint64_t number = 0) {
+    std::uint32_t n_bits = 0, node = 1;
+    while (number >> n_bits != 0) ++n_bits;
+    for (int i = 5; i >= 0; --i) node = node << 1 | static_cast<std::uint32_t>(code_bit(context, node, (n_bits >> i & 1) != 0));
+    n_bits = node - 64;
+    std::uint64_t coded = n_bits != 0;
+    for (std::uint32_t i = 1; i < n_bits; ++i) {
+      const bool bit = code_bit(context, node, (number >> (n_bits - 1 - i) & 1) != 0);
+      node = node << 1 | static_cast<std::uint32_t>(bit);
+      coded = coded << 1 | static_cast<std::uint64_t>(bit);
+    }
+    return coded;
+  }
+
+ private:
+  static constexpr int kLogModels = 15;
+  static constexpr std::int32_t kLeast = 32;
+  static constexpr auto kRates = [] {  // of 16,384, by how many bits there were
+    std::array<std::int32_t, 40> rates{};
+    for (std::size_t i = 0; i < rates.size(); ++i) rates[i] = static_cast<std::int32_t>(0x8000 / (2 * i + 3));
+    return rates;
+  }();
+  struct Model {
+    std::uint16_t one = 0x8000;
+    std::uint8_t n_seen = 0;
+  };
+  Bits& bits_;
+  std::vector<Model> models_ = std::vector<Model>(std::size_t{1} << kLogModels);
+};
+
+/// Contexts of what is not a number of SpirvCoder; its own are kFirstWord and above.
+enum PackedContext : std::uint32_t { kIsRun, kIsLatestDistance, kDistance, kLength, kLengthAtLatestDistance, kFirstWord };
+
+/// What came before a token: its kind is foretold by that.
+enum class PackedToken : std::uint8_t { number, run, number_after_run };
+constexpr PackedToken after(PackedToken token, bool is_run) {
+  return is_run ? PackedToken::run : token == PackedToken::run ? PackedToken::number_after_run : PackedToken::number;
+}
 
 }  // namespace rondo::runtime

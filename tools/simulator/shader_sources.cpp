@@ -1,7 +1,6 @@
 #include "tools/simulator/shader_sources.h"
 
 #include <cstddef>
-#include <span>
 
 #include "runtime/kernel.h"
 #include "shaders_with_lines.inc"
@@ -9,8 +8,7 @@
 namespace rondo::simulator {
 
 std::vector<std::uint32_t> shader_with_lines(runtime::Shader shader) {
-  const PackedShader& packed = kShaders[static_cast<std::size_t>(shader)];
-  return runtime::unpack_words(std::span(kPackedShaders).subspan(packed.offset, packed.size_bytes), packed.n_words);
+  return runtime::unpack_module(kPackedShaders, kShaders, static_cast<std::size_t>(shader));
 }
 
 }  // namespace rondo::simulator
