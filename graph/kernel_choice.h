@@ -33,15 +33,22 @@ struct KernelEntry {
   Emit emit;
 };
 
+/// Which choice it is.
+struct KernelChoice {
+  std::string_view op;      ///< the operator's name
+  std::string key;          ///< all that decides how fast its kernels are on one device: "linear q4_0 f32 512 x 4096 x 4096", or "" where nothing is measured
+  std::string_view forced;  ///< the kernel that the user wants, or ""
+};
+
 /// The kernel of `table` that is forced, or else the best that the device can run and that is not in quarantine by its label; if all
-/// are, the best. Errors: kUnsupported (the forced one can't run; none can), with `advice` where loops would be ended.
+/// are, the best. Better than all others is what measurements favour. Errors: kUnsupported (the forced one can't run; none can), with `advice` where loops would be ended.
 template <typename Call, typename Emit, typename LabelOf>
-Result<const KernelEntry<Call, Emit>*> choose_kernel(const Lowering& lowering, std::span<const KernelEntry<Call, Emit>> table, const Call& call, std::string_view forced, const LabelOf& label_of,
+Result<const KernelEntry<Call, Emit>*> choose_kernel(const Lowering& lowering, std::span<const KernelEntry<Call, Emit>> table, const Call& call, const KernelChoice& choice, const LabelOf& label_of,
                                                        std::string_view advice = "") {
   const runtime::DeviceCaps& caps = lowering.caps();
   std::vector<const KernelEntry<Call, Emit>*> candidates;
   for (const KernelEntry<Call, Emit>& entry : table) {
-    if (forced.empty() || forced == entry.name) candidates.push_back(&entry);
+    if (choice.forced.empty() || choice.forced == entry.name) candidates.push_back(&entry);
   }
   std::stable_sort(candidates.begin(), candidates.end(), [&](const auto* a, const auto* b) { return a->rank(caps, call) > b->rank(caps, call); });
   std::string why;  // the best can't run
@@ -56,6 +63,13 @@ Result<const KernelEntry<Call, Emit>*> choose_kernel(const Lowering& lowering, s
     return true;
   });
   if (candidates.empty()) return Status(StatusCode::kUnsupported, why);
+  if (const std::string_view tuned = lowering.tuned_kernel(choice.key), measured = lowering.measured_kernel(choice.op); !tuned.empty() || !measured.empty()) {
+    std::stable_partition(candidates.begin(), candidates.end(), [&](const auto* entry) {
+      if (!tuned.empty()) return entry->name == tuned;
+      const int rank = entry->rank(caps, call);
+      return entry->name == measured && rank != 0 && rank != 1;  // those are there for when others can't run
+    });
+  }
   const auto sound = std::find_if(candidates.begin(), candidates.end(), [&](const auto* entry) { return !lowering.is_quarantined(label_of(entry->name)); });
   return sound == candidates.end() ? candidates.front() : *sound;
 }

@@ -14,10 +14,18 @@ Lowering::Lowering(Graph& graph, const runtime::DeviceCaps& caps, const Lowering
   program_.name = graph.name;
 }
 
-std::string_view Lowering::forced_kernel(std::string_view op) const {
-  const auto found = options_.forced_kernels.find(op);
-  return found == options_.forced_kernels.end() ? std::string_view() : std::string_view(found->second);
+namespace {
+
+std::string_view find_text(const std::map<std::string, std::string, std::less<>>& texts, std::string_view key) {
+  const auto found = texts.find(key);
+  return found == texts.end() ? std::string_view() : std::string_view(found->second);
 }
+
+}  // namespace
+
+std::string_view Lowering::forced_kernel(std::string_view op) const { return find_text(options_.forced_kernels, op); }
+std::string_view Lowering::tuned_kernel(std::string_view choice) const { return find_text(options_.tuned, choice); }
+std::string_view Lowering::measured_kernel(std::string_view op) const { return find_text(options_.measured, op); }
 
 bool Lowering::is_quarantined(std::string_view label) const {
   return std::find(options_.quarantine.begin(), options_.quarantine.end(), label) != options_.quarantine.end();
@@ -85,6 +93,7 @@ void Lowering::emit(std::string label, Code code, std::span<const std::uint32_t>
   dispatch.grid = grid;
   dispatch.cost = cost;
   dispatch.label = std::move(label);
+  dispatch.choice = choice_;
   program_.dispatches.push_back(std::move(dispatch));
 
   std::vector<Argument>& kept = arguments_.emplace_back();
@@ -261,6 +270,7 @@ Result<Lowered> lower(Graph& graph, const runtime::DeviceCaps& caps, const Lower
   for (const Node& node : graph.nodes()) {
     const Operator& table = operator_of(node.op);
     const std::size_t first = lowering.program_.dispatches.size();
+    lowering.set_choice("");
     if (Status status = table.lower(node, lowering); !status.ok()) return status.with_prefix(fmt::format("[{}]", table.name));
     if (const std::string label = lowering.find_quarantined(first); !label.empty()) {
       return Status(StatusCode::kUnsupported, fmt::format("[{}] kernel '{}' is in quarantine on device {}, and no other can take its place", table.name, label, caps.name));

@@ -23,6 +23,10 @@ struct LoweringOptions {
   bool fusion = true;
   /// Operator name -> kernel name: that kernel or an error.
   std::map<std::string, std::string, std::less<>> forced_kernels;
+  /// What a choice is for (`KernelChoice::key`) -> the kernel that measurements say is fastest, used where it can be.
+  std::map<std::string, std::string, std::less<>> tuned;
+  /// Operator name -> a kernel to be measured: used wherever it can be and is no mere substitute for others.
+  std::map<std::string, std::string, std::less<>> measured;
   /// Kernels that give wrong results on this device, by the label of their dispatches ("linear tiled q4_0", "rms_norm baseline").
   /// The next one that can do the same takes their place; where there is none, a fused operator is lowered as the simple
   /// ones that it means.
@@ -100,6 +104,11 @@ class Lowering {
   /// The kernel the user forced for `op`, or "" for free choice.
   std::string_view forced_kernel(std::string_view op) const;
   Activations activations() const { return options_.activations; }
+  /// The kernels that measurements favour for this choice: LoweringOptions::tuned and ::measured, or "".
+  std::string_view tuned_kernel(std::string_view choice) const;
+  std::string_view measured_kernel(std::string_view op) const;
+  /// What the dispatches from here on to the node's end were chosen for.
+  void set_choice(std::string choice) { choice_ = std::move(choice); }
   /// Whether dispatches of this label are in quarantine: an operator with a choice makes another one.
   bool is_quarantined(std::string_view label) const;
 
@@ -187,6 +196,7 @@ class Lowering {
   std::string excess_;
   /// Why there is no module for activations in f16, as what needs more than there is; "" if there is one.
   std::string missing_;
+  std::string choice_;
   std::map<std::vector<std::int64_t>, StorageId> made_;
   std::vector<DeferredNorm> deferred_;
   runtime::Program program_;

@@ -19,7 +19,7 @@ struct LoadedModel {
 
   std::shared_ptr<runtime::Device> device_owner;  ///< first, so that all else goes before it
   runtime::Device& device;
-  ModelOptions options;
+  PlanOptions options;
   std::unique_ptr<const Checkpoint> checkpoint;
   Tokenizer tokenizer = Tokenizer(nullptr);
   ModelInfo info;

@@ -91,7 +91,7 @@ std::uint32_t default_context(const Network& network) { return std::min(network.
 std::uint32_t default_source(const Network& network) { return std::min(network.facts.source_context, 512u); }
 std::uint32_t default_text(const Network& network) { return std::min(std::max(network.facts.context, network.facts.source_context), 512u); }
 
-graph::Type kv_type_of(const ModelOptions& options) {
+graph::Type kv_type_of(const PlanOptions& options) {
   switch (options.kv_type) {
     case KvType::kF16: return graph::Type::kF16;
     case KvType::kF32: return graph::Type::kF32;
@@ -100,10 +100,12 @@ graph::Type kv_type_of(const ModelOptions& options) {
   return graph::Type::kF16;
 }
 
-graph::LoweringOptions lowering_options(const ModelOptions& options, std::uint32_t activation_slot) {
+graph::LoweringOptions lowering_options(const PlanOptions& options, std::uint32_t activation_slot) {
   graph::LoweringOptions lowering;
   lowering.fusion = options.fusion;
   lowering.forced_kernels = options.kernels;
+  lowering.tuned = options.tuned;
+  lowering.measured = options.measured;
   lowering.quarantine = options.quarantine;
   lowering.activations = options.activations;
   lowering.activation_buffer = activation_slot;
@@ -301,7 +303,7 @@ std::uint64_t output_bytes_of(const RoleSpec& spec, std::int64_t rows, std::int6
 }
 
 /// Builds and lowers the steps, whose places are known, and sizes what they share.
-Status plan_steps(const Network& network, const runtime::DeviceCaps& caps, const ModelOptions& options, std::span<const StepKind> kinds, SessionPlan& plan) {
+Status plan_steps(const Network& network, const runtime::DeviceCaps& caps, const PlanOptions& options, std::span<const StepKind> kinds, SessionPlan& plan) {
   MemoryPlan& memory = plan.memory;
   for (const StepKind& kind : kinds) {
     StepPlaces places = plan.places;
@@ -332,7 +334,7 @@ Status plan_steps(const Network& network, const runtime::DeviceCaps& caps, const
 
 }  // namespace
 
-Result<SessionPlan> plan_session(const Network& network, const WeightPlan& weights, const runtime::DeviceCaps& caps, const ModelOptions& options,
+Result<SessionPlan> plan_session(const Network& network, const WeightPlan& weights, const runtime::DeviceCaps& caps, const PlanOptions& options,
                                  std::uint32_t n_ctx, std::span<const StepKind> kinds, std::int64_t n_sequences, std::uint32_t n_source, bool one_source) {
   SessionPlan plan;
   plan.places.one_source = one_source;
@@ -347,7 +349,7 @@ Result<SessionPlan> plan_session(const Network& network, const WeightPlan& weigh
   return plan;
 }
 
-Result<SessionPlan> plan_encoder(const Network& network, const WeightPlan& weights, const runtime::DeviceCaps& caps, const ModelOptions& options, const EncoderShape& shape,
+Result<SessionPlan> plan_encoder(const Network& network, const WeightPlan& weights, const runtime::DeviceCaps& caps, const PlanOptions& options, const EncoderShape& shape,
                                  std::span<const StepKind> kinds) {
   SessionPlan plan;
   plan.memory.n_ctx = shape.max_tokens;
@@ -362,7 +364,7 @@ Result<SessionPlan> plan_encoder(const Network& network, const WeightPlan& weigh
   return plan;
 }
 
-Result<SessionPlan> plan_default_encoder(const Network& network, const WeightPlan& weights, const runtime::DeviceCaps& caps, const ModelOptions& options, std::uint32_t max_tokens) {
+Result<SessionPlan> plan_default_encoder(const Network& network, const WeightPlan& weights, const runtime::DeviceCaps& caps, const PlanOptions& options, std::uint32_t max_tokens) {
   std::vector<StepKind> kinds;
   const EncoderOptions usual;
   for (const Role role : {Role::kPool, Role::kPoolImage}) {
@@ -373,7 +375,7 @@ Result<SessionPlan> plan_default_encoder(const Network& network, const WeightPla
   return plan_encoder(network, weights, caps, options, {usual.max_batch, max_tokens, usual.pooling, usual.normalize}, kinds);
 }
 
-Result<graph::Lowered> plan_output_step(const Network& network, const runtime::DeviceCaps& caps, const ModelOptions& options, const SessionPlan& plan,
+Result<graph::Lowered> plan_output_step(const Network& network, const runtime::DeviceCaps& caps, const PlanOptions& options, const SessionPlan& plan,
                                         const StepKind& kind, std::uint64_t& output_bytes) {
   StepPlaces places = plan.places;
   const RoleSpec* spec = network.find(kind.role);
@@ -392,7 +394,7 @@ Result<graph::Lowered> plan_output_step(const Network& network, const runtime::D
   return graph::lower(step, caps, lowering_options(options, plan.output_activation_slot));
 }
 
-Result<SessionPlan> plan_whole(const Checkpoint& checkpoint, const runtime::DeviceCaps& caps, const ModelOptions& options, std::uint32_t n_ctx) {
+Result<SessionPlan> plan_whole(const Checkpoint& checkpoint, const runtime::DeviceCaps& caps, const PlanOptions& options, std::uint32_t n_ctx) {
   const Network& network = checkpoint.network;
   RONDO_ASSIGN(const WeightPlan weights, plan_weights(checkpoint, caps));
   if (!network.find(Role::kDecode)) return plan_default_encoder(network, weights, caps, options, n_ctx);
@@ -400,7 +402,7 @@ Result<SessionPlan> plan_whole(const Checkpoint& checkpoint, const runtime::Devi
   return plan_session(network, weights, caps, options, n_ctx, step_kinds(network, caps, n_ctx, n_source), 1, n_source);
 }
 
-Result<MemoryPlan> plan_memory_of(const Checkpoint& checkpoint, const runtime::DeviceCaps& caps, const ModelOptions& options, std::uint32_t n_ctx) {
+Result<MemoryPlan> plan_memory_of(const Checkpoint& checkpoint, const runtime::DeviceCaps& caps, const PlanOptions& options, std::uint32_t n_ctx) {
   RONDO_ASSIGN(SessionPlan plan, plan_whole(checkpoint, caps, options, n_ctx));
   return std::move(plan.memory);
 }

@@ -5,8 +5,10 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <rondo/model.h>
@@ -40,11 +42,19 @@ std::vector<StepKind> encoder_kinds(const Network& network, const runtime::Devic
 /// A step that leaves an output of all rows, recorded when somebody asks for it.
 StepKind output_step_kind(const Network& network, Role role, const runtime::DeviceCaps& caps);
 
+/// A model's options, and what its tuning says.
+struct PlanOptions : ModelOptions {
+  PlanOptions() = default;
+  PlanOptions(ModelOptions options) : ModelOptions(std::move(options)) {}
+  /// As in graph::LoweringOptions.
+  std::map<std::string, std::string, std::less<>> tuned, measured;
+};
+
 /// Type of the cache's elements.
-graph::Type kv_type_of(const ModelOptions& options);
+graph::Type kv_type_of(const PlanOptions& options);
 
 /// What the options say of lowering.
-graph::LoweringOptions lowering_options(const ModelOptions& options, std::uint32_t activation_slot);
+graph::LoweringOptions lowering_options(const PlanOptions& options, std::uint32_t activation_slot);
 
 /// The context of a session that asks for none.
 std::uint32_t default_context(const Network& network);
@@ -124,7 +134,7 @@ struct SessionPlan {
 /// Plans a session of `n_sequences` of `n_ctx` tokens each, with sources of up to `n_source`, or one for all, that has these steps.
 /// Errors: kOutOfMemory (beyond the device's memory), kUnsupported (something beyond a limit of the device), both beginning
 /// with the plan's summary where memory is the matter.
-Result<SessionPlan> plan_session(const Network& network, const WeightPlan& weights, const runtime::DeviceCaps& caps, const ModelOptions& options,
+Result<SessionPlan> plan_session(const Network& network, const WeightPlan& weights, const runtime::DeviceCaps& caps, const PlanOptions& options,
                                  std::uint32_t n_ctx, std::span<const StepKind> kinds, std::int64_t n_sequences = 1, std::uint32_t n_source = 0, bool one_source = false);
 
 /// What an encoder is for.
@@ -136,21 +146,21 @@ struct EncoderShape {
   std::uint32_t attention_layer = 0;
 };
 /// Plans an encoder: steps that leave their output, without caches. Errors: as plan_session.
-Result<SessionPlan> plan_encoder(const Network& network, const WeightPlan& weights, const runtime::DeviceCaps& caps, const ModelOptions& options, const EncoderShape& shape,
+Result<SessionPlan> plan_encoder(const Network& network, const WeightPlan& weights, const runtime::DeviceCaps& caps, const PlanOptions& options, const EncoderShape& shape,
                                  std::span<const StepKind> kinds);
 
 /// Plans one more step for a session, of a role that leaves something in the output. The sizes of the two slots that it needs
 /// besides the plan's come out in `output_bytes` and the result's activation_bytes. Errors: as plan_session, kUnsupported (the
 /// network has no such role), kInternal.
-Result<graph::Lowered> plan_output_step(const Network& network, const runtime::DeviceCaps& caps, const ModelOptions& options, const SessionPlan& plan,
+Result<graph::Lowered> plan_output_step(const Network& network, const runtime::DeviceCaps& caps, const PlanOptions& options, const SessionPlan& plan,
                                         const StepKind& kind, std::uint64_t& output_bytes);
 
 /// The plan of a model that only encodes, as its options' defaults have it: vectors. Errors: as plan_encoder.
-Result<SessionPlan> plan_default_encoder(const Network& network, const WeightPlan& weights, const runtime::DeviceCaps& caps, const ModelOptions& options, std::uint32_t max_tokens);
+Result<SessionPlan> plan_default_encoder(const Network& network, const WeightPlan& weights, const runtime::DeviceCaps& caps, const PlanOptions& options, std::uint32_t max_tokens);
 
 /// A model and a session of `n_ctx` tokens on it, or an encoder of texts of so many. Errors: those of plan_weights, plan_session and plan_encoder.
-Result<SessionPlan> plan_whole(const Checkpoint& checkpoint, const runtime::DeviceCaps& caps, const ModelOptions& options, std::uint32_t n_ctx);
+Result<SessionPlan> plan_whole(const Checkpoint& checkpoint, const runtime::DeviceCaps& caps, const PlanOptions& options, std::uint32_t n_ctx);
 /// Its memory.
-Result<MemoryPlan> plan_memory_of(const Checkpoint& checkpoint, const runtime::DeviceCaps& caps, const ModelOptions& options, std::uint32_t n_ctx);
+Result<MemoryPlan> plan_memory_of(const Checkpoint& checkpoint, const runtime::DeviceCaps& caps, const PlanOptions& options, std::uint32_t n_ctx);
 
 }  // namespace rondo::models

@@ -6,6 +6,8 @@
 #include "models/model_loader.h"
 #include "models/self_test.h"
 #include "models/tokenizers/tokenizer_model.h"
+#include "models/tuner.h"
+#include "models/tuning.h"
 #include "runtime/fmt.h"
 
 namespace rondo::models {
@@ -49,6 +51,7 @@ Result<std::shared_ptr<LoadedModel>> plan_model(std::shared_ptr<runtime::Device>
   RONDO_ASSIGN(model->weights, plan_weights(checkpoint, device.caps()));
   model->info = {facts.architecture, facts.name, facts.n_layers, facts.width, facts.n_heads, facts.n_kv_heads, facts.n_vocab, facts.context, facts.source_context, checkpoint.network.start_tokens, checkpoint.n_parameters, model->weights.size_bytes, facts.n_token_types, facts.head, facts.labels};
   for (std::uint32_t i = static_cast<std::uint32_t>(facts.labels.size()); i < facts.n_labels && facts.head != ModelHead::kAnswers; ++i) model->info.labels.push_back(fmt::format("LABEL_{}", i));
+  model->options.tuned = tuned_kernels(device, options.tuning);
   RONDO_ASSIGN(model->plan, plan_default_session(*model));
   if (options.self_test) RONDO_TRY(run_self_test(*model));
   for (const std::uint64_t bytes : model->weights.buffer_bytes) {
@@ -95,6 +98,12 @@ Result<Model> Model::create(Device& device, ByteSource source, const ModelOption
 Result<LoadProgress> Model::load_some(std::chrono::microseconds budget) {
   if (!impl_) return Status(StatusCode::kFailedPrecondition, "model: the Model is empty; it was moved from");
   return impl_->load_some(std::clamp(budget, std::chrono::microseconds(0), kLongest));
+}
+
+Result<std::string> Model::wait_tuned(const std::function<void(std::size_t, std::size_t)>& on_progress) {
+  if (!impl_) return Status(StatusCode::kFailedPrecondition, "model: the Model is empty; it was moved from");
+  RONDO_ASSIGN(models::Tuned tuned, models::tune(*impl_, *this, on_progress));
+  return std::move(tuned.text);
 }
 
 Status Model::wait_loaded() { return load_some(kLongest).status(); }

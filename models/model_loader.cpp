@@ -34,6 +34,11 @@ Result<std::shared_ptr<const LoadedModel>> ModelLoader::loaded() const {
   return std::shared_ptr<const LoadedModel>(model_);
 }
 
+Result<std::shared_ptr<LoadedModel>> ModelLoader::tunable() const {
+  if (!progress_.finished) return Status(StatusCode::kFailedPrecondition, "tuning: the model is not loaded yet");
+  return model_;
+}
+
 /// Uploads as many rows of the current part as one staging write and one piece of the block hold.
 Status ModelLoader::upload_rows() {
   const WeightBlock& block = model_->network().blocks[block_];

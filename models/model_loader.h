@@ -31,6 +31,8 @@ class ModelLoader {
   Result<LoadProgress> load_some(std::chrono::nanoseconds budget);
 
   const LoadedModel& model() const { return *model_; }
+  /// The model, to be changed while nobody uses it (models/tuner.h). Errors: kFailedPrecondition (not loaded).
+  Result<std::shared_ptr<LoadedModel>> tunable() const;
   /// The model once it is loaded. Errors: kFailedPrecondition.
   Result<std::shared_ptr<const LoadedModel>> loaded() const;
 

@@ -190,7 +190,7 @@ Status check_device(runtime::Device& device) {
 }
 
 /// The kernels that the case runs now that others are in quarantine, or "".
-std::string find_replacement(const SelfTestCase& test, const runtime::DeviceCaps& caps, const ModelOptions& options) {
+std::string find_replacement(const SelfTestCase& test, const runtime::DeviceCaps& caps, const PlanOptions& options) {
   graph::Graph graph = test.graph;
   const Result<GraphPlan> plan = plan_graph(graph, caps, case_options(options, test.norms, test.cores));
   if (!plan.ok()) return "";

@@ -408,7 +408,7 @@ bool is_in(const std::vector<runtime::Kernel>& kernels, const runtime::Kernel& k
 /// Lowers cases and keeps those that are new.
 class Collector {
  public:
-  Collector(const Network& network, const runtime::DeviceCaps& caps, const SessionPlan& plan, const ModelOptions& options) : network_(network), caps_(caps), plan_(plan), model_options_(options), options_(case_options(options, false, 0)), kernels_(plan.kernels()) { fusion_ = options.fusion; }
+  Collector(const Network& network, const runtime::DeviceCaps& caps, const SessionPlan& plan, const PlanOptions& options) : network_(network), caps_(caps), plan_(plan), model_options_(options), options_(case_options(options, false, 0)), kernels_(plan.kernels()) { fusion_ = options.fusion; }
 
   /// Cases of a step of `rows` tokens. With `wanted`, only those that have one of these kernels.
   Status add_step(const StepKind& kind, std::int64_t rows, const std::vector<runtime::Kernel>* wanted) {
@@ -513,7 +513,7 @@ class Collector {
   const Network& network_;
   const runtime::DeviceCaps& caps_;
   const SessionPlan& plan_;
-  const ModelOptions& model_options_;
+  const PlanOptions& model_options_;
   const GraphRunOptions options_;
   const std::vector<runtime::Kernel> kernels_;  ///< of the plan
   bool fusion_ = true;
@@ -524,7 +524,7 @@ class Collector {
 
 }  // namespace
 
-GraphRunOptions case_options(const ModelOptions& options, bool norms, std::uint32_t cores) {
+GraphRunOptions case_options(const PlanOptions& options, bool norms, std::uint32_t cores) {
   GraphRunOptions run;
   run.lowering = lowering_options(options, 0);
   run.lowering.fusion = norms;  // what else fusion makes is in the case
@@ -534,7 +534,7 @@ GraphRunOptions case_options(const ModelOptions& options, bool norms, std::uint3
 }
 
 Result<std::vector<SelfTestCase>> self_test_cases(const Network& network, const runtime::DeviceCaps& caps, const SessionPlan& plan, std::span<const StepKind> kinds,
-                                                  const ModelOptions& options) {
+                                                  const PlanOptions& options) {
   Collector collector(network, caps, plan, options);
   for (const StepKind& kind : kinds) RONDO_TRY(collector.add_step(kind, std::min(kind.rows, kRows), nullptr));
   // Some kernel may be chosen for more rows only.

@@ -41,11 +41,11 @@ struct SelfTestCase {
 };
 
 /// How the cases of a model with these options are lowered.
-GraphRunOptions case_options(const ModelOptions& options, bool norms, std::uint32_t cores);
+GraphRunOptions case_options(const PlanOptions& options, bool norms, std::uint32_t cores);
 
 /// The cases of these steps as they are lowered for a device, each key once. Every kernel of `plan`, which was made with the
 /// same options, is in one of them. Errors: kInternal (one is not), those of the lowering.
 Result<std::vector<SelfTestCase>> self_test_cases(const Network& network, const runtime::DeviceCaps& caps, const SessionPlan& plan, std::span<const StepKind> kinds,
-                                                  const ModelOptions& options);
+                                                  const PlanOptions& options);
 
 }  // namespace rondo::models

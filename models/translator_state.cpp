@@ -63,7 +63,7 @@ Status check_options(const Network& network, const TranslatorOptions& options) {
 Result<std::unique_ptr<BeamDecoder>> BeamDecoder::create(std::shared_ptr<const LoadedModel> model, const TranslatorOptions& options, std::uint32_t n_ctx, std::uint32_t n_source) {
   const Network& network = model->network();
   const std::vector<StepKind> kinds = beam_kinds(network, options.beams, n_source);
-  ModelOptions of_model = model->options;
+  PlanOptions of_model = model->options;
   if (of_model.kv_type == KvType::kQ8_0) of_model.kv_type = KvType::kF16;  // planes of a source can't be one for all
   RONDO_ASSIGN(SessionPlan planned, plan_session(network, model->weights, model->device.caps(), of_model, n_ctx, kinds, options.beams, n_source, true));
   auto plan = std::make_shared<const SessionPlan>(std::move(planned));

@@ -68,6 +68,7 @@ struct Dispatch {
   std::array<std::uint32_t, 3> grid{1, 1, 1};
   Cost cost;
   std::string label;                 ///< operator and kernel, for people
+  std::string choice;                ///< what a choice among kernels was made for (graph/kernel_choice.h), or ""
   bool barrier_before = false;       ///< all earlier writes and reads happen before this dispatch
 };
 

@@ -312,8 +312,12 @@ Status lower(const Node& node, Lowering& lowering) {
   call.sequences = u32(query.shape[0]);
   call.rounding = lowering.forced_kernel("attention") == kKernels[5] ? Activations::kF16 : lowering.activations();
   const auto label_of = [&](const char* kernel) { return fmt::format("attention {} {}", kernel, type_name(key.type)); };
-  const Result<const AttentionEntry*> kernel = choose_kernel(lowering, std::span<const AttentionEntry>(kTable), call, lowering.forced_kernel("attention"), label_of, "; ask for a smaller context");
+  // Not by the number of keys, which is the context's: sessions of any context share what was measured.
+  KernelChoice choice{"attention", fmt::format("attention {} {} {} x {}, {}/{} heads of {} and {}, features {}", type_name(key.type), type_name(query.type), call.sequences, call.push.queries, call.push.heads, call.push.kv_heads,
+                                               call.push.head_dim, call.push.value_dim, call.features.bits), lowering.forced_kernel("attention")};
+  const Result<const AttentionEntry*> kernel = choose_kernel(lowering, std::span<const AttentionEntry>(kTable), call, choice, label_of, "; ask for a smaller context");
   if (!kernel.ok()) return kernel.status();
+  lowering.set_choice(std::move(choice.key));
   return (*kernel)->emit(lowering, call, label_of((*kernel)->name));
 }
 

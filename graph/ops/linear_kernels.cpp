@@ -224,6 +224,11 @@ LinearShape shape_of(const Lowering& lowering, const LinearCall& call) {
   return {u32(lowering.tensor(call.output).shape.n_rows()) * chosen, ceil_div(u32(weight.shape[1]), kGroupElements), largest, input.type, weight.type, call.glu.has_value(), by_experts, lowering.activations()};
 }
 
+/// What KernelChoice::key is of a linear: rows, outputs, columns.
+std::string key_of(const Operator& op, const LinearShape& shape) {
+  return fmt::format("{} {} {} {} x {} x {}", op.name, type_name(shape.weight), type_name(shape.activations), shape.rows, shape.outputs, shape.groups * kGroupElements);
+}
+
 Result<const LinearEntry*> choose_linear(const Lowering& lowering, const Operator& op, const LinearCall& call) {
   std::string_view forced = lowering.forced_kernel(op.name);
   const auto has = [&](std::string_view kernel) { return std::find(op.kernels.begin(), op.kernels.end(), kernel) != op.kernels.end(); };
@@ -233,7 +238,7 @@ Result<const LinearEntry*> choose_linear(const Lowering& lowering, const Operato
   if (forced == kLinearKernels[1]) shape.rounding = Activations::kQ8;
   if (forced == kLinearKernels[5]) shape.rounding = Activations::kF16;
   if (!has(kLinearKernels[1])) shape.rounding = Activations::kF32;
-  return choose_kernel(lowering, std::span<const LinearEntry>(kTable), shape, forced, [&](const char* name) { return label_of(op.name, name, type); });
+  return choose_kernel(lowering, std::span<const LinearEntry>(kTable), shape, {op.name, key_of(op, shape), forced}, [&](const char* name) { return label_of(op.name, name, type); });
 }
 
 /// What linear_subgroup.comp's kNorm and its parameters are.
@@ -326,6 +331,7 @@ Status lower_linear(Lowering& lowering, const Operator& op, const LinearCall& ca
     return Status(StatusCode::kUnsupported, fmt::format("weight {} is in {} pieces, which is there for linear only", weight.name, pieces.size()));
   }
   RONDO_ASSIGN(const LinearEntry* kernel, choose_linear(lowering, op, call));
+  lowering.set_choice(key_of(op, shape_of(lowering, call)));
   variant.norm = defer_norm(lowering, call, *kernel, push);
   const DeferredNorm* const makes = lowering.norm_after(call.output);
   variant.label = label_of(op.name, kernel->name, weight.type);

@@ -86,7 +86,7 @@ Status lower_norm(Lowering& lowering, Op op, const NormCall& call) {
   shape.quads = (push.columns | push.input_offset | push.input_stride | push.head_stride | push.weight_offset | push.addend_offset | push.addend_stride) % 4 == 0;
   const std::string_view name = operator_of(op).name;
   const auto label_of = [&](const char* kernel) { return fmt::format("{} {}", name, kernel); };
-  RONDO_ASSIGN(const NormEntry* kernel, choose_kernel(lowering, std::span<const NormEntry>(kTable), shape, lowering.forced_kernel(name), label_of));
+  RONDO_ASSIGN(const NormEntry* kernel, choose_kernel(lowering, std::span<const NormEntry>(kTable), shape, {name, "", lowering.forced_kernel(name)}, label_of));
   kernel->emit(lowering, shape, label_of(kernel->name),
                {{input.storage, runtime::Access::kRead},
                 {lowering.read_only(call.weight), runtime::Access::kRead},

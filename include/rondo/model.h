@@ -42,6 +42,9 @@ struct ModelOptions {
   /// Kernels that are wrong on this device and driver, as on_quarantine named them: others do their work. Keep them for as
   /// long as Device::pipeline_cache_key and the version of Rondo stay the same.
   std::vector<std::string> quarantine;
+  /// What Model::wait_tuned gave on this device and driver: kernels are chosen by it. What another device, driver or version of Rondo
+  /// gave, or what is no such text, is ignored, in one line of the log.
+  std::string tuning;
   /// Model::create runs each kernel that the model will use on a small input with the model's own weights, compares it with the
   /// reference on the CPU, and puts what is wrong into quarantine. It blocks meanwhile: for as long as making the pipelines takes
   /// and a second or two.
@@ -98,6 +101,15 @@ class RONDO_API Model {
   Result<LoadProgress> load_some(std::chrono::microseconds budget);
   /// Loads all that is left. Errors: those of load_some.
   Status wait_loaded();
+
+  /// Measures, on the device, the kernels that could do the model's linears and its attention, in steps of all sizes that a Session,
+  /// an Encoder or an ImageEncoder with default options has, and returns what is fastest, together with what ModelOptions::tuning
+  /// held: keep it for as long as Device::pipeline_cache_key and the version of Rondo stay the same. The model uses it from now
+  /// on; results may differ from those before as they do from kernel to kernel, and are the same from run to run for what was
+  /// chosen. No other thread may use the model meanwhile; `on_progress`, which may be empty, is told at the begin of each measurement
+  /// how many are done. It must not throw. Blocks for a minute or two. Errors: kFailedPrecondition (not loaded), kUnsupported (a
+  /// device without timestamps), those of Session and Encoder.
+  Result<std::string> wait_tuned(const std::function<void(std::size_t done, std::size_t total)>& on_progress = {});
 
   const ModelInfo& info() const;
   /// Of a model without one (a folder) it has no tokens: n_vocab() is 0, texts are empty, and no id ends a text by itself.

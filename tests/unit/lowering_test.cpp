@@ -364,6 +364,44 @@ TEST(LoweringTest, TheNextBestTakesThePlaceOfWhatIsInQuarantine) {
             "[linear] kernel 'linear tiled f32' is in quarantine on device made up, and no other can take its place");
 }
 
+TEST(LoweringTest, MeasurementsComeBeforeRanks) {
+  const auto lowered_to = [](const LoweringOptions& options, std::int64_t rows = 64) {
+    OpCase c = linear_case(rows);
+    const Result<Lowered> lowered = lower(c.graph, caps_of(runtime::DeviceType::kDiscrete), options);
+    return lowered.ok() ? lowered->program.dispatches.at(0).label : lowered.status().message();
+  };
+  LoweringOptions options;
+  options.tuned["linear f32 f32 64 x 7 x 32"] = "vector";
+  EXPECT_EQ(lowered_to({}), "linear tiled f32");
+  EXPECT_EQ(lowered_to(options), "linear vector f32");
+  EXPECT_EQ(lowered_to(options, 63), "linear tiled f32") << "that is another choice";
+  options.measured["linear"] = "tiled";
+  EXPECT_EQ(lowered_to(options), "linear vector f32");
+  EXPECT_EQ(lowered_to(options, 1), "linear tiled f32");
+  options.measured["linear"] = "subgroup";
+  EXPECT_EQ(lowered_to(options, 63), "linear tiled f32") << "subgroups can't add up here";
+  options.quarantine = {"linear vector f32"};
+  EXPECT_EQ(lowered_to(options), "linear tiled f32");
+  options.quarantine.clear();
+  options.forced_kernels["linear"] = "tiled";
+  EXPECT_EQ(lowered_to(options), "linear tiled f32");
+  options.forced_kernels.clear();
+  options.tuned["linear f32 f32 64 x 7 x 32"] = "nonsense";
+  EXPECT_EQ(lowered_to(options), "linear tiled f32");
+}
+
+/// What a choice was made for stands beside its dispatches, and those that have no choice have none.
+TEST(LoweringTest, DispatchesKnowWhatTheyWereChosenFor) {
+  OpCase c;
+  const TensorId product = c.graph.add(Op::linear, {c.f32("input", {64, 32}, std::vector<float>(64 * 32)), c.weight("weight", Type::kF32, 7, 32, {})});
+  c.output(c.graph.add(Op::softmax, {product}));
+  const Result<Lowered> lowered = lower(c.graph, caps_of(runtime::DeviceType::kDiscrete), {});
+  ASSERT_TRUE(lowered.ok()) << lowered.status().message();
+  ASSERT_EQ(lowered->program.dispatches.size(), 2u);
+  EXPECT_EQ(lowered->program.dispatches[0].choice, "linear f32 f32 64 x 7 x 32");
+  EXPECT_EQ(lowered->program.dispatches[1].choice, "");
+}
+
 TEST(LoweringTest, StoragesBeyondTheRangeAreRefused) {
   DeviceCaps caps;
   caps.name = "small";

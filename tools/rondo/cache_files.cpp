@@ -19,6 +19,12 @@ std::string cache_directory() {
   return home && *home ? std::string(home) + "/.cache/rondo" : "";
 }
 
+std::string path_beside_cache(const std::string& pipeline_cache, const std::string& name) {
+  const bool named = !pipeline_cache.empty() && pipeline_cache != "none";
+  const std::string directory = named ? std::filesystem::path(pipeline_cache).parent_path().string() : cache_directory();
+  return named && directory.empty() ? name : directory.empty() ? "" : directory + "/" + name;
+}
+
 std::error_code replace_file(const std::string& path, std::span<const std::byte> bytes) {
   std::error_code ignored;
   const std::filesystem::path directory = std::filesystem::path(path).parent_path();

@@ -11,6 +11,9 @@ namespace rondo::tools {
 /// $XDG_CACHE_HOME/rondo, else ~/.cache/rondo; "" where neither is set.
 std::string cache_directory();
 
+/// A file of this name beside the pipeline cache, whose setting is a file, "none", or "" for one in the cache directory; "" where there is none.
+std::string path_beside_cache(const std::string& pipeline_cache, const std::string& name);
+
 /// Puts `bytes` into a new file beside `path`, which then takes the name; its folders are made. Returns why that failed.
 std::error_code replace_file(const std::string& path, std::span<const std::byte> bytes);
 

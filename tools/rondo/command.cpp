@@ -16,6 +16,7 @@
 #include "tools/rondo/compile_notice.h"
 #include "tools/rondo/profiles.h"
 #include "tools/rondo/quarantine_file.h"
+#include "tools/rondo/tuning_file.h"
 
 namespace rondo::tools {
 
@@ -147,6 +148,8 @@ Result<std::unique_ptr<Workbench>> Workbench::open(const GlobalFlags& flags, Byt
   const QuarantineFile quarantine(*bench->device_, flags.quarantine, flags.pipeline_cache);
   RONDO_ASSIGN(options.quarantine, quarantine.load(how.self_test));
   options.self_test = how.self_test;
+  const TuningFile tuning(*bench->device_, flags);
+  RONDO_ASSIGN(options.tuning, how.makes_tuning ? Result(tuning.load_if_there()) : tuning.load());
   if (!how.tokenizer.empty()) {
     RONDO_ASSIGN(options.tokenizer, open_model(how.tokenizer));
   }

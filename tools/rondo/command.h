@@ -31,6 +31,7 @@ struct GlobalFlags {
   std::string log_level = "warn";
   std::string pipeline_cache;  ///< a file, "none", or "": one in the user's cache directory
   std::string quarantine;      ///< a file, "none", or "": one beside the pipeline cache
+  std::string tuning;          ///< the same
   double started_s = 0;  ///< monotonic time at the entry of main
 
   /// Without the quarantine, which is the device's.
@@ -54,6 +55,7 @@ class Workbench {
   struct Options {
     bool random_weights = false;  ///< only the source's header is read, and the device makes the weights
     bool self_test = false;
+    bool makes_tuning = false;  ///< the file of --tuning may still have to be made
     std::string tokenizer = {};  ///< the model whose tokenizer is used, or "" for its own
     /// What a command needs of a model, looked at before weights are read and kernels compiled; may be empty.
     std::function<Status(const Model&)> accepts = {};

@@ -11,6 +11,7 @@
 #include "models/graph_run.h"
 #include "models/memory_plan.h"
 #include "models/printable.h"
+#include "models/tuning.h"
 #include "runtime/device.h"
 #include "runtime/fmt.h"
 #include "runtime/kernel.h"
@@ -19,6 +20,7 @@
 #include "tools/rondo/profiles.h"
 #include "tools/rondo/quarantine_file.h"
 #include "tools/rondo/subcommands.h"
+#include "tools/rondo/tuning_file.h"
 
 namespace rondo::tools {
 
@@ -75,7 +77,7 @@ const char* access_name(runtime::Access access) {
 /// What a step is lowered for.
 struct Target {
   runtime::DeviceCaps caps;
-  ModelOptions options;
+  models::PlanOptions options;
 };
 
 /// The profile's caps, which need no device, or those of the device that the flags choose, and its quarantine.
@@ -84,7 +86,9 @@ Result<Target> find_target(const GlobalFlags& flags) {
   Target target;
   target.options = flags.model_options();
   if (profile) {
-    if (!flags.quarantine.empty() && flags.quarantine != "none") return Status(StatusCode::kInvalidArgument, "--quarantine is about a device, and graph --as uses none");
+    for (const auto& [flag, setting] : {std::pair("--quarantine", &flags.quarantine), std::pair("--tuning", &flags.tuning)}) {
+      if (!setting->empty() && *setting != "none") return Status(StatusCode::kInvalidArgument, fmt::format("{} is about a device, and graph --as uses none", flag));
+    }
     target.caps = profile->internal();
     return target;
   }
@@ -97,6 +101,8 @@ Result<Target> find_target(const GlobalFlags& flags) {
   if (!device.ok()) return with_advice(device.status());
   target.caps = device->internal().caps();
   RONDO_ASSIGN(target.options.quarantine, QuarantineFile(*device, flags.quarantine, flags.pipeline_cache).load(false));
+  RONDO_ASSIGN(const std::string tuning, TuningFile(*device, flags).load());
+  target.options.tuned = models::tuned_kernels(device->internal(), tuning);
   return target;
 }
 
@@ -113,7 +119,7 @@ Result<StepReport> lower_step(const GlobalFlags& flags, const GraphFlags& own) {
   StepReport report;
   RONDO_ASSIGN(const Target target, find_target(flags));
   report.caps = target.caps;
-  const ModelOptions& options = target.options;
+  const models::PlanOptions& options = target.options;
   report.step = decodes ? own.step : "encode";  // the only one that an encoder has
   report.n_ctx = own.ctx ? own.ctx : decodes ? models::default_context(network) : images ? network.facts.image_rows : models::default_text(network);
   report.kv_type = models::kv_type_of(options);

@@ -12,10 +12,13 @@
 #include "graph/kernel_choice.h"
 #include "models/memory_plan.h"
 #include "models/printable.h"
+#include "models/tuning.h"
+#include "runtime/device.h"
 #include "runtime/fmt.h"
 #include "tools/rondo/graph_info.h"
 #include "tools/rondo/profiles.h"
 #include "tools/rondo/subcommands.h"
+#include "tools/rondo/tuning_file.h"
 
 namespace rondo::tools {
 
@@ -45,6 +48,8 @@ struct PlanReport {
   std::uint32_t most_rows = 0;       ///< of a step: how many of its linears are for matrix units
   std::size_t n_linears_of_most = 0, n_matrix = 0, n_matrix_attention = 0;
   std::string refusal;  ///< why there is no `memory`
+  std::string tuned_on;  ///< the device that `tuned` is of, or ""
+  std::map<std::string, std::string, std::less<>> tuned;  ///< choices that rondo tune made: what for, and which kernel
 };
 
 /// All that is printed.
@@ -140,6 +145,28 @@ void count_linears(const models::SessionPlan& whole, PlanReport& plan) {
   }
 }
 
+/// What is chosen by measurements, if the device that the flags choose was tuned. Errors: those of a file that was named.
+Status find_tuned(const GlobalFlags& flags, const models::Checkpoint& checkpoint, PlanReport& plan) {
+  if (!TuningFile::is_any_there(flags)) return {};
+  const bool named = !flags.tuning.empty();
+  const Result<Instance> instance = open_instance(flags);
+  if (!instance.ok()) return named ? instance.status() : Status();
+  const Result<Device> device = open_device(flags, *instance);
+  if (!device.ok()) return named ? device.status() : Status();
+  RONDO_ASSIGN(const std::string text, TuningFile(*device, flags).load());
+  models::PlanOptions options = flags.model_options();
+  options.tuned = models::tuned_kernels(device->internal(), text);
+  const Result<models::SessionPlan> whole = models::plan_whole(checkpoint, device->internal().caps(), options, plan.n_ctx);
+  if (!whole.ok() || options.tuned.empty()) return {};
+  plan.tuned_on = device->info().name;
+  for (const models::PlannedStep& step : whole->steps) {
+    for (const runtime::Dispatch& dispatch : step.lowered.program.dispatches) {
+      if (options.tuned.contains(dispatch.choice)) plan.tuned[dispatch.choice] = dispatch.label;
+    }
+  }
+  return {};
+}
+
 Result<PlanReport> make_plan(const GlobalFlags& flags, const InfoFlags& own, const models::Checkpoint& checkpoint) {
   RONDO_ASSIGN(const std::optional<DeviceProfile> profile, find_profile(flags.as.empty() ? "baseline" : flags.as));
   const models::Network& network = checkpoint.network;
@@ -171,6 +198,7 @@ Result<PlanReport> make_plan(const GlobalFlags& flags, const InfoFlags& own, con
   } else {
     return whole.status();
   }
+  RONDO_TRY(find_tuned(flags, checkpoint, plan));
   return plan;
 }
 
@@ -214,7 +242,8 @@ json plan_json(const PlanReport& plan) {
                 {"source_bytes", plan.source_bytes},
                 {"source_formula", plan.source_formula},
                 {"activations", {{"linears", plan.n_linears}, {"rounding", plan.n_rounding}, {"most_rows", plan.most_rows}, {"linears_of_most_rows", plan.n_linears_of_most}, {"by_matrix_units", plan.n_matrix}, {"attention_by_matrix_units", plan.n_matrix_attention}}},
-                {"refusal", plan.memory ? json() : json(plan.refusal)}};
+                {"refusal", plan.memory ? json() : json(plan.refusal)},
+                {"tuned", plan.tuned_on.empty() ? json() : json{{"device", plan.tuned_on}, {"choices", plan.tuned}}}};
   for (const char* key : {"activation_bytes", "unaliased_activation_bytes", "constant_bytes", "staging_bytes", "device_bytes", "host_bytes"}) document[key] = nullptr;
   document["buffers"] = json::array();
   if (!plan.memory) return document;
@@ -289,6 +318,9 @@ void print_plan(const PlanReport& plan) {
   line("in all", memory.total_bytes(runtime::MemoryIntent::kDevice), "of device memory, with step state, tokens and alignment");
   line("host", memory.total_bytes(runtime::MemoryIntent::kReadback), "for the tokens that come back");
   line("staging", memory.staging_bytes, "at most, and only while loading");
+  if (plan.tuned.empty()) return;
+  fmt::print("\nchosen by rondo tune, on {}\n", plan.tuned_on);
+  for (const auto& [choice, label] : plan.tuned) fmt::print("  {}: {}\n", choice, label);
 }
 
 void print_text(const ModelReport& report) {

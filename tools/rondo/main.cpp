@@ -115,6 +115,10 @@ void add_global_flags(CLI::App& command, GlobalFlags& flags) {
       ->check(some_text("--quarantine takes a file or none"))
       ->type_name("FILE|none")
       ->group(kGlobal);
+  command.add_option("--tuning", flags.tuning, "file of what rondo tune measured (default: one of the device beside the pipeline cache)")
+      ->check(some_text("--tuning takes a file or none"))
+      ->type_name("FILE|none")
+      ->group(kGlobal);
   command.add_flag("--no-fusion", flags.no_fusion, "one dispatch per operator")->group(kGlobal);
   command.add_option("--segment-us", flags.segment_us, "cut steps at this much predicted time, in microseconds")
       ->check(number_check(0, 1e12, true))
@@ -326,6 +330,15 @@ void add_bench(CLI::App& app, GlobalFlags& flags, int& status) {
   });
 }
 
+void add_tune(CLI::App& app, GlobalFlags& flags, int& status) {
+  CLI::App* command = app.add_subcommand("tune", "Measure which kernels are fastest for a model on this device; used from then on");
+  auto own = std::make_shared<TuneFlags>();
+  add_model(*command, own->model, own->open)->required();
+  command->add_flag("--json", own->json, "print one JSON document");
+  add_global_flags(*command, flags);
+  command->callback([&flags, &status, own] { status = run_tune(flags, *own); });
+}
+
 /// --graph, and --inputs for the types and shapes that it leaves to its files.
 CLI::Option* add_graph_file(CLI::App& command, std::string& graph, std::vector<std::string>& inputs) {
   CLI::Option* option = command.add_option("--graph", graph, "JSON file of operators, instead of a model")->type_name("FILE");
@@ -421,6 +434,7 @@ int run(int argc, char** argv) {
   add_attention(app, flags, status);
   add_eval(app, flags, status);
   add_bench(app, flags, status);
+  add_tune(app, flags, status);
   add_info(app, flags, status);
   add_graph(app, flags, status);
   add_check(app, flags, status);

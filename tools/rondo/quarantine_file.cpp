@@ -29,9 +29,7 @@ nlohmann::json empty_document() { return {{"rondo_quarantine", kVersion}, {"devi
 
 QuarantineFile::QuarantineFile(const Device& device, const std::string& setting, const std::string& pipeline_cache) : device_(device), named_(!setting.empty()) {
   if (setting == "none") return;
-  const bool beside_cache = !pipeline_cache.empty() && pipeline_cache != "none";
-  const std::string directory = beside_cache ? std::filesystem::path(pipeline_cache).parent_path().string() : cache_directory();
-  path_ = named_ ? setting : beside_cache && directory.empty() ? "quarantine.json" : directory.empty() ? "" : directory + "/quarantine.json";
+  path_ = named_ ? setting : path_beside_cache(pipeline_cache, "quarantine.json");
 }
 
 Result<nlohmann::json> QuarantineFile::read(bool may_be_missing) const {

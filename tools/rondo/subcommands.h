@@ -108,6 +108,12 @@ struct BenchFlags {
   ProfileFlags profile;
 };
 
+struct TuneFlags {
+  OpenOptions open;
+  std::string model;
+  bool json = false;
+};
+
 struct InfoFlags {
   OpenOptions open;
   std::string model, graph;
@@ -154,6 +160,7 @@ int run_isa(const GlobalFlags& flags, const IsaFlags& own);
 /// Becomes the program rondo-simulate that lies beside the command; returns only where there is none.
 int run_simulate(const std::vector<std::string>& arguments);
 int run_bench(const GlobalFlags& flags, const BenchFlags& own);
+int run_tune(const GlobalFlags& flags, const TuneFlags& own);
 int run_info(const GlobalFlags& flags, const InfoFlags& own);
 int run_graph(const GlobalFlags& flags, const GraphFlags& own);
 int run_check(const GlobalFlags& flags, const CheckFlags& own);

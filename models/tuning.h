@@ -1,0 +1,30 @@
+// What measurements say of kernels, as a text that outlives the process.
+//
+// A JSON document: {"rondo_tuning": 1, "device": KEY, "rondo": HASH, "choices": {CHOICE: KERNEL, ...}}, where KEY is
+// Device::pipeline_cache_key(), HASH that of the kernels that were measured, and CHOICE a KernelChoice::key. Only choices that differ from
+// what is chosen without measurements are in it.
+#pragma once
+
+#include <map>
+#include <string>
+#include <string_view>
+
+#include <rondo/status.h>
+
+#include "runtime/device.h"
+
+namespace rondo::models {
+
+/// KernelChoice::key -> kernel.
+using TunedKernels = std::map<std::string, std::string, std::less<>>;
+
+/// What `text`, if there is any, says for this device. Errors: kCorruptData (no such text), kUnsupported (of another device, driver or
+/// version of Rondo).
+Result<TunedKernels> read_tuning(runtime::Device& device, std::string_view text);
+
+/// The same; what is wrong is a line in the device's log.
+TunedKernels tuned_kernels(runtime::Device& device, std::string_view text);
+
+std::string write_tuning(runtime::Device& device, const TunedKernels& kernels);
+
+}  // namespace rondo::models
