@@ -153,7 +153,12 @@ int main(int argc, char** argv) {
   std::size_t offset = 0;
   for (std::size_t i = 0; i < modules.size(); ++i) {
     const auto base = std::find_if(names.begin(), names.end(), [&](const std::string& name) { return names[i] == name + "_f16"; });
-    const Bytes packed = pack(modules[i], base == names.end() ? Words{} : modules[static_cast<std::size_t>(base - names.begin())]);
+    const Words of_base = base == names.end() ? Words{} : modules[static_cast<std::size_t>(base - names.begin())];
+    const Bytes packed = pack(modules[i], of_base);
+    if (rondo::runtime::unpack_words(packed, modules[i].size(), of_base) != modules[i]) {
+      std::fprintf(stderr, "rondo_pack_spirv: %s: what is unpacked is not what was packed\n", names[i].c_str());
+      return 1;
+    }
     for (std::size_t k = 0; k < packed.size(); ++k) bytes += std::to_string(packed[k]) + (k % 32 == 31 ? ",\n" : ",");
     bytes += "\n";
     entries += "    {\"" + names[i] + "\", " + std::to_string(offset) + ", " + std::to_string(packed.size()) + ", " + std::to_string(modules[i].size()) + ", " +

@@ -16,63 +16,8 @@ const char* shader_name(Shader shader) { return kShaders[static_cast<std::size_t
 
 std::vector<std::uint32_t> shader_code(Shader shader) { return unpack_module(kPackedShaders, kShaders, static_cast<std::size_t>(shader)); }
 
-namespace {
-
-class BitReader {
- public:
-  explicit BitReader(std::span<const std::uint8_t> bytes) : bytes_(bytes) {
-    for (int i = 0; i < 4; ++i) take_byte();
-  }
-  bool code(bool, std::uint32_t probability) {
-    const std::uint32_t split = interval_.split(probability);
-    const bool bit = window_ <= split;
-    interval_.narrow(split, bit);
-    while (interval_.has_byte()) {
-      interval_.take_byte();
-      take_byte();
-    }
-    return bit;
-  }
-
- private:
-  void take_byte() { window_ = window_ << 8 | (next_ < bytes_.size() ? bytes_[next_++] : 0u); }
-
-  std::span<const std::uint8_t> bytes_;
-  std::size_t next_ = 0;
-  BitInterval interval_;
-  std::uint32_t window_ = 0;  ///< of the stream, as many bytes as the interval's ends
-};
-
-}  // namespace
-
-std::vector<std::uint32_t> unpack_words(std::span<const std::uint8_t> packed, std::size_t n_words, std::span<const std::uint32_t> base) {
-  std::vector<std::uint64_t> numbers;
-  numbers.reserve(base.size() + n_words);
-  SpirvCoder base_coder, coder;
-  for (const std::uint32_t word : base) numbers.push_back(base_coder.encode(word));
-  std::vector<std::uint32_t> words;
-  words.reserve(n_words);
-  BitReader bits(packed);
-  NumberCoder in(bits);
-  std::size_t distance = base.empty() ? 1 : base.size();
-  for (PackedToken token{}; words.size() < n_words;) {
-    const bool is_run = in.code_bit(kIsRun, static_cast<std::uint32_t>(token));
-    std::size_t length = 1;
-    if (is_run) {
-      const bool is_latest = in.code_bit(kIsLatestDistance, static_cast<std::uint32_t>(token));
-      if (!is_latest) distance = in.code(kDistance);
-      length += in.code(is_latest ? kLengthAtLatestDistance : kLength);
-    }
-    for (std::size_t i = 0; i < length; ++i) {
-      numbers.push_back(is_run ? numbers[numbers.size() - distance] : in.code(kFirstWord + coder.context()));
-      words.push_back(coder.decode(numbers.back()));
-    }
-    token = after(token, is_run);
-  }
-  return words;
-}
-
 std::uint64_t embedded_spirv_hash() { return fnv1a(std::as_bytes(std::span(kPackedShaders))); }
+std::string embedded_spirv_key() { return fmt::format("{:016x}", embedded_spirv_hash()); }
 
 KernelCache::~KernelCache() {
   const VolkDeviceTable& vk = device_.vk();

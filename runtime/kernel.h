@@ -6,6 +6,7 @@
 #include <memory>
 #include <mutex>
 #include <span>
+#include <string>
 #include <vector>
 
 #include <rondo/executor.h>
@@ -24,19 +25,10 @@ const char* shader_name(Shader shader);
 /// The module's SPIR-V, unpacked.
 std::vector<std::uint32_t> shader_code(Shader shader);
 
-/// `n_words` words as cmake/pack_spirv.cpp packs them (runtime/packed_spirv.h). `base`: the module whose variant they are, or none.
-std::vector<std::uint32_t> unpack_words(std::span<const std::uint8_t> packed, std::size_t n_words, std::span<const std::uint32_t> base);
-
-/// Module number `i` of what the build packed: `modules` know where in `bytes` they lie, and the one that they are a variant of.
-template <typename Modules>
-std::vector<std::uint32_t> unpack_module(std::span<const std::uint8_t> bytes, const Modules& modules, std::size_t i) {
-  const auto& packed = modules[i];
-  const std::vector<std::uint32_t> base = packed.base < 0 ? std::vector<std::uint32_t>{} : unpack_module(bytes, modules, static_cast<std::size_t>(packed.base));
-  return unpack_words(bytes.subspan(packed.offset, packed.size_bytes), packed.n_words, base);
-}
-
 /// Of all modules together: what compiled pipelines depend on besides device and driver.
 std::uint64_t embedded_spirv_hash();
+/// The same as 16 hexadecimal digits, for files that people read.
+std::string embedded_spirv_key();
 
 /// A pipeline with what is needed to bind and push to it.
 struct Pipeline {

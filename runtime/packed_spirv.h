@@ -1,4 +1,4 @@
-// How SPIR-V lies in the library: what the build writes (cmake/pack_spirv.cpp) and runtime/kernel.cpp reads. An eighth of its size is left.
+// How SPIR-V lies in the library: what the build writes (cmake/pack_spirv.cpp) and what reads it. An eighth of its size is left.
 //
 // A SpirvCoder turns each word of a module into a number that is small, and the same where code says the same again: an id that
 // a function gave out shortly before is how far back it was, one from before all functions stays what it is. Runs of numbers
@@ -12,6 +12,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 namespace rondo::runtime {
@@ -183,6 +184,68 @@ enum PackedContext : std::uint32_t { kIsRun, kIsLatestDistance, kDistance, kLeng
 enum class PackedToken : std::uint8_t { number, run, number_after_run };
 constexpr PackedToken after(PackedToken token, bool is_run) {
   return is_run ? PackedToken::run : token == PackedToken::run ? PackedToken::number_after_run : PackedToken::number;
+}
+
+/// Bits of a stream; behind its end they are zeros.
+class BitReader {
+ public:
+  explicit BitReader(std::span<const std::uint8_t> bytes) : bytes_(bytes) {
+    for (int i = 0; i < 4; ++i) take_byte();
+  }
+  bool code(bool, std::uint32_t probability) {
+    const std::uint32_t split = interval_.split(probability);
+    const bool bit = window_ <= split;
+    interval_.narrow(split, bit);
+    while (interval_.has_byte()) {
+      interval_.take_byte();
+      take_byte();
+    }
+    return bit;
+  }
+
+ private:
+  void take_byte() { window_ = window_ << 8 | (next_ < bytes_.size() ? bytes_[next_++] : 0u); }
+
+  std::span<const std::uint8_t> bytes_;
+  std::size_t next_ = 0;
+  BitInterval interval_;
+  std::uint32_t window_ = 0;  ///< of the stream, as many bytes as the interval's ends
+};
+
+/// `n_words` words of a stream. `base`: the module whose variant they are, or none.
+inline std::vector<std::uint32_t> unpack_words(std::span<const std::uint8_t> packed, std::size_t n_words, std::span<const std::uint32_t> base) {
+  std::vector<std::uint64_t> numbers;
+  numbers.reserve(base.size() + n_words);
+  SpirvCoder base_coder, coder;
+  for (const std::uint32_t word : base) numbers.push_back(base_coder.encode(word));
+  std::vector<std::uint32_t> words;
+  words.reserve(n_words);
+  BitReader bits(packed);
+  NumberCoder in(bits);
+  std::size_t distance = base.empty() ? 1 : base.size();
+  for (PackedToken token{}; words.size() < n_words;) {
+    const bool is_run = in.code_bit(kIsRun, static_cast<std::uint32_t>(token));
+    std::size_t length = 1;
+    if (is_run) {
+      const bool is_latest = in.code_bit(kIsLatestDistance, static_cast<std::uint32_t>(token));
+      if (!is_latest) distance = in.code(kDistance);
+      length += in.code(is_latest ? kLengthAtLatestDistance : kLength);
+    }
+    for (std::size_t i = 0; i < length; ++i) {
+      numbers.push_back(is_run ? numbers[numbers.size() - distance] : in.code(kFirstWord + coder.context()));
+      words.push_back(coder.decode(numbers.back()));
+    }
+    token = after(token, is_run);
+  }
+  return words;
+}
+
+/// Module number `i` of what the build packed: `modules` know where in `bytes` they lie, and the one that they are a variant of.
+template <typename Modules>
+std::vector<std::uint32_t> unpack_module(std::span<const std::uint8_t> bytes, const Modules& modules, std::size_t i) {
+  const auto& packed = modules[i];
+  const std::vector<std::uint32_t> base = packed.base < 0 ? std::vector<std::uint32_t>{} : unpack_module(bytes, modules, static_cast<std::size_t>(packed.base));
+  return unpack_words(bytes.subspan(packed.offset, packed.size_bytes), packed.n_words, base);
 }
 
 }  // namespace rondo::runtime

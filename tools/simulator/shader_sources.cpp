@@ -2,7 +2,7 @@
 
 #include <cstddef>
 
-#include "runtime/kernel.h"
+#include "runtime/packed_spirv.h"
 #include "shaders_with_lines.inc"
 
 namespace rondo::simulator {
