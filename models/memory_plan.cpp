@@ -91,7 +91,7 @@ std::uint32_t default_context(const Network& network) { return std::min(network.
 std::uint32_t default_source(const Network& network) { return std::min(network.facts.source_context, 512u); }
 std::uint32_t default_text(const Network& network) { return std::min(std::max(network.facts.context, network.facts.source_context), 512u); }
 
-graph::Type kv_type_of(const PlanOptions& options) {
+graph::Type kv_type_of(const ModelOptions& options) {
   switch (options.kv_type) {
     case KvType::kF16: return graph::Type::kF16;
     case KvType::kF32: return graph::Type::kF32;

@@ -51,7 +51,7 @@ struct PlanOptions : ModelOptions {
 };
 
 /// Type of the cache's elements.
-graph::Type kv_type_of(const PlanOptions& options);
+graph::Type kv_type_of(const ModelOptions& options);
 
 /// What the options say of lowering.
 graph::LoweringOptions lowering_options(const PlanOptions& options, std::uint32_t activation_slot);

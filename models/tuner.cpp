@@ -1,12 +1,10 @@
 #include "models/tuner.h"
 
 #include <algorithm>
-#include <chrono>
 #include <limits>
 #include <map>
 #include <memory>
 #include <span>
-#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -17,6 +15,7 @@
 #include "models/loaded_model.h"
 #include "models/model_loader.h"
 #include "models/session_state.h"
+#include "models/take_all.h"
 #include "models/tuning.h"
 #include "runtime/fmt.h"
 
@@ -77,17 +76,21 @@ class Tuner {
     if (!best.empty()) {
       RONDO_ASSIGN(after, measure(kNone));
     }
+    // What a kernel spares may cost another dispatch: a norm that it can't compute, for one.
+    for (const auto& [name, step] : before.steps) {
+      const auto found = after.steps.find(name);
+      if (found != after.steps.end() && found->second.us < (1 - kLeastGainOfStep) * step.us) continue;
+      for (const auto& [choice, taken] : step.choices) best.erase(choice);
+    }
     std::vector<Tuned::Step> steps;
     for (const auto& [name, step] : before.steps) {
       steps.push_back({name, step.us, step.us, {}});
-      const auto found = after.steps.find(name);
-      // What a kernel spares may cost another dispatch: a norm that it can't compute, for one.
-      const bool is_faster = found != after.steps.end() && found->second.us < (1 - kLeastGainOfStep) * step.us;
       for (const auto& [choice, taken] : step.choices) {
-        if (!is_faster) best.erase(choice);
-        else if (best.contains(choice) && found->second.choices.contains(choice)) steps.back().choices.push_back({choice, taken, found->second.choices.at(choice)});
+        if (!best.contains(choice)) continue;
+        const Measurement::Step& now = after.steps.at(name);
+        steps.back().us_now = now.us;
+        steps.back().choices.push_back({choice, taken, now.choices.at(choice)});
       }
-      if (!steps.back().choices.empty()) steps.back().us_now = found->second.us;
     }
     for (const auto& [choice, kernel] : known) {
       const auto is_measured = [&choice = choice](const auto& step) { return step.second.choices.contains(choice); };
@@ -126,8 +129,8 @@ class Tuner {
     Measurement measurement;
     const Network& network = loaded_.network();
     if (network.find(Role::kDecode)) RONDO_TRY(measure_session(measurement));
-    if (network.find(Role::kPool)) RONDO_TRY(measure_encoder<Encoder>(Role::kPool, measurement));
-    if (network.find(Role::kPoolImage)) RONDO_TRY(measure_encoder<ImageEncoder>(Role::kPoolImage, measurement));
+    if (network.find(Role::kPool)) RONDO_TRY(measure_encoder<Encoder>(Role::kPool, [this](const StepKind& kind) { return some_tokens(static_cast<std::size_t>(kind.rows)); }, measurement));
+    if (network.find(Role::kPoolImage)) RONDO_TRY(measure_encoder<ImageEncoder>(Role::kPoolImage, [&](const StepKind&) { return std::vector<float>(network.facts.image.n_values(), 0.5f); }, measurement));
     return measurement;
   }
 
@@ -152,8 +155,9 @@ class Tuner {
   Status run_steps(Session& session) const {
     const std::size_t most = session.n_ctx() - kDecoded - 1;
     for (const PlannedStep& step : loaded_.plan->steps) {
-      const auto rows = static_cast<std::size_t>(step.kind.rows);
-      if (step.kind.role == Role::kEncode) RONDO_TRY(session.set_source(some_tokens(std::min<std::size_t>(rows, session.n_source()))));
+      if (step.kind.role != Role::kEncode) continue;
+      RONDO_TRY(session.set_source(some_tokens(std::min<std::size_t>(static_cast<std::size_t>(step.kind.rows), session.n_source()))));
+      RONDO_TRY(session.generate(some_tokens(1), 1).status());
     }
     for (const PlannedStep& step : loaded_.plan->steps) {
       if (step.kind.role != Role::kPrefill && step.kind.role != Role::kPrefillAndSample) continue;
@@ -165,8 +169,8 @@ class Tuner {
   }
 
   /// Inputs of every length, alone and as many as are computed at once.
-  template <typename AnyEncoder>
-  Status measure_encoder(Role role, Measurement& measurement) const {
+  template <typename AnyEncoder, typename MakeInput>
+  Status measure_encoder(Role role, const MakeInput& make_input, Measurement& measurement) const {
     EncoderOptions options;
     options.profile = true;
     options.max_tokens = takes_images(role) ? 0 : loaded_.plan->memory.n_ctx;
@@ -178,17 +182,9 @@ class Tuner {
       for (const PlannedStep& step : loaded_.plan->steps) {
         if (step.kind.role != role) continue;
         if (next == programs.size()) break;
-        for (std::int64_t i = 0; i < step.kind.n_texts; ++i) {
-          if constexpr (std::is_same_v<AnyEncoder, Encoder>) RONDO_TRY(encoder.append(some_tokens(static_cast<std::size_t>(step.kind.rows))));
-          else RONDO_TRY(encoder.append(std::vector<float>(loaded_.network().facts.image.n_values(), 0.5f)));
-        }
-        while (!encoder.idle()) {
-          RONDO_TRY(encoder.advance());
-          const Status waited = encoder.wait(std::chrono::seconds(1));
-          if (!waited.ok() && waited.code() != StatusCode::kTimeout) return waited;
-          Encoding ignored;
-          RONDO_TRY(encoder.take(ignored).status());
-        }
+        const std::vector inputs(static_cast<std::size_t>(step.kind.n_texts), make_input(step.kind));
+        const auto append = [&encoder](const auto& input) { return encoder.append(input); };
+        RONDO_TRY(append_and_take_all<Encoding>(encoder.internal(), std::span(inputs), append).status());
         const std::vector<ProfiledStep> profile = encoder.take_profile();
         if (run > 0) add(profile, {programs[next]}, measurement, fmt::format(" x {}", step.kind.n_texts));
         ++next;

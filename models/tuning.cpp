@@ -1,6 +1,7 @@
 #include "models/tuning.h"
 
 #include "models/json.h"
+#include "models/printable.h"
 #include "runtime/fmt.h"
 #include "runtime/kernel.h"
 #include "runtime/pipeline_cache.h"
@@ -11,29 +12,33 @@ namespace {
 
 constexpr std::uint64_t kVersion = 1;
 constexpr std::size_t kMostBytes = 1u << 20;
-
-std::string kernels_hash() { return fmt::format("{:016x}", runtime::embedded_spirv_hash()); }
-
-}  // namespace
+constexpr const char* kWhat = "tuning";
+constexpr const char* kVersionField = "rondo_tuning";
 
 Result<TunedKernels> read_tuning(runtime::Device& device, std::string_view text) {
   TunedKernels kernels;
   if (text.empty()) return kernels;
-  constexpr const char* kWhat = "tuning";
   if (text.size() > kMostBytes) return Status(StatusCode::kCorruptData, fmt::format("tuning: it has {} bytes, more than {}", text.size(), kMostBytes));
   RONDO_ASSIGN(const nlohmann::json document, parse_json(text, kWhat));
-  RONDO_ASSIGN(const std::uint64_t version, find_u64(document, "rondo_tuning", kWhat));
-  if (version != kVersion) return Status(StatusCode::kUnsupported, fmt::format("tuning: 'rondo_tuning' is {} but this rondo knows {}", version, kVersion));
+  RONDO_ASSIGN(const std::uint64_t version, find_u64(document, kVersionField, kWhat));
+  if (version != kVersion) return Status(StatusCode::kUnsupported, fmt::format("tuning: '{}' is {} but this rondo knows {}", kVersionField, version, kVersion));
   RONDO_ASSIGN(const std::string key, find_string(document, "device", kWhat));
-  if (key != device.pipeline_cache().key()) return Status(StatusCode::kUnsupported, fmt::format("tuning: it is of device and driver {}, not of {}", key, device.pipeline_cache().key()));
+  if (key != device.pipeline_cache().key()) return Status(StatusCode::kUnsupported, fmt::format("tuning: it is of device and driver {}, not of {}", printable(key), device.pipeline_cache().key()));
   RONDO_ASSIGN(const std::string hash, find_string(document, "rondo", kWhat));
-  if (hash != kernels_hash()) return Status(StatusCode::kUnsupported, fmt::format("tuning: it is of the kernels {}, not of {}", hash, kernels_hash()));
+  if (hash != runtime::embedded_spirv_key()) return Status(StatusCode::kUnsupported, fmt::format("tuning: it is of the kernels {}, not of {}", printable(hash), runtime::embedded_spirv_key()));
   RONDO_ASSIGN(const nlohmann::json* choices, find_object(document, "choices", kWhat));
   for (const auto& [choice, kernel] : choices->items()) {
-    if (!kernel.is_string()) return Status(StatusCode::kCorruptData, fmt::format("tuning: choices: '{}' is no text", choice));
+    if (!kernel.is_string()) return Status(StatusCode::kCorruptData, fmt::format("tuning: choices: '{}' is no text", printable(choice)));
     kernels[choice] = kernel.get_ref<const std::string&>();
   }
   return kernels;
+}
+
+}  // namespace
+
+bool is_tuning(std::string_view text) {
+  const Result<nlohmann::json> document = parse_json(text, kWhat);
+  return document.ok() && has_field(*document, kVersionField);
 }
 
 TunedKernels tuned_kernels(runtime::Device& device, std::string_view text) {
@@ -46,7 +51,7 @@ TunedKernels tuned_kernels(runtime::Device& device, std::string_view text) {
 std::string write_tuning(runtime::Device& device, const TunedKernels& kernels) {
   nlohmann::json choices = nlohmann::json::object();
   for (const auto& [choice, kernel] : kernels) choices[choice] = kernel;
-  return nlohmann::json{{"rondo_tuning", kVersion}, {"device", device.pipeline_cache().key()}, {"rondo", kernels_hash()}, {"choices", choices}}.dump(1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+  return nlohmann::json{{kVersionField, kVersion}, {"device", device.pipeline_cache().key()}, {"rondo", runtime::embedded_spirv_key()}, {"choices", choices}}.dump(1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
 }
 
 }  // namespace rondo::models

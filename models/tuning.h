@@ -9,8 +9,6 @@
 #include <string>
 #include <string_view>
 
-#include <rondo/status.h>
-
 #include "runtime/device.h"
 
 namespace rondo::models {
@@ -18,12 +16,12 @@ namespace rondo::models {
 /// KernelChoice::key -> kernel.
 using TunedKernels = std::map<std::string, std::string, std::less<>>;
 
-/// What `text`, if there is any, says for this device. Errors: kCorruptData (no such text), kUnsupported (of another device, driver or
-/// version of Rondo).
-Result<TunedKernels> read_tuning(runtime::Device& device, std::string_view text);
-
-/// The same; what is wrong is a line in the device's log.
+/// What `text` says for this device; nothing of an empty one, or of another device, driver or version of Rondo, or of one that is no such
+/// text, for which there is a line in the device's log.
 TunedKernels tuned_kernels(runtime::Device& device, std::string_view text);
+
+/// Whether `text` is a tuning, of whatever device.
+bool is_tuning(std::string_view text);
 
 std::string write_tuning(runtime::Device& device, const TunedKernels& kernels);
 

@@ -1,6 +1,5 @@
 // --timings and --trace: what they show, and that they change no result. --pipeline-cache: what its file may be.
 #include <fstream>
-#include <iterator>
 #include <map>
 #include <string>
 
@@ -23,11 +22,6 @@ CommandResult generate(const Arguments& more) {
   Arguments all = {"generate", "-m", RONDO_DEMO_MODEL, "-p", "And Jesus answered", "-n", "9", "--temp", "0"};
   all.insert(all.end(), more.begin(), more.end());
   return testing::run_device_command(all);
-}
-
-std::string bytes_of(const std::string& path) {
-  std::ifstream stream(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(stream), {}};
 }
 
 /// Chrome's JSON of a run: events on row 1 are steps, on row 2 the dispatches inside them, one after the other.
@@ -65,7 +59,7 @@ TEST(ProfilingTest, TimingsAndTraceOfGenerate) {
   for (const char* part : {"speeds under the profiler", "9 profiled steps", "decode 1", "attention", "linear", "sample"}) {
     EXPECT_NE(profiled.err.find(part), std::string::npos) << part << "\n" << profiled.err;
   }
-  expect_trace(bytes_of(folder.path("t.json")), 8);
+  expect_trace(testing::read_whole_file(folder.path("t.json")), 8);
 }
 
 TEST(ProfilingTest, OfBenchAndEval) {
@@ -75,7 +69,7 @@ TEST(ProfilingTest, OfBenchAndEval) {
       testing::run_device_command({"bench", "-m", model, "-p", "8", "-n", "5", "-r", "2", "--timings", "--trace", folder.path("b.json")});
   expect_done(bench);
   EXPECT_NE(bench.err.find("under the profiler"), std::string::npos) << bench.err;
-  expect_trace(bytes_of(folder.path("b.json")), 2 * 5);
+  expect_trace(testing::read_whole_file(folder.path("b.json")), 2 * 5);
   const CommandResult eval = testing::run_device_command(
       {"eval", "-m", model, "--inputs", testing::tests_data_path("tiny-Q4_0.expected.safetensors"), "--outputs", folder.path("o"), "--timings"});
   expect_done(eval);
@@ -106,9 +100,7 @@ TEST(PipelineCacheFileTest, AnythingElseThanACacheIsIgnoredWithOneLine) {
     const CommandResult result = generate({"--pipeline-cache", path});
     expect_done(result);
     EXPECT_EQ(result.out, plain);
-    std::size_t n = 0;
-    for (std::size_t at = result.err.find("rondo: warn:"); at != std::string::npos; at = result.err.find("rondo: warn:", at + 1)) ++n;
-    return n;
+    return testing::count_warnings(result);
   };
   EXPECT_EQ(warnings(folder.write("empty", "")), 1U);
   EXPECT_EQ(warnings(folder.write("text", std::string(5000, 'x'))), 1U);

@@ -25,7 +25,7 @@ const std::string kModel = RONDO_DEMO_MODEL;
 
 class QuarantineFileTest : public ::testing::Test {
  protected:
-  static std::string hash() { return fmt::format("{:016x}", runtime::embedded_spirv_hash()); }
+  static std::string hash() { return runtime::embedded_spirv_key(); }
   std::string key() const { return test_device().pipeline_cache_key(); }
 
   std::string file_with(const std::string& device_key, const json& kernels) const {

@@ -125,6 +125,7 @@ TEST_F(TuningTest, WhatIsOfOthersOrMutatedIsIgnoredInOneLine) {
   };
   const std::string key = device_.internal().pipeline_cache().key();
   expect_ignored(with(key, "0123456789abcdef"), "of device and driver 0123456789abcdef, not of " + key, usual);
+  expect_ignored(with(key, "two\\nlines"), "of device and driver two\\x0alines", usual);
   expect_ignored(with("\"rondo\"", "\"Rondo\""), "rondo", usual);
   expect_ignored(with("\"rondo_tuning\": 1", "\"rondo_tuning\": 2"), "'rondo_tuning' is 2 but this rondo knows 1", usual);
   expect_ignored(with("\"choices\": {", "\"choices\": [{"), "", usual);

@@ -246,6 +246,13 @@ void expect_error(const CommandResult& result, int status, const std::vector<std
 
 void expect_done(const CommandResult& result) { EXPECT_EQ(result.exit_status, 0) << result.description(); }
 
+std::size_t count_warnings(const CommandResult& result) {
+  constexpr std::string_view kWarning = "rondo: warn:";
+  std::size_t n = 0;
+  for (std::size_t at = result.err.find(kWarning); at != std::string::npos; at = result.err.find(kWarning, at + 1)) ++n;
+  return n;
+}
+
 nlohmann::json parse_output(const CommandResult& result) {
   nlohmann::json document = nlohmann::json::parse(result.out, nullptr, false);
   EXPECT_TRUE(!document.is_discarded() && !result.out.empty() && result.out.back() == '\n')

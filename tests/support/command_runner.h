@@ -62,6 +62,8 @@ CommandResult run_device_command(const Arguments& arguments);
 void expect_error(const CommandResult& result, int status, const std::vector<std::string>& parts);
 /// Fails the test unless the command ended with status 0.
 void expect_done(const CommandResult& result);
+/// How many lines `rondo: warn: ...` it printed.
+std::size_t count_warnings(const CommandResult& result);
 /// Fails the test unless `out` is one JSON document and a line's end; null then.
 nlohmann::json parse_output(const CommandResult& result);
 

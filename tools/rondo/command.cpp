@@ -149,7 +149,7 @@ Result<std::unique_ptr<Workbench>> Workbench::open(const GlobalFlags& flags, Byt
   RONDO_ASSIGN(options.quarantine, quarantine.load(how.self_test));
   options.self_test = how.self_test;
   const TuningFile tuning(*bench->device_, flags);
-  RONDO_ASSIGN(options.tuning, how.makes_tuning ? Result(tuning.load_if_there()) : tuning.load());
+  RONDO_ASSIGN(options.tuning, how.makes_tuning ? tuning.load_to_replace() : tuning.load());
   if (!how.tokenizer.empty()) {
     RONDO_ASSIGN(options.tokenizer, open_model(how.tokenizer));
   }

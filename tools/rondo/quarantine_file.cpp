@@ -20,9 +20,6 @@ namespace {
 
 constexpr std::uint64_t kVersion = 1, kMostBytes = 1u << 20;
 
-/// Of the kernels that this rondo has.
-std::string kernels_hash() { return fmt::format("{:016x}", runtime::embedded_spirv_hash()); }
-
 nlohmann::json empty_document() { return {{"rondo_quarantine", kVersion}, {"devices", nlohmann::json::object()}}; }
 
 }  // namespace
@@ -58,7 +55,7 @@ Result<std::vector<std::string>> QuarantineFile::load(bool may_be_missing) const
   const std::string what = fmt::format("{}: devices", path_);
   RONDO_ASSIGN(const nlohmann::json* device, models::find_object(*devices, key, what));
   RONDO_ASSIGN(const std::string found_with, models::find_string(*device, "rondo", fmt::format("{}: {}", what, key)));
-  if (found_with != kernels_hash()) return kernels;
+  if (found_with != runtime::embedded_spirv_key()) return kernels;
   RONDO_ASSIGN(const nlohmann::json* list, models::find_array(*device, "kernels", fmt::format("{}: {}", what, key)));
   for (const nlohmann::json& kernel : *list) {
     if (!kernel.is_string()) return Status(StatusCode::kCorruptData, fmt::format("{}: {}: 'kernels' holds something that is no text", what, key));
@@ -94,8 +91,8 @@ Status QuarantineFile::add_to_file(std::span<const std::string> kernels) const {
   const FolderLock lock(folder.empty() ? "." : folder);
   RONDO_ASSIGN(nlohmann::json document, read(true));
   nlohmann::json& device = document["devices"][device_.pipeline_cache_key()];
-  const bool known = device.is_object() && device.value("rondo", nlohmann::json()) == kernels_hash() && device.value("kernels", nlohmann::json()).is_array();
-  if (!known) device = {{"device", device_.info().name}, {"driver", device_.info().driver}, {"rondo", kernels_hash()}, {"kernels", nlohmann::json::array()}};
+  const bool known = device.is_object() && device.value("rondo", nlohmann::json()) == runtime::embedded_spirv_key() && device.value("kernels", nlohmann::json()).is_array();
+  if (!known) device = {{"device", device_.info().name}, {"driver", device_.info().driver}, {"rondo", runtime::embedded_spirv_key()}, {"kernels", nlohmann::json::array()}};
   nlohmann::json& list = device["kernels"];
   for (const std::string& kernel : kernels) {
     if (std::find(list.begin(), list.end(), kernel) == list.end()) list.push_back(kernel);

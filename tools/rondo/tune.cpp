@@ -51,7 +51,6 @@ int run_tune(const GlobalFlags& flags, const TuneFlags& own) {
     if (terminal) fmt::print(stderr, "\rtuning: {} of {}", done + 1, total);
   };
   const TuningFile file(bench.device(), flags);
-  if (const Status saved = file.save(file.load_if_there()); !saved.ok()) return report(saved);  // rather than afterwards
   const Result<models::Tuned> tuned = models::tune(*bench.model().internal(), bench.model(), on_progress);
   if (terminal) fmt::print(stderr, "\r{:30}\r", "");
   if (!tuned.ok()) return report(tuned.status());

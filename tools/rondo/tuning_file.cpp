@@ -4,6 +4,7 @@
 
 #include <rondo/byte_source.h>
 
+#include "models/tuning.h"
 #include "runtime/fmt.h"
 #include "tools/rondo/cache_files.h"
 
@@ -12,6 +13,7 @@ namespace rondo::tools {
 namespace {
 
 constexpr const char* kPrefix = "tuning-";
+constexpr std::uint64_t kMostBytes = 1u << 20;
 
 }  // namespace
 
@@ -21,7 +23,8 @@ TuningFile::TuningFile(const Device& device, const GlobalFlags& flags) : named_(
 }
 
 bool TuningFile::is_any_there(const GlobalFlags& flags) {
-  if (!flags.tuning.empty() || !flags.as.empty()) return flags.tuning != "none" && !flags.tuning.empty();
+  if (!flags.tuning.empty()) return flags.tuning != "none";
+  if (!flags.as.empty()) return false;
   const std::filesystem::path beside = path_beside_cache(flags.pipeline_cache, kPrefix);
   std::error_code error;
   for (std::filesystem::directory_iterator file(beside.has_parent_path() ? beside.parent_path() : ".", error), end; !error && file != end; file.increment(error)) {
@@ -34,11 +37,10 @@ Result<std::string> TuningFile::load() const {
   if (named_ && pretends_) return Status(StatusCode::kInvalidArgument, "--tuning is of a device as it is, and --as makes it another");
   std::error_code error;
   if (named_ && !std::filesystem::exists(path_, error)) return Status(StatusCode::kNotFound, fmt::format("--tuning: there is no file {}; rondo tune makes one", path_));
-  return load_if_there();
+  return read();
 }
 
-std::string TuningFile::load_if_there() const {
-  constexpr std::uint64_t kMostBytes = 1u << 20;
+std::string TuningFile::read() const {
   std::error_code error;
   if (path_.empty() || !std::filesystem::exists(path_, error)) return "";
   const Result<ByteSource> source = open_file(path_);
@@ -52,6 +54,17 @@ std::string TuningFile::load_if_there() const {
   if (read.ok()) return text;
   warn(fmt::format("tuning not used: {}", read.message()));
   return "";
+}
+
+Result<std::string> TuningFile::load_to_replace() const {
+  std::error_code error;
+  const bool is_there = !path_.empty() && std::filesystem::exists(path_, error);
+  const std::string text = is_there && std::filesystem::is_regular_file(path_, error) && std::filesystem::file_size(path_, error) <= kMostBytes ? read() : "";
+  if (named_ && is_there && !std::filesystem::is_empty(path_, error) && !models::is_tuning(text)) {
+    return Status(StatusCode::kInvalidArgument, fmt::format("--tuning: {} is there and is no file of rondo tune's; it stays as it is", path_));
+  }
+  RONDO_TRY(save(text));
+  return text;
 }
 
 Status TuningFile::save(const std::string& text) const {

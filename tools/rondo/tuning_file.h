@@ -21,13 +21,16 @@ class TuningFile {
 
   /// What is in it; "" where there is none. Errors: kNotFound (it was named and is not there), kInvalidArgument (named with --as).
   Result<std::string> load() const;
-  /// The same of a file that may still have to be made.
-  std::string load_if_there() const;
+  /// The same before a save, of a file that need not be there. Errors, naming it: kIo (it can't be written), kInvalidArgument (it was
+  /// named and holds something else).
+  Result<std::string> load_to_replace() const;
   /// Errors: kIo, naming the file.
   Status save(const std::string& text) const;
   const std::string& path() const { return path_; }  ///< "": none
 
  private:
+  std::string read() const;
+
   std::string path_;
   bool named_ = false, pretends_ = false;
 };
