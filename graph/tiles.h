@@ -28,6 +28,21 @@ SubgroupTile dot_tile(const runtime::DeviceCaps& caps, Type weight, std::uint32_
 /// Whether that saves 15 % of the instructions of "subgroup", with what rounding takes.
 bool dot_pays(const runtime::DeviceCaps& caps, Type weight, const SubgroupTile& tile, bool glu);
 
+/// How linear's "dot_tiled" kernel makes a tile of outputs (shaders/linear_dot_tiled.comp).
+struct DotTile {
+  static constexpr std::uint32_t kThreads = 256;  ///< of a workgroup
+  static constexpr std::uint32_t kOutputs = 128;  ///< of its tile, with GLU gates and ups
+
+  std::uint32_t lanes = 0;               ///< of a subgroup; 0: the device has none that can be relied on, or not so many threads
+  std::uint32_t rows_of_invocation = 0;  ///< of the input
+  bool pays = false;                     ///< saves 15 % of the instructions of "tiled"
+
+  std::uint32_t rows() const { return 16 * rows_of_invocation; }
+};
+
+/// For `n_rows` rows of input and so many outputs.
+DotTile many_dots_tile(const runtime::DeviceCaps& caps, std::uint32_t n_rows, std::uint32_t n_outputs, bool glu);
+
 /// Instructions for rounding an element, by each workgroup for itself.
 double rounding_instructions(const runtime::DeviceCaps& caps);
 

@@ -491,7 +491,7 @@ class Collector {
     test.label = has_input_made ? program.dispatches[own].label : label_of(node, program);
     test.kernels = program.kernels;
     for (const runtime::Kernel& kernel : program.kernels) {
-      const double rounding = kernel.shader == runtime::Shader::linear_dot ? graph::kRoundedActivations : graph::by_matrix_units(kernel) ? 10 * graph::kRoundedFactors : 0;
+      const double rounding = graph::by_integer_dots(kernel) ? graph::kRoundedActivations : graph::by_matrix_units(kernel) ? 10 * graph::kRoundedFactors : 0;
       for (auto& bound : test.bounds) bound.second = std::max(bound.second, rounding);
     }
     for (const runtime::Dispatch& dispatch : program.dispatches) {

@@ -10,10 +10,7 @@
 #extension GL_EXT_spirv_intrinsics : require
 #define RONDO_WEIGHT_BYTES
 #include "lib/linear_few_rows.glsl"
-
-// The sum of the products of four signed bytes: OpSDot of DotProductInput4x8BitPacked, which glslang 12 has no other name for.
-spirv_instruction(extensions = ["SPV_KHR_integer_dot_product"], capabilities = [6018, 6019], id = 4450)
-int packed_dot(uint a, uint b, spirv_literal int format);
+#include "lib/dot.glsl"
 
 // Groups of 32 columns of a tile: those of a round of all lanes that share a row, or of one row as many as take 5 KB.
 const uint kRoundGroups = kLanes * kSplit * kQuads / 8u;
@@ -41,22 +38,16 @@ void round_tile(uint first_token, uint first_group) {
     }
     [[unroll]] for (uint j = 0u; j < kAtOnce; ++j) {
       const uint i = begin + j * kWidth, token = kTokens == 1u ? 0u : i / kTileQuads, quad = kTokens == 1u ? i : i % kTileQuads, group = quad >> 3, place = quad & 7u;
-      const uvec4 magnitudes = floatBitsToUint(x[j]) & 0x7fffffffu;
-      uint largest = max(max(magnitudes.x, magnitudes.y), max(magnitudes.z, magnitudes.w));  // in the order of bits infinity is above all numbers, and NaN above it
-      [[unroll]] for (uint apart = 1u; apart < 8u; apart *= 2u) largest = max(largest, subgroupShuffleXor(largest, apart));
-      const float most = uintBitsToFloat(largest);
-      const float factor = most < 1e-36 ? 0.0 : 127.0 / most;
-      const uvec4 rounded = floatBitsToUint(x[j] * factor + 12582912.0) & 255u;  // 1.5 2^23: the last bits of the sum are the nearest integer
-      const uint bytes = (rounded.x | rounded.y << 8) | (rounded.z << 16 | rounded.w << 24);
+      const Rounding rounding = rounding_of(largest_bits(x[j]), 8u);
+      const uint bytes = rounded_bytes(x[j], rounding);
       int sum = 0;
       if (kHasAddend) {
-        sum = packed_dot(bytes, 0x01010101u, 0);
-        [[unroll]] for (uint apart = 1u; apart < 8u / kSumsOfGroup; apart *= 2u) sum += subgroupShuffleXor(sum, apart);
+        sum = sum_of_lanes(packed_dot(bytes, 0x01010101u, 0), 8u / kSumsOfGroup);
       }
       if (quad < n_quads && i < kTokens * kTileQuads) {
         tile_bytes[bytes_at(token, quad >> 2)][quad & 3u] = bytes;
         if (kHasAddend && place % (8u / kSumsOfGroup) == 0u) tile_sums[(token * kTileGroups + group) * kSumsOfGroup + place / (8u / kSumsOfGroup)] = sum;
-        if (place == 0u) tile_scales[token * kTileGroups + group] = largest < 0x7f800000u ? most * (1.0 / 127.0) : uintBitsToFloat(0x7fc00000u);
+        if (place == 0u) tile_scales[token * kTileGroups + group] = rounding.scale;
       }
     }
   }

@@ -12,7 +12,7 @@
 
 namespace rondo::graph {
 
-constexpr const char* const kLinearKernels[6] = {"subgroup", "dot", "vector", "wide", "tiled", "matrix"};
+constexpr const char* const kLinearKernels[7] = {"subgroup", "dot", "vector", "wide", "tiled", "matrix", "dot_tiled"};
 
 namespace {
 
@@ -26,6 +26,7 @@ struct LinearShape {
   std::uint32_t n_chunks() const { return groups * (kGroupElements / columns_of_chunk(weight)); }
   SubgroupTile tile(const runtime::DeviceCaps& caps) const { return subgroup_tile(caps, activations, experts ? 1 : rows, glu, outputs, n_chunks()); }
   SubgroupTile tile_of_dots(const runtime::DeviceCaps& caps) const { return dot_tile(caps, weight, experts ? 1 : rows, glu, outputs, n_chunks()); }
+  DotTile tile_of_many_dots(const runtime::DeviceCaps& caps) const { return many_dots_tile(caps, rows, outputs, glu); }
   MatrixTile tile_of_matrices(const runtime::DeviceCaps& caps) const { return matrix_tile(caps, weight, rows, outputs, glu); }
   bool few_rows() const { return rows <= kMostSubgroupRows || experts; }
 };
@@ -48,20 +49,38 @@ std::string tile_lacks(const runtime::DeviceCaps& caps, const LinearShape& shape
 
 std::string subgroup_lacks(const runtime::DeviceCaps& caps, const LinearShape& shape) { return tile_lacks(caps, shape, shape.tile(caps)); }
 
-std::string dot_lacks(const runtime::DeviceCaps& caps, const LinearShape& shape) {
+/// What kernels that round activations to bytes need.
+std::string bytes_lack(const runtime::DeviceCaps& caps, const LinearShape& shape) {
   if (shape.rounding == Activations::kF32 || shape.rounding == Activations::kF16) return "activations that may be rounded to bytes";
   if (shape.activations != Type::kF32) return "activations in f32";
   if (shape.weight == Type::kF32 || shape.weight == Type::kF16 || shape.weight == Type::kBF16) return "weights of a type with blocks";
   if (!caps.integer_dot) return "integer dot products";
-  if (!caps.subgroup_shuffle) return "subgroup shuffles";
+  return caps.subgroup_shuffle ? "" : "subgroup shuffles";
+}
+
+std::string dot_lacks(const runtime::DeviceCaps& caps, const LinearShape& shape) {
+  if (const std::string lacks = bytes_lack(caps, shape); !lacks.empty()) return lacks;
   const SubgroupTile tile = shape.tile_of_dots(caps);
   return tile.lanes != 0 && tile.lanes < 8 ? "subgroups of 8 or more" : tile_lacks(caps, shape, tile);
 }
 
+std::string dot_tiled_lacks(const runtime::DeviceCaps& caps, const LinearShape& shape) {
+  if (shape.experts) return "one weight for all rows";
+  if (const std::string lacks = bytes_lack(caps, shape); !lacks.empty()) return lacks;
+  return shape.tile_of_many_dots(caps).lanes == 0 ? "subgroups of 8 to 64 invocations that can be relied on, and workgroups of 256" : "";
+}
+
 /// Above all others where activations are to be rounded.
+template <typename Pays>
+int rank_of_dots(const runtime::DeviceCaps& caps, const LinearShape& shape, const Pays& pays) {
+  if (shape.rounding == Activations::kF32 || shape.rounding == Activations::kF16) return -1;
+  return shape.rounding == Activations::kQ8 || (caps.fast_integer_dot && !is_cpu(caps) && pays()) ? 6 : -1;
+}
 int dot_rank(const runtime::DeviceCaps& caps, const LinearShape& shape) {
-  if (!shape.few_rows() || shape.rounding == Activations::kF32 || shape.rounding == Activations::kF16) return -1;
-  return shape.rounding == Activations::kQ8 || (caps.fast_integer_dot && !is_cpu(caps) && dot_pays(caps, shape.weight, shape.tile_of_dots(caps), shape.glu)) ? 6 : -1;
+  return shape.few_rows() ? rank_of_dots(caps, shape, [&] { return dot_pays(caps, shape.weight, shape.tile_of_dots(caps), shape.glu); }) : -1;
+}
+int dot_tiled_rank(const runtime::DeviceCaps& caps, const LinearShape& shape) {
+  return shape.few_rows() ? -1 : rank_of_dots(caps, shape, [&] { return shape.tile_of_many_dots(caps).pays; });
 }
 
 std::string matrix_lacks(const runtime::DeviceCaps& caps, const LinearShape& shape) {
@@ -161,6 +180,14 @@ void emit_matrix(Lowering& lowering, const LinearVariant& v, const LinearPiece& 
                     piece.without_norm(), piece.push, {ceil_div(piece.push.outputs, tile.outputs >> v.glu), ceil_div(piece.push.rows, tile.rows()), 1}, cost);
 }
 
+void emit_dot_tiled(Lowering& lowering, const LinearVariant& v, const LinearPiece& piece) {
+  const DotTile tile = shape_of(v, piece).tile_of_many_dots(lowering.caps());
+  runtime::Cost cost = piece.cost;
+  cost.loops[0] = {tile.rows() * DotTile::kOutputs * kGroupElements / DotTile::kThreads};
+  lowering.dispatch(v.label, {runtime::Shader::linear_dot_tiled, tile.lanes}, {DotTile::kThreads, v.type, tile.lanes, tile.rows_of_invocation, v.glu, v.input_vec4, v.activation, v.has_bias, v.limited}, piece.without_norm(),
+                    piece.push, {ceil_div(piece.push.outputs, DotTile::kOutputs >> v.glu), ceil_div(piece.push.rows, tile.rows()), 1}, cost);
+}
+
 struct LinearEmit {
   void (*dispatch)(Lowering&, const LinearVariant&, const LinearPiece&);
   /// Of kernels that compute norms of their inputs and outputs, else null.
@@ -186,6 +213,8 @@ constexpr LinearEntry kTable[] = {
      {emit_tiled}},
     {kLinearKernels[5], matrix_lacks, [](const runtime::DeviceCaps&, const LinearShape& shape) { return std::uint64_t{2} * shape.groups + 1000; },  // twice where rows must be scaled; and what stores the sums
      matrix_rank, {emit_matrix}},
+    {kLinearKernels[6], dot_tiled_lacks, [](const runtime::DeviceCaps&, const LinearShape& shape) { return std::uint64_t{shape.groups} + 1000; },  // and loops that may not be unrolled
+     dot_tiled_rank, {emit_dot_tiled}},
 };
 
 }  // namespace
@@ -235,7 +264,7 @@ Result<const LinearEntry*> choose_linear(const Lowering& lowering, const Operato
   if (const std::string_view of_linear = lowering.forced_kernel("linear"); forced.empty() && call.experts == kNone && has(of_linear)) forced = of_linear;
   const Type type = lowering.tensor(call.weight).type;
   LinearShape shape = shape_of(lowering, call);
-  if (forced == kLinearKernels[1]) shape.rounding = Activations::kQ8;
+  if (forced == kLinearKernels[1] || forced == kLinearKernels[6]) shape.rounding = Activations::kQ8;
   if (forced == kLinearKernels[5]) shape.rounding = Activations::kF16;
   if (!has(kLinearKernels[1])) shape.rounding = Activations::kF32;
   return choose_kernel(lowering, std::span<const LinearEntry>(kTable), shape, {op.name, key_of(op, shape), forced}, [&](const char* name) { return label_of(op.name, name, type); });

@@ -110,6 +110,10 @@ TEST(InfoTest, SaysWhatRoundsActivations) {
   EXPECT_EQ(exact.at("rounding"), 0);
   EXPECT_EQ(exact.at("by_matrix_units"), 0);
   EXPECT_EQ(exact.at("attention_by_matrix_units"), 0);
+  const json bytes = info_json({"--as", "navi21"}).at("plan").at("activations");
+  EXPECT_EQ(bytes.at("rounding_of_most_rows"), bytes.at("linears_of_most_rows"));
+  EXPECT_NE(info({"-m", kModel, "--as", "navi21"}).out.find(" rows do (--activations)"), std::string::npos);
+  EXPECT_EQ(rounded.at("rounding_of_most_rows"), 0);
 }
 
 TEST(InfoTest, WhatDoesNotFitIsStillDescribed) {

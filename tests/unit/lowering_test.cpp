@@ -82,7 +82,7 @@ TEST(LoweringTest, WhatIsWidenedNeedsNothing) {
 TEST(LoweringTest, UnknownKernelsAndOperatorsAreRefused) {
   LoweringOptions options;
   options.forced_kernels["linear"] = "fastest";
-  EXPECT_EQ(refusal(linear_case(), {}, options), "kernel linear=fastest: linear has the kernels subgroup, dot, vector, wide, tiled, matrix");
+  EXPECT_EQ(refusal(linear_case(), {}, options), "kernel linear=fastest: linear has the kernels subgroup, dot, vector, wide, tiled, matrix, dot_tiled");
   options.forced_kernels = {{"lineal", "wide"}};
   EXPECT_EQ(refusal(linear_case(), {}, options), "kernel lineal=wide: there is no operator lineal");
 }
@@ -149,7 +149,10 @@ TEST(LoweringTest, ActivationsAreRoundedWhereTheyMayBe) {
   EXPECT_EQ(label(caps, Activations::kF32), "linear subgroup q4_0");
   EXPECT_EQ(label(caps, Activations::kAuto), "linear dot q4_0");
   EXPECT_EQ(label(caps, Activations::kAuto, Type::kQ4_0, 8), "linear dot q4_0");
-  EXPECT_EQ(label(caps, Activations::kQ8, Type::kQ4_0, 9), "linear tiled q4_0");
+  EXPECT_EQ(label(caps, Activations::kQ8, Type::kQ4_0, 9), "linear dot_tiled q4_0");
+  EXPECT_EQ(label(caps, Activations::kAuto, Type::kQ4_0, 9), "linear dot_tiled q4_0");
+  EXPECT_EQ(label(caps, Activations::kF16, Type::kQ4_0, 9), "linear tiled q4_0");
+  EXPECT_EQ(label(caps, Activations::kQ8, Type::kBF16, 9), "linear tiled bf16");
   EXPECT_EQ(label(caps, Activations::kAuto, Type::kMXFP4), "linear dot mxfp4");
   EXPECT_EQ(label(caps, Activations::kQ8, Type::kF16), "linear subgroup f16");
   caps.type = runtime::DeviceType::kCpu;

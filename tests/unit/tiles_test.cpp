@@ -110,6 +110,30 @@ TEST(DotTileTest, PaysWhereAWorkgroupHasManyOutputs) {
   EXPECT_FALSE(pays(Type::kF16, 128'256));
 }
 
+/// As many rows as there are, but not so many that cores are idle.
+TEST(DotTileTest, OfManyRowsFitsTheDevice) {
+  const auto tile_of = [](std::uint32_t least, std::uint32_t most, std::uint32_t rows, std::uint32_t outputs, std::uint32_t cores = 80, std::uint32_t invocations = 1024) {
+    runtime::DeviceCaps caps;
+    caps.type = runtime::DeviceType::kDiscrete;
+    caps.max_invocations = invocations;
+    caps.cores = cores;
+    caps.min_required_subgroup_size = least, caps.max_required_subgroup_size = most;
+    return many_dots_tile(caps, rows, outputs, false);
+  };
+  for (const auto& [least, most, lanes] : {std::array{32u, 32u, 32u}, {32u, 64u, 32u}, {16u, 32u, 16u}, {8u, 32u, 8u}}) {
+    EXPECT_EQ(tile_of(least, most, 512, 4096).lanes, lanes);
+    EXPECT_EQ(tile_of(least, most, 512, 4096).rows(), 64u);
+    EXPECT_EQ(tile_of(least, most, 512, 1024).rows(), 32u) << "as many tiles as cores";
+    EXPECT_EQ(tile_of(least, most, 20, 1 << 20).rows(), 32u);
+    EXPECT_EQ(tile_of(least, most, 9, 1 << 20).rows(), 16u);
+    EXPECT_TRUE(tile_of(least, most, 512, 4096).pays);
+  }
+  EXPECT_EQ(tile_of(64, 128, 512, 4096).rows(), 16u) << "more spill";
+  EXPECT_FALSE(tile_of(64, 128, 512, 4096).pays) << "nobody has counted that";
+  EXPECT_EQ(tile_of(4, 4, 512, 4096).lanes, 0u) << "four lanes share no scale";
+  EXPECT_EQ(tile_of(32, 32, 512, 4096, 80, 128).lanes, 0u) << "a workgroup is 256";
+}
+
 TEST(RowTileTest, HoldsTheRowAndFitsTheDevice) {
   for (const std::uint32_t lanes : {4u, 8u, 16u, 32u, 64u, 128u}) {
     for (const std::uint32_t subgroups : {1u, 16u, 64u}) {

@@ -134,6 +134,7 @@ constexpr std::string_view kCases[] = {
     // Matrices. Every weight type, one row and the tiles of many, outputs beside the tile.
     "linear input (1, 256), weight {some} (41, 256)",
     "linear input (9, 256), weight {weight} (13, 256)",
+    "linear input (113, 256), weight {some} (141, 256)",
     "linear input (70, 64) * 0.0001, weight f16 (41, 64)",
     "linear input (3, {size}), weight f32 (7, {size})",
     "linear input (1, 41), weight f32 ({size}, 41)",

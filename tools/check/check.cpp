@@ -96,7 +96,7 @@ bool has_kernel(std::string_view op, std::string_view wanted) {
   return std::any_of(kernels.begin(), kernels.end(), [&](const char* kernel) { return is_named(op, kernel, wanted); });
 }
 
-bool rounds_activations(std::string_view kernel) { return kernel == "dot"; }
+bool rounds_activations(std::string_view kernel) { return kernel == "dot" || kernel == "dot_tiled"; }
 
 /// An activation that makes more of a sum's error: as many times as the sum is large, here some 20.
 bool magnifies(const CaseText& text) {

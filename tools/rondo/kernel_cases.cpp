@@ -460,7 +460,7 @@ std::vector<KernelCase> kernel_cases(std::string_view filter, bool large) {
       for (const LlamaExtents& model : kModels) {
         if (model.large && (!large || !depends_on_model(shape.op))) continue;
         for (const std::optional<Type>& type : list_types(shape, model)) {
-          if (std::string_view(kernel) == "dot" && type && graph::find_block_format(*type)->block_elements == 1) continue;  // it is of blocks
+          if (std::string_view(kernel).starts_with("dot") && type && graph::find_block_format(*type)->block_elements == 1) continue;  // it is of blocks
           if (std::string_view(kernel) == "matrix" && type && !graph::values_fit_f16(*type)) continue;
           for (const std::int64_t rows : shape.rows) {
             for (const std::int64_t depth : shape.depths) {

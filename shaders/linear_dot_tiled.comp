@@ -1,0 +1,179 @@
+// output[m, n] = activate(sum_k input[m, k] weight[n, k] + bias[n]) + residual[m, n]; with kGlu glu of weight rows n and N + n.
+// For many rows, with integer dot products: 256 invocations make a tile of 16 kTileRows x 128 outputs (64 with GLU) from 32 columns at a
+// time, weights and input, f32, as bytes in shared memory, the next 32 while they multiply. 32 numbers of the input share a scale of
+// largest magnitude / 127. Sums of products of bytes are exact, their sums f32. Weights of all types but floats.
+// Grid (ceil(N / tile), ceil(M / tile)). Needs: subgroups of exactly kLanes invocations, 8 or more, shuffles,
+// VK_KHR_shader_integer_dot_product.
+#version 450
+#extension GL_GOOGLE_include_directive : require
+#extension GL_KHR_shader_subgroup_shuffle : require
+#extension GL_EXT_control_flow_attributes : require
+#extension GL_EXT_spirv_intrinsics : require
+#include "linear.params.h"
+#include "lib/step_state.glsl"
+
+layout(local_size_x = 256) in;
+layout(constant_id = 1) const uint kWeightType = 0u;
+layout(constant_id = 2) const uint kLanes = 32u;
+layout(constant_id = 3) const uint kTileRows = 4u;
+layout(constant_id = 4) const uint kGlu = 0u;
+layout(constant_id = 5) const uint kInputVec4 = 1u;
+layout(constant_id = 6) const uint kActivation = 0u;
+layout(constant_id = 7) const uint kBias = 0u;
+layout(constant_id = 8) const uint kLimited = 0u;
+
+#include "lib/linear_input.glsl"
+#define RONDO_SHARED_TABLE
+#define RONDO_WEIGHT_BYTES
+#define RONDO_WEIGHT_BINDING 2
+#define weight_layout p
+#include "lib/weight.glsl"
+#include "lib/linear_output.glsl"
+#include "lib/dot.glsl"
+
+const uint kWidth = 256u, kColumns = 16u;  // invocations of a workgroup, and those of them that share rows
+const uint kM = kWidth / kColumns * kTileRows;
+const uint kN = 128u, kTileOutputs = kN / kColumns;
+const uint kOutputs = kN >> kGlu;
+#include "lib/linear_tile.glsl"
+
+const uint kScales = kQuads == 8u ? 8u / kScaledQuads : 1u;  // of 32 columns of a weight
+// What is taken from the quants before they are multiplied, so that they need no addend.
+const uint kBytesCentre = kWeightType == RONDO_WEIGHT_Q6_K ? 32u : kWeightType == RONDO_WEIGHT_Q3_K ? 4u : kCentre;
+const bool kAdds = kHasAddend && kBytesCentre == 0u;
+
+// Two tiles. Halves of 32 columns lie apart, and 64 bytes besides, so that lanes side by side meet no bank twice.
+const uint kHalf = kM + kN + 4u;
+shared uvec4 bytes[2u * 2u * kHalf];  // of kM rows of the input, then of kN of the weight
+shared float input_scales[2u * kM];
+shared float input_sums[kAdds ? 2u * kM * kScales : 1u];  // scaled
+shared float weight_scales[2u * kN * kScales];
+shared float weight_addends[kAdds ? 2u * kN * kScales : 1u];
+
+// What an invocation brings into a tile: a row's fours `quad` and `quad` + 4 of the input, of which it has as many as suffice for all,
+// and 16 elements of a weight.
+const uint kInputs = kM * 4u > kWidth ? kM * 4u / kWidth : 1u;
+Chunk chunk;
+vec4 x[kInputs * 2u];
+
+// Invocations by number, in the order in which they lie in subgroups.
+uint place() { return gl_SubgroupID * kLanes + gl_SubgroupInvocationID; }
+
+void load(uint group, uint first_row, uint first_output) {
+  const uint row = weight_row(place() >> 1, first_output) + p.weight_offset_rows;
+  chunk = load_chunk(row, kQuads == 8u ? group : group * 2u + (place() & 1u));
+  [[unroll]] for (uint i = 0u; i < kInputs; ++i) {
+    const uint item = i * kWidth + place(), at = p.input_offset + min(first_row + item / 4u, p.rows - 1u) * p.input_stride;
+    x[2u * i] = input_quad(at, group * 32u + item % 4u * 4u);
+    x[2u * i + 1u] = input_quad(at, group * 32u + item % 4u * 4u + 16u);
+  }
+}
+
+void store_weights(uint tile) {
+  const uint row = place() >> 1, half_of_group = place() & 1u;
+  uvec4 words;
+  [[unroll]] for (uint i = 0u; i < 4u; ++i) {
+    words[i] = kQuads == 4u ? chunk_bytes(chunk, i) : half_of_group == 0u ? chunk_bytes(chunk, i) : chunk_bytes(chunk, i + 4u);
+  }
+  if (kBytesCentre != 0u) words = (words + 0x01010101u * (128u - kBytesCentre)) ^ 0x80808080u;  // bytes of words that have no carries
+  bytes[(tile * 2u + half_of_group) * kHalf + kM + row] = words;
+  if (kScales == 2u || half_of_group == 0u) {
+    const uint at = (tile * kScales + (kScales == 2u ? half_of_group : 0u)) * kN + row;
+    weight_scales[at] = kScales == 2u && half_of_group == 1u ? chunk.scale.y : chunk.scale.x;
+    if (kAdds) weight_addends[at] = kScales == 2u && half_of_group == 1u ? chunk.addend.y : chunk.addend.x;
+  }
+}
+
+void store_inputs(uint tile) {
+  [[unroll]] for (uint i = 0u; i < kInputs; ++i) {
+    const uint item = i * kWidth + place(), row = item / 4u, quad = item % 4u;
+    const Rounding rounding = rounding_of(max(largest_bits(x[2u * i]), largest_bits(x[2u * i + 1u])), 4u);
+    const uvec2 rounded = uvec2(rounded_bytes(x[2u * i], rounding), rounded_bytes(x[2u * i + 1u], rounding));
+    ivec2 sums = ivec2(0);
+    if (kAdds) {
+      sums = ivec2(packed_dot(rounded.x, 0x01010101u, 0), packed_dot(rounded.y, 0x01010101u, 0));
+      if (kScales == 1u) sums.x += sums.y;
+      sums.x = sum_of_lanes(sums.x, 4u);
+      if (kScales == 2u) sums.y = sum_of_lanes(sums.y, 4u);
+    }
+    if (kM * 4u >= kWidth || item < kM * 4u) {
+      bytes[tile * 2u * kHalf + row][quad] = rounded.x;
+      bytes[(tile * 2u + 1u) * kHalf + row][quad] = rounded.y;
+      if (quad == 0u) {
+        input_scales[tile * kM + row] = rounding.scale;
+        if (kAdds) {
+          [[unroll]] for (uint s = 0u; s < kScales; ++s) input_sums[(tile * kScales + s) * kM + row] = rounding.scale * float(sums[s]);
+        }
+      }
+    }
+  }
+}
+
+// `up` with kGlu only.
+void store(uint row, uint n, float sum, float up) {
+  if (row >= p.rows || n >= p.outputs || !row_valid(row, p.rows_per_sequence)) return;
+  store_output(row, n, kGlu == 1u ? output_of_glu(sum, up, n, n + p.outputs) : output_of(sum, n));
+}
+
+int dot_of_16(uvec4 a, uvec4 b) { return packed_dot(a.w, b.w, 0) + (packed_dot(a.z, b.z, 0) + (packed_dot(a.y, b.y, 0) + packed_dot(a.x, b.x, 0))); }
+
+void main() {
+  const uint first_row = gl_WorkGroupID.y * kM, first_output = gl_WorkGroupID.x * kOutputs;
+  if (tile_is_idle(first_row)) return;
+  fill_table();
+  if (kWeightType == RONDO_WEIGHT_IQ4_NL || kWeightType == RONDO_WEIGHT_MXFP4) barrier();
+  const uint tx = place() % kColumns, ty = place() / kColumns * kTileRows;
+
+  // Only where all loops over it are unrolled are the sums registers rather than memory.
+  float sums[kTileRows * kTileOutputs];
+  [[unroll]] for (uint i = 0u; i < kTileRows * kTileOutputs; ++i) sums[i] = 0.0;
+  load(0u, first_row, first_output);
+  store_weights(0u);
+  store_inputs(0u);
+  for (uint group = 0u; group < p.groups; ++group) {
+    const uint tile = group & 1u;
+    barrier();
+    load(min(group + 1u, p.groups - 1u), first_row, first_output);  // the last is loaded twice, and nobody reads it
+    uvec4 a[kTileRows * 2u];
+    float scale[kTileRows];
+    [[unroll]] for (uint i = 0u; i < kTileRows; ++i) {
+      a[2u * i] = bytes[tile * 2u * kHalf + ty + i];
+      a[2u * i + 1u] = bytes[(tile * 2u + 1u) * kHalf + ty + i];
+      scale[i] = input_scales[tile * kM + ty + i];
+    }
+    [[unroll]] for (uint j = 0u; j < kTileOutputs; ++j) {
+      const uint n = tx + kColumns * j;
+      const uvec4 b0 = bytes[tile * 2u * kHalf + kM + n], b1 = bytes[(tile * 2u + 1u) * kHalf + kM + n];
+      float w[kScales], addend[kScales];
+      [[unroll]] for (uint s = 0u; s < kScales; ++s) {
+        w[s] = weight_scales[(tile * kScales + s) * kN + n];
+        if (kAdds) addend[s] = weight_addends[(tile * kScales + s) * kN + n];
+      }
+      [[unroll]] for (uint i = 0u; i < kTileRows; ++i) {
+        float sum;
+        if (kScales == 1u) {
+          int part = dot_of_16(a[2u * i], b0);
+          part = packed_dot(b1.x, a[2u * i + 1u].x, 0) + part;
+          part = packed_dot(b1.y, a[2u * i + 1u].y, 0) + part;
+          part = packed_dot(b1.z, a[2u * i + 1u].z, 0) + part;
+          part = packed_dot(b1.w, a[2u * i + 1u].w, 0) + part;
+          sum = w[0] * float(part);
+        } else {
+          sum = w[0] * float(dot_of_16(a[2u * i], b0)) + w[kScales - 1u] * float(dot_of_16(a[2u * i + 1u], b1));
+        }
+        sums[i * kTileOutputs + j] += scale[i] * sum;
+        if (kAdds) {
+          [[unroll]] for (uint s = 0u; s < kScales; ++s) sums[i * kTileOutputs + j] += addend[s] * input_sums[(tile * kScales + s) * kM + ty + i];
+        }
+      }
+    }
+    store_weights(1u - tile);
+    store_inputs(1u - tile);
+  }
+  [[unroll]] for (uint i = 0u; i < kTileRows; ++i) {
+    const uint row = first_row + ty + i;
+    [[unroll]] for (uint j = 0u; j < kTileOutputs >> kGlu; ++j) {
+      store(row, first_output + tx + kColumns * j, sums[i * kTileOutputs + j], kGlu == 1u ? sums[i * kTileOutputs + j + kTileOutputs / 2u] : 0.0);
+    }
+  }
+}

@@ -1,0 +1,77 @@
+// Kernels that make tiles, of cooperative matrices and of integer dot products, each case of check lane by lane: results, races,
+// undefined values; tiles as large as they may be. RONDO_TEST_SPIRV_TOOLS as in matrices_test.cpp.
+#include <algorithm>
+#include <cstdlib>
+
+#include "tests/simulator/glsl.h"
+#include "tools/check/check.h"
+#include "tools/simulator/case_run.h"
+
+namespace rondo::tile_kernels_test {
+namespace {
+
+runtime::DeviceCaps caps_of(std::uint32_t lanes) {
+  runtime::DeviceCaps caps = simulator::simulated_caps(lanes, false, true);
+  caps.cores = 1;  // so that tiles are as large as they may be
+  caps.max_shared_bytes = 49152;
+  return caps;
+}
+
+/// All cases of one kernel of `ops` on such a device, of which more than `least` must pass; `rows_of` tells a tile's. Returns the most that a tile has.
+template <typename RowsOf>
+std::uint32_t check_all(simulator::ModuleCache& modules, const runtime::DeviceCaps& caps, std::uint32_t lanes, const char* kernel, const std::vector<std::string>& ops, bool brief, std::size_t least, const RowsOf& rows_of) {
+  std::string found;
+  std::uint32_t most_rows = 0;
+  const check::CaseRunner run_case = [&](const check::OpCase& op, const check::RunOptions& how) {
+    Result<check::DeviceRun> run = simulator::simulate_case(modules, op, how, caps, lanes, [&](const simulator::SimulatedDispatch& done) { found += simulator_test::all_findings(done.report); });
+    for (const runtime::Kernel& one : run.ok() ? run->program.kernels : std::vector<runtime::Kernel>()) most_rows = std::max(most_rows, rows_of(one));
+    return run;
+  };
+  check::CheckOptions options;
+  options.kernels = {kernel};
+  options.ops = ops;
+  options.brief = brief;
+  const auto report = check::run_check(run_case, options, [&](const check::CheckResult& result, std::size_t, std::size_t) {
+    if (result.outcome == check::Outcome::kFailed) ADD_FAILURE() << result.run.text << ", " << check::values_name(result.run.values) << ": " << result.complaint;
+    return true;
+  });
+  EXPECT_TRUE(report.ok()) << report.status().message();
+  EXPECT_GT(report.ok() ? report->n_passed : 0, least);
+  EXPECT_EQ(found, "");
+  return most_rows;
+}
+
+struct Machine {
+  std::uint32_t lanes;
+  runtime::MatrixShape shape;
+  std::uint32_t most_rows;  ///< of a tile
+};
+
+class MatrixKernelsTest : public testing::TestWithParam<Machine> {};
+
+TEST_P(MatrixKernelsTest, AreRightAndWithoutFindings) {
+  const char* const tools = std::getenv("RONDO_TEST_SPIRV_TOOLS");
+  if (!tools) GTEST_SKIP() << "RONDO_TEST_SPIRV_TOOLS is not set";
+  simulator::ModuleCache modules(tools);
+  const Machine& machine = GetParam();
+  runtime::DeviceCaps caps = caps_of(machine.lanes);
+  caps.matrices = {machine.shape};
+  const auto rows_of = [](const runtime::Kernel& kernel) { return kernel.shader == runtime::Shader::linear_matrix ? kernel.constants[3] * kernel.constants[5] * kernel.constants[11] : 0; };
+  EXPECT_EQ(check_all(modules, caps, machine.lanes, "matrix", {"linear", "linear_glu"}, false, 200, rows_of), machine.most_rows);
+  check_all(modules, caps, machine.lanes, "matrix", {"attention"}, true, 50, rows_of);  // its values decide little
+}
+
+INSTANTIATE_TEST_SUITE_P(Lanes, MatrixKernelsTest, testing::Values(Machine{8, {8, 8, 16}, 32}, Machine{16, {8, 16, 16}, 64}, Machine{32, {16, 16, 16}, 128}, Machine{64, {16, 16, 16}, 128}));
+
+class DotTilesTest : public testing::TestWithParam<std::uint32_t> {};
+
+TEST_P(DotTilesTest, AreRightAndWithoutFindings) {
+  simulator::ModuleCache modules;
+  const auto rows_of = [](const runtime::Kernel& kernel) { return kernel.shader == runtime::Shader::linear_dot_tiled ? 16 * kernel.constants[3] : 0; };
+  EXPECT_EQ(check_all(modules, caps_of(GetParam()), GetParam(), "dot_tiled", {"linear", "linear_glu"}, false, 200, rows_of), 64u);
+}
+
+INSTANTIATE_TEST_SUITE_P(Lanes, DotTilesTest, testing::Values(8u, 16u, 32u, 64u));
+
+}  // namespace
+}  // namespace rondo::tile_kernels_test
