@@ -289,6 +289,40 @@ MatrixTile attention_matrix_tile(const runtime::DeviceCaps& caps, std::uint32_t 
 
 namespace {
 
+struct RegisterClass {
+  std::uint32_t min_size, max_size, lanes;
+  std::uint32_t threads, rows_of_invocation, unrolled;
+};
+
+// By compilers' counts, as kClasses: so that heads of up to 320 spill nothing. With 2 rows of an invocation shared memory is read 1.5 times
+// as often as with 4.
+constexpr RegisterClass kRegisterClasses[] = {
+    {32, 32, 0, 128, 4, 8},   // NVIDIA: 120 registers with heads of 128, 16 warps
+    {16, 32, 16, 256, 2, 8},  // Intel's Xe2: 189 of 256; 4 rows spill
+    {8, 32, 8, 256, 2, 8},    // Intel's others: 99 of 128; 4 rows spill
+    {32, 64, 32, 128, 4, 8},  // AMD: 160 registers, 6 waves on navi21
+    {64, 128, 0, 128, 2, 1},  // Adreno: 4 rows leave 2 waves, and spill on adreno660
+    {4, 128, 0, 128, 4, 8},   // CPUs, and what is not known
+};
+constexpr std::uint32_t kMostRegisterWidth = 320;  // wider ones nobody has counted
+
+/// A tile of keys, scores of rows, rows' parts and scales (shaders/attention_registers.comp).
+std::uint32_t register_shared_bytes(std::uint32_t rows) { return 16 * (64 * 9 + rows * 20) + 4 * rows + 4; }
+
+}  // namespace
+
+RegisterTile attention_register_tile(const runtime::DeviceCaps& caps, std::uint32_t value_width) {
+  const std::span<const RegisterClass> classes(kRegisterClasses);
+  const RegisterClass* found = class_of(classes, caps);
+  const RegisterClass& one = found ? *found : classes.back();
+  RegisterTile tile{found && one.lanes != 0 ? possible_lanes(caps, one.lanes) : 0, one.threads, one.rows_of_invocation, one.unrolled};
+  while (tile.threads > 64 && (tile.threads > caps.max_invocations || register_shared_bytes(tile.rows()) > caps.max_shared_bytes)) tile.threads /= 2;
+  const bool fits = tile.threads <= caps.max_invocations && register_shared_bytes(tile.rows()) <= caps.max_shared_bytes && (tile.lanes == 0 || tile.threads / tile.lanes <= caps.max_workgroup_subgroups);
+  return fits && value_width <= kMostRegisterWidth ? tile : RegisterTile{};
+}
+
+namespace {
+
 struct AttentionClass {
   std::uint32_t min_size, max_size;
   std::uint32_t lanes, subgroups;

@@ -72,6 +72,19 @@ MatrixTile matrix_tile(const runtime::DeviceCaps& caps, Type weight, std::uint32
 /// columns, in place of outputs (shaders/attention_matrix.comp).
 MatrixTile attention_matrix_tile(const runtime::DeviceCaps& caps, std::uint32_t n_rows, std::uint32_t n_heads, std::uint32_t key_width, std::uint32_t value_width);
 
+/// How attention's "registers" kernel makes a tile of rows (shaders/attention_registers.comp).
+struct RegisterTile {
+  std::uint32_t lanes = 0;    ///< of a subgroup; 0: of any size
+  std::uint32_t threads = 0;  ///< of a workgroup; 0: the device can't, or spills
+  std::uint32_t rows_of_invocation = 0;
+  std::uint32_t unrolled = 0;  ///< of 8 steps of its loops
+
+  std::uint32_t rows() const { return threads / 16 * rows_of_invocation; }
+};
+
+/// For heads of values so wide.
+RegisterTile attention_register_tile(const runtime::DeviceCaps& caps, std::uint32_t value_width);
+
 /// How attention's "subgroup" kernel shares out rows and keys (shaders/attention_subgroup.comp).
 struct AttentionTile {
   std::uint32_t lanes = 0;      ///< of a subgroup; 0: the device has none that can be relied on

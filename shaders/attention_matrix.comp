@@ -76,55 +76,21 @@ shared uint largest_bits[2];  // of keys and of values
 shared float row_total[kM];
 shared float row_highest[kM];
 
+#include "lib/attention_rows.glsl"
+
 const float kWeightScale = 32768.0;
 float cache_scale() { return float(kCacheType == 1u ? 1u : 16u); }
 
-uint self;  // this invocation's place
-uint sequence, kv_head, first_row, end_row;
-Span span;
-uint own_row, share;  // that this invocation weighs, of the tile, and its share of the row
-uint own_head, own_query;
-int own_position;
 float own_scale;  // of products
-uint key_base, value_base;
 Eight eights[kEights];
 uint eight_scales[kEights];
 uint largest_key, largest_value;  // bits of the largest magnitude; of f16 bits 15 and 31 say that a value is not finite
-float row_max, row_weight;  // the weight of this invocation's share
 Sums sums[kMatrices * kValueChunks];
 
-uint head_of_row(uint row) { return kv_head * p.group + row % p.group; }
-uint query_at(uint row) { return p.query_offset + sequence * p.query_sequence + head_of_row(row) * p.query_head + (row / p.group) * p.query_row; }
 float query_element(uint at, uint d) { return mix(0.0, from_element(query[at + min(d, kKeyWidth - 1u)]), d < kKeyWidth); }
 
 // Rounded as the device rounds.
 uvec2 to_halves(vec4 x) { return uvec2(packFloat2x16(f16vec2(x.xy)), packFloat2x16(f16vec2(x.zw))); }
-
-// False where there is nothing to do.
-bool find_rows() {
-  sequence = gl_WorkGroupID.y / p.kv_heads;
-  kv_head = gl_WorkGroupID.y % p.kv_heads;
-  first_row = (gl_NumWorkGroups.x - 1u - gl_WorkGroupID.x) * kM;  // those that see most keys begin first
-  const bool is_active = sequence_active(sequence);
-  end_row = min(first_row + kM, min(p.queries, sequence_count(sequence)) * p.group);
-  span = span_of(sequence, first_row / p.group, (max(end_row, 1u) - 1u) / p.group);
-  if (!is_active || first_row >= end_row) return false;
-  own_row = self / kShares;
-  share = self % kShares;
-  key_base = p.key_offset + sequence * p.key_sequence + kv_head * p.key_head;
-  value_base = p.value_offset + sequence * p.value_sequence + kv_head * p.value_head;
-  return true;
-}
-
-void begin_row(uint row) {
-  own_head = p.first_head + head_of_row(row);
-  own_query = row / p.group;
-  own_position = span.position0 + int(own_query);
-  // A sink is a key whose value is zero: in the first split, or the only one.
-  const bool sink = has(RONDO_ATTENTION_SINKS) && gl_WorkGroupID.z == 0u;
-  row_max = sink ? sink_of(own_head) : kLowest;
-  row_weight = sink && share == 0u ? 1.0 : 0.0;
-}
 
 // Rows beyond the last are the last.
 void load_queries() {
@@ -242,7 +208,7 @@ void weigh(uint first_key, uint parity) {
     const vec4 products = uintBitsToFloat(tiles[row_at + i / 4u * kShares + share]);
     [[unroll]] for (uint n = 0u; n < 4u; ++n) {
       const uint j = first_key + (i / 4u * kShares + share) * 4u + n;
-      scores[i + n] = mix(kLowest, finished_score(products[n] * own_scale, sequence, own_head, own_query, own_position, int(min(j, span.reach - 1u))), j < span.reach);
+      scores[i + n] = own_score(products[n] * own_scale, j);
       highest = max(highest, scores[i + n]);
     }
   }
@@ -265,10 +231,6 @@ void weigh(uint first_key, uint parity) {
   }
   for (uint i = share; i < kMatrixColumns / 4u; i += kShares) tiles[row_at + kScales + i] = uvec4(floatBitsToUint(scale));
 }
-
-// What splits share out; the first of a split is that of the workgroup's number.
-uint block_step() { return kSplit == 1u ? p.n_splits : 1u; }
-uint first_block() { return span.start / kBlock / block_step() * block_step() + (kSplit == 1u ? gl_WorkGroupID.z : 0u); }
 
 // The products of a chunk of keys.
 #define MULTIPLY_KEYS(chunk, depth)                                          \
@@ -325,13 +287,11 @@ void attend() {
 
 void write(uint row_of_tile, uint e, float sum, float highest, float total) {
   const uint row = first_row + row_of_tile;
-  const uint out_row = (sequence * p.queries + row / p.group) * p.heads + p.first_head + head_of_row(row);
   if (kSplit == 0u) {
-    // Zeros where no key is allowed; 0 / 0 where all scores are minus infinity.
-    values[out_row * kValueWidth + e] = to_element(total == 0.0 && highest == kLowest ? 0.0 : sum / total);
+    values[output_row(row) * kValueWidth + e] = to_element(sees_nothing(highest, total) ? 0.0 : sum / total);
     return;
   }
-  const uint to = (out_row * p.n_splits + gl_WorkGroupID.z) * RONDO_PARTIAL_STRIDE(kValueWidth);
+  const uint to = partials_at(row);
   partials[to + e] = sum;
   if (e == 0u) {
     partials[to + kValueWidth] = highest;
@@ -387,8 +347,7 @@ void attend_in_f32() {
             product += p.scale * (from_element(query[at + d]) * pair.x + from_element(query[at + d + 1u]) * pair.y);
           }
         }
-        const float score = j < span.reach ? finished_score(product, sequence, own_head, own_query, own_position, int(j)) : kLowest;
-        tiles[kScores + self / 4u][self % 4u] = floatBitsToUint(score);
+        tiles[kScores + self / 4u][self % 4u] = floatBitsToUint(own_score(product, j));
       }
       barrier();
       float highest = row_max;

@@ -130,10 +130,20 @@ std::string matrix_lacks(const runtime::DeviceCaps& caps, const AttentionCall& c
   return has_whole_vectors(call, 1) ? "" : "head widths, strides and offsets of keys and values that are multiples of 8";
 }
 
-/// Splits of "matrix": where its tiles leave half of the cores idle.
-std::uint32_t matrix_splits(const runtime::DeviceCaps& caps, const AttentionCall& call, const MatrixTile& tile) {
-  const std::uint32_t workgroups = call.heads() * ceil_div(call.rows, tile.rows());
-  std::uint32_t splits = std::clamp(workgroups_to_fill(caps) / 2 / workgroups, 1u, ceil_div(call.push.keys, 2 * tile.outputs));
+RegisterTile register_tile_of(const runtime::DeviceCaps& caps, const AttentionCall& call) { return attention_register_tile(caps, call.push.value_dim); }
+
+std::string registers_lack(const runtime::DeviceCaps& caps, const AttentionCall& call) {
+  if ((call.features.bits & (RONDO_ATTENTION_RELATIVE_KEY | RONDO_ATTENTION_RELATIVE_VALUE)) != 0) return "scores without relative keys and values";
+  if (register_tile_of(caps, call).threads == 0) return "registers and shared memory for its tiles";
+  return has_whole_vectors(call, 4) ? "" : "head widths, strides and offsets that are multiples of 8, of queries of 4";
+}
+
+constexpr std::uint32_t kBlockKeys = 64;  ///< of "matrix" and "registers" at a time
+
+/// Splits of these, where tiles of so many rows leave half of the cores idle.
+std::uint32_t tile_splits(const runtime::DeviceCaps& caps, const AttentionCall& call, std::uint32_t rows) {
+  const std::uint32_t workgroups = call.heads() * ceil_div(call.rows, rows);
+  std::uint32_t splits = std::clamp(workgroups_to_fill(caps) / 2 / workgroups, 1u, ceil_div(call.push.keys, 2 * kBlockKeys));
   while (splits > 1 && partial_bytes(call, splits) > caps.max_storage_range_bytes) splits /= 2;
   return splits;
 }
@@ -143,7 +153,12 @@ std::uint32_t matrix_splits(const runtime::DeviceCaps& caps, const AttentionCall
 /// With all rows in f32 behind them.
 std::uint64_t matrix_iterations(const runtime::DeviceCaps& caps, const AttentionCall& call) {
   const MatrixTile tile = matrix_tile_of(caps, call);
-  return ceil_div(call.push.keys, tile.outputs) * (100 + tile.rows() * std::uint64_t{tile.outputs / 2 + ceil_div(call.push.head_dim, 8)}) + 1000;
+  return ceil_div(call.push.keys, kBlockKeys) * (100 + tile.rows() * std::uint64_t{tile.outputs / 2 + ceil_div(call.push.head_dim, 8)}) + 1000;
+}
+
+/// With values that are not finite in all blocks.
+std::uint64_t register_iterations(const runtime::DeviceCaps&, const AttentionCall& call) {
+  return ceil_div(call.push.keys, kBlockKeys) * std::uint64_t{20 + ceil_div(call.push.head_dim, 32) + 70 * ceil_div(call.push.value_dim, 64)} + 1000;
 }
 
 std::uint64_t tiled_iterations(const runtime::DeviceCaps& caps, const AttentionCall& call, std::uint32_t n_splits) {
@@ -260,7 +275,7 @@ Status emit_subgroup(Lowering& lowering, const AttentionCall& call, const std::s
 
 Status emit_matrix(Lowering& lowering, const AttentionCall& call, const std::string& label) {
   const MatrixTile tile = matrix_tile_of(lowering.caps(), call);
-  const std::uint32_t n_splits = matrix_splits(lowering.caps(), call, tile);
+  const std::uint32_t n_splits = tile_splits(lowering.caps(), call, tile.rows());
   return emit_pieces(lowering, call, n_splits, [&](Arguments arguments, const shaders::AttentionParams& push, runtime::Cost cost) {
     cost.loops[0] = {tile.rows() * tile.outputs * (push.head_dim + push.value_dim) / tile.threads};
     lowering.dispatch(label, {lowering.module_for(runtime::Shader::attention_matrix, call.query.type), tile.lanes},
@@ -269,12 +284,23 @@ Status emit_matrix(Lowering& lowering, const AttentionCall& call, const std::str
   });
 }
 
+Status emit_registers(Lowering& lowering, const AttentionCall& call, const std::string& label) {
+  const RegisterTile tile = register_tile_of(lowering.caps(), call);
+  const std::uint32_t n_splits = tile_splits(lowering.caps(), call, tile.rows());
+  return emit_pieces(lowering, call, n_splits, [&](Arguments arguments, const shaders::AttentionParams& push, runtime::Cost cost) {
+    cost.loops = {{{16 * tile.rows_of_invocation * tile.unrolled, 128 * tile.rows_of_invocation}, {16 * tile.rows_of_invocation * tile.unrolled, 128 * tile.rows_of_invocation}}};  // scores of 32 columns, values of 32 rows
+    lowering.dispatch(label, {lowering.module_for(runtime::Shader::attention_registers, call.query.type), tile.lanes},
+                      {tile.threads, cache_type_constant(call.key), n_splits > 1 ? 1u : 0u, call.features.bits, call.features.buckets, push.head_dim, push.value_dim, tile.rows_of_invocation, tile.unrolled}, arguments, push,
+                      {ceil_div(call.rows, tile.rows()), call.sequences * push.kv_heads, n_splits}, cost);
+  });
+}
+
 using AttentionEntry = KernelEntry<AttentionCall, Status (*)(Lowering&, const AttentionCall&, const std::string&)>;
 
 /// Few queries: their keys are split, so that a device has enough to do. Otherwise rows alone fill it.
 bool has_few(const AttentionCall& call) { return call.push.queries <= 2; }
 
-constexpr const char* kKernels[] = {"tiled", "split", "wide", "wide_split", "subgroup", "matrix"};
+constexpr const char* kKernels[] = {"tiled", "split", "wide", "wide_split", "subgroup", "matrix", "registers"};
 /// On CPU drivers the wide ones where they can; on others subgroup for few rows, and tiles for many, with matrix units where there are any.
 constexpr AttentionEntry kTable[] = {
     {kKernels[0], [](const runtime::DeviceCaps&, const AttentionCall&) { return std::string(); },
@@ -299,6 +325,9 @@ constexpr AttentionEntry kTable[] = {
     {kKernels[5], matrix_lacks, matrix_iterations,
      [](const runtime::DeviceCaps& caps, const AttentionCall& call) { return call.push.queries <= kMostSubgroupQueries || (call.rounding == Activations::kAuto && is_cpu(caps)) ? -1 : 5; },
      emit_matrix},
+    {kKernels[6], registers_lack, register_iterations,
+     [](const runtime::DeviceCaps& caps, const AttentionCall& call) { return is_cpu(caps) ? 0 : call.push.queries <= kMostSubgroupQueries ? 1 : 3; },
+     emit_registers},
 };
 
 Status lower(const Node& node, Lowering& lowering) {

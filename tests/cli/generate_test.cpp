@@ -245,7 +245,7 @@ INSTANTIATE_TEST_SUITE_P(
                       Way{"NoFusion", {"--no-fusion"}}, Way{"LinearSubgroup", {"--kernel", "linear=subgroup"}}, Way{"LinearVector", {"--kernel", "linear=vector"}},
                       Way{"LinearWide", {"--kernel", "linear=wide"}}, Way{"LinearTiled", {"--kernel", "linear=tiled"}},
                       Way{"AttentionSplit", {"--kernel", "attention=split"}},
-                      Way{"AttentionTiled", {"--kernel", "attention=tiled"}}, Way{"AttentionWide", {"--kernel", "attention=wide"}},
+                      Way{"AttentionTiled", {"--kernel", "attention=tiled"}}, Way{"AttentionWide", {"--kernel", "attention=wide"}}, Way{"AttentionRegisters", {"--kernel", "attention=registers"}},
                       Way{"BothKernels", {"--kernel", "linear=vector", "--kernel", "attention=tiled", "--no-fusion"}},
                       Way{"ShortSegments", {"--segment-us", "1"}}, Way{"SmallContext", {"--ctx", "80"}},
                       Way{"NoPipelineCache", {"--pipeline-cache", "none"}}),

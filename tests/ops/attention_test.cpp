@@ -309,7 +309,7 @@ TEST(AttentionKeysTest, WhatLiesBehindOddRowsIsNotRead) {
   }
 }
 
-/// Few queries split the keys, many don't, and a device with more to fill splits more.
+/// Few queries split the keys, and a device with more to fill splits more.
 TEST(AttentionChoiceTest, KernelsFollowRowsAndDevice) {
   const auto n_splits = [](std::int64_t queries, runtime::DeviceType device) {
     RunOptions options;
@@ -320,7 +320,8 @@ TEST(AttentionChoiceTest, KernelsFollowRowsAndDevice) {
   };
   EXPECT_GE(n_splits(1, runtime::DeviceType::kCpu), 2u);
   EXPECT_GT(n_splits(1, runtime::DeviceType::kDiscrete), n_splits(1, runtime::DeviceType::kCpu));
-  EXPECT_EQ(n_splits(17, runtime::DeviceType::kDiscrete), 1u);
+  EXPECT_EQ(n_splits(17, runtime::DeviceType::kCpu), 1u);
+  EXPECT_GT(n_splits(17, runtime::DeviceType::kDiscrete), 1u);
 }
 
 }  // namespace

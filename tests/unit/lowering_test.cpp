@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "graph/lowering.h"
+#include "runtime/fmt.h"
 #include "tools/check/op_case.h"
 
 namespace rondo::graph::lowering_test {
@@ -279,7 +280,7 @@ TEST(LoweringTest, AttentionOfFewRowsIsSubgroupsOnGpus) {
 
   EXPECT_EQ(lowered_for(gpu_of(32, 32), 1, 16, 128).dispatches.size(), 1u) << "too few keys to split";
   EXPECT_EQ(lowered_for(gpu_of(32, 32), 8, 512, 128).dispatches[0].label, "attention subgroup f16");
-  EXPECT_EQ(lowered_for(gpu_of(32, 32), 9, 512, 128).dispatches[0].label, "attention tiled f16");
+  EXPECT_EQ(lowered_for(gpu_of(32, 32), 9, 512, 128).dispatches[0].label, "attention registers f16");
   EXPECT_EQ(lowered_for(gpu_of(64, 128), 1, 512, 128).dispatches[0].label, "attention split f16") << "its shuffles are loops";
   EXPECT_EQ(lowered_for(gpu_of(8, 32), 1, 512, 512).dispatches[0].label, "attention split f16") << "more than its registers hold";
   EXPECT_EQ(lowered_for(gpu_of(32, 32), 1, 512, 512).dispatches[0].label, "attention subgroup f16");
@@ -323,12 +324,33 @@ TEST(LoweringTest, AttentionOfManyRowsIsMatricesWhereThereAreAny) {
   EXPECT_EQ(made(nvidia, 9, 4096, 128), (Made{"attention matrix f16", {128, 32, 16}})) << "keys are split where rows are few";
   EXPECT_EQ(made(nvidia, 8, 512, 128).label, "attention subgroup f16");
   EXPECT_EQ(made(nvidia, 512, 512, 100).label, "attention tiled f16") << "no whole vectors";
-  EXPECT_EQ(made(nvidia, 512, 512, 128, Activations::kF32).label, "attention tiled f16");
+  EXPECT_EQ(made(nvidia, 512, 512, 128, Activations::kF32).label, "attention registers f16");
+  EXPECT_EQ(made(nvidia, 512, 512, 512, Activations::kF32).label, "attention tiled f16") << "nobody has counted so many registers";
   EXPECT_EQ(made(nvidia, 512, 512, 128, Activations::kQ8).label, "attention matrix f16");
   EXPECT_EQ(made(amd, 512, 512, 128), (Made{"attention matrix f16", {128, 64, 1}}));
   EXPECT_EQ(made(intel, 512, 512, 128), (Made{"attention matrix f16", {256, 32, 1}}));
-  EXPECT_EQ(made(intel, 512, 512, 256).label, "attention tiled f16") << "more than its registers hold";
-  EXPECT_EQ(made(gpu(32, 32, 16384, {16, 16, 16}), 512, 512, 128).label, "attention tiled f16") << "too little shared memory";
+  EXPECT_EQ(made(intel, 512, 512, 256).label, "attention registers f16") << "more than its registers hold of matrices";
+  EXPECT_EQ(made(gpu(32, 32, 16384, {16, 16, 16}), 512, 512, 128).label, "attention registers f16") << "too little shared memory for matrices";
+  EXPECT_EQ(made(gpu(32, 32, 8192, {16, 16, 16}), 512, 512, 128).label, "attention tiled f16") << "for either";
+}
+
+TEST(LoweringTest, AttentionInRegistersFillsTheDevice) {
+  const auto made = [](DeviceCaps caps, std::int64_t queries, std::uint32_t shared = 32768) {
+    caps.max_invocations = 256;
+    caps.max_shared_bytes = shared;
+    OpCase c = attention_case(queries, 4096, 128);
+    const Result<Lowered> lowered = lower(c.graph, caps, {});
+    if (!lowered.ok()) return std::string(lowered.status().message());
+    const runtime::Dispatch& dispatch = lowered->program.dispatches.at(0);
+    const runtime::Kernel& kernel = lowered->program.kernels.at(dispatch.kernel);
+    return fmt::format("{}, {} threads, subgroups of {}, {} x {} x {}", dispatch.label, kernel.constants[0], kernel.subgroup_size, dispatch.grid[0], dispatch.grid[1], dispatch.grid[2]);
+  };
+  EXPECT_EQ(made(gpu_of(32, 32), 512), "attention registers f16, 128 threads, subgroups of 0, 64 x 8 x 1");
+  EXPECT_EQ(made(gpu_of(32, 64), 512), "attention registers f16, 128 threads, subgroups of 32, 64 x 8 x 1");
+  EXPECT_EQ(made(gpu_of(8, 32), 512), "attention registers f16, 256 threads, subgroups of 8, 64 x 8 x 1");
+  EXPECT_EQ(made(gpu_of(64, 128), 512), "attention registers f16, 128 threads, subgroups of 0, 128 x 8 x 1") << "half the rows";
+  EXPECT_EQ(made(gpu_of(32, 32), 512, 16384), "attention registers f16, 64 threads, subgroups of 0, 128 x 8 x 1");
+  EXPECT_EQ(made(gpu_of(32, 32), 9), "attention registers f16, 128 threads, subgroups of 0, 2 x 8 x 16") << "keys are split where rows are few";
 }
 
 TEST(LoweringTest, AttentionSaysWhatSubgroupsNeed) {

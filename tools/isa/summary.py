@@ -27,6 +27,7 @@ KERNELS = sorted(("linear subgroup f16 kTokens=1 kInputVec4=2 kNorm=0 kSplit=1",
            "expert_linear subgroup kInputVec4=2", "expert_linear subgroup", "expert_linear_glu subgroup", "matmul",
            "attention subgroup kCacheType=1 kFeatures=0 kKeyWidth=128", "attention subgroup kCacheType=1 kFeatures=0 kKeyWidth=64", "attention subgroup kFeatures=0", "attention subgroup",
            *(f"attention matrix kCacheType={cache} kFeatures=0 kKeyWidth={width}" for cache in (0, 1, 2) for width in (64, 128)), "attention matrix kCacheType=1 kFeatures=0 kKeyWidth=128 kColumnMatrices=2", "attention matrix kFeatures=0", "attention matrix", "f16 attention matrix",
+           "attention registers kCacheType=1 kFeatures=0 kKeyWidth=128", "attention registers kFeatures=0", "attention registers",
            "attention split kCacheType=1 kFeatures=0", "attention split", "attention tiled kFeatures=32769", "attention tiled kTile=8 kCacheType=1 kFeatures=0",
            "attention tiled", "f16 linear subgroup", "f16 linear tiled", "f16 linear_glu", "f16 expert_linear", "f16 attention", "f16"), key=lambda kernel: -len(kernel.replace(" ", "")))
 

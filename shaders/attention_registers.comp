@@ -1,0 +1,285 @@
+// Scaled dot-product attention with online softmax for many rows, in f32; formula, inputs and features as attention.comp, but relative
+// keys and values. A workgroup takes kM rows (lib/attention_rows.glsl) and walks the keys in blocks of 64. Of keys and queries come 32
+// columns at a time, then of values 32 rows by 64 columns, as f32 in shared memory, the next while these are multiplied: an
+// invocation makes kRows rows by 4 keys of scores, and sums of as many rows by 4 columns of each 64, in registers. Scores go through
+// shared memory, where kShares invocations share a row and weigh it. Grid (row tiles, B * G, n_splits); split keys (kSplit 1) as in attention.comp.
+// Needs: head widths, strides and offsets of keys and values multiples of 8, of queries of 4.
+#version 450
+#extension GL_GOOGLE_include_directive : require
+#extension GL_EXT_control_flow_attributes : require
+#include "attention.params.h"
+#include "lib/attention_features.h"
+#include "lib/step_state.glsl"
+#include "lib/element.glsl"
+
+layout(local_size_x_id = 0) in;
+layout(constant_id = 0) const uint kWidth = 128u;
+layout(constant_id = 1) const uint kCacheType = 1u;
+layout(constant_id = 2) const uint kSplit = 0u;
+layout(constant_id = 3) const uint kFeatures = 0u;
+layout(constant_id = 4) const uint kBuckets = 0u;        // as in attention.comp
+layout(constant_id = 5) const uint kKeyWidth = 128u;     // D
+layout(constant_id = 6) const uint kValueWidth = 128u;   // E
+layout(constant_id = 7) const uint kRows = 4u;           // or 2
+layout(constant_id = 8) const uint kUnrolled = 8u;       // of 8 steps of the loops over columns and keys: the more, the more registers
+const uint kRadii = 0u;
+layout(std430, set = 0, binding = 1) readonly buffer Query { ELEMENT4 query4[]; };
+layout(std430, set = 0, binding = 2) readonly buffer Key { uint key[]; };
+layout(std430, set = 0, binding = 2) readonly buffer Key2 { uvec2 key2[]; };
+layout(std430, set = 0, binding = 2) readonly buffer Key4 { uvec4 key4[]; };
+layout(std430, set = 0, binding = 3) readonly buffer Value { uint value[]; };
+layout(std430, set = 0, binding = 3) readonly buffer Value2 { uvec2 value2[]; };
+layout(std430, set = 0, binding = 3) readonly buffer Value4 { uvec4 value4[]; };
+layout(std430, set = 0, binding = 4) readonly buffer Offset { int query_offset[]; };
+layout(std430, set = 0, binding = 4) readonly buffer Tables { float tables[]; };
+layout(std430, set = 0, binding = 5) readonly buffer Lengths { int lengths[]; };
+layout(std430, set = 0, binding = 5) readonly buffer Mask { uint mask[]; };
+layout(std430, set = 0, binding = 6) writeonly buffer Output4 { ELEMENT4 values4[]; };
+layout(std430, set = 0, binding = 6) writeonly buffer Partials4 { vec4 partials4[]; };
+layout(std430, set = 0, binding = 7) readonly buffer OfHeads { float of_heads[]; };
+#include "lib/attention.glsl"
+
+const uint kBlock = 64u;
+const uint kM = kWidth / 16u * kRows, kShares = 16u / kRows;
+const uint kKeyChunks = (kKeyWidth + 31u) / 32u, kValueChunks = (kValueWidth + 63u) / 64u;
+const uint kEights = 256u / kWidth, kQuads = kRows / 2u;  // of a chunk of keys or values, and of queries, that an invocation brings
+const uint kScores = kRows * 4u;
+const uint kOwnQuads = 16u / kShares;  // of a row's scores, that it weighs
+
+// In vec4: 64 keys by 32 columns, or 32 values by 64; and queries by 32 columns, in whose place come scores and weights. Rows lie
+// so that invocations side by side meet other banks.
+const uint kKeyStride = 9u, kScoreStride = kRows == 4u ? 17u : 18u;
+shared vec4 tile[64u * kKeyStride];
+shared vec4 scores[kM * kScoreStride];
+shared vec4 parts[kM * kShares / 4u];  // of a row's maximum, or weight
+shared float row_scales[kM];
+shared uint some_infinite;  // a value of the block is no finite number, and must not reach rows that don't see it
+
+#include "lib/attention_rows.glsl"
+
+uint tx, first_own;  // the columns of this invocation, and its first row of the tile
+uint query_quads[kQuads];  // where the rows begin whose quads it brings
+Eight eights[kEights];
+uint eight_scales[kEights];
+vec4 quads[kQuads];
+vec4 sums[kRows * kValueChunks];
+
+uint part_at(uint row) { return row * (kShares / 4u); }
+
+uint key_of_eight(uint i) { return (i * kWidth + self) / 4u; }
+uint value_of_eight(uint i) { return (i * kWidth + self) / 8u; }
+
+// Instead of keys or values beyond the last comes the last, and of columns likewise.
+void load_keys(uint first_key, uint chunk) {
+  const uint d = min(chunk * 32u + self % 4u * 8u, kKeyWidth - 8u);
+  [[unroll]] for (uint i = 0u; i < kEights; ++i) {
+    const uint row = stored_row(min(first_key + key_of_eight(i), span.reach - 1u));
+    RONDO_LOAD_EIGHT(key4, key2, key_base + row * p.key_row + d, eights[i])
+    if (kCacheType == 2u) eight_scales[i] = key[scale_at(row, p.key_row, d)];
+  }
+  [[unroll]] for (uint i = 0u; i < kQuads; ++i) quads[i] = from_elements(query4[query_quads[i] + min(chunk * 8u + self % 8u, kKeyWidth / 4u - 1u)]);
+}
+void load_values(uint first_key, uint chunk) {
+  const uint e = min(chunk * 64u + self % 8u * 8u, kValueWidth - 8u);
+  [[unroll]] for (uint i = 0u; i < kEights; ++i) {
+    const uint row = stored_row(min(first_key + value_of_eight(i), span.reach - 1u));
+    RONDO_LOAD_EIGHT(value4, value2, value_base + row * p.value_row + e, eights[i])
+    if (kCacheType == 2u) eight_scales[i] = value[scale_at(row, p.value_row, e)];
+  }
+}
+
+void store_keys(uint chunk) {
+  const uint eight = self % 4u;
+  [[unroll]] for (uint i = 0u; i < kEights; ++i) {
+    const bool is_there = kKeyWidth % 32u == 0u || chunk * 32u + eight * 8u < kKeyWidth;
+    const float scale = kCacheType == 2u ? group_scale(eight_scales[i], chunk * 32u + eight * 8u) : 1.0;
+    const uint at = key_of_eight(i) * kKeyStride + eight * 2u;
+    tile[at] = is_there ? low_half(eights[i]) * scale : vec4(0.0);
+    tile[at + 1u] = is_there ? high_half(eights[i]) * scale : vec4(0.0);
+  }
+  [[unroll]] for (uint i = 0u; i < kQuads; ++i) {
+    const bool is_there = kKeyWidth % 32u == 0u || chunk * 8u + self % 8u < kKeyWidth / 4u;
+    scores[(i * kWidth + self) / 8u * kKeyStride + self % 8u] = is_there ? quads[i] : vec4(0.0);
+  }
+}
+
+// The fours of a row of values, so that eight invocations that store side by side reach all banks.
+uint place_of(uint quad) { return quad ^ (quad >> 3); }
+
+void store_values(uint chunk) {
+  const uint column = chunk * 64u + self % 8u * 8u;
+  uint largest = 0u;
+  [[unroll]] for (uint i = 0u; i < kEights; ++i) {
+    const float scale = kCacheType == 2u ? group_scale(eight_scales[i], column) : 1.0;
+    const vec4 low = low_half(eights[i]) * scale, high = high_half(eights[i]) * scale;
+    const uvec4 magnitudes = max(floatBitsToUint(low) & 0x7fffffffu, floatBitsToUint(high) & 0x7fffffffu);
+    largest = max(max(largest, max(magnitudes.x, magnitudes.y)), max(magnitudes.z, magnitudes.w));
+    const uint row = value_of_eight(i) * 16u;
+    tile[row + place_of(self % 8u * 2u)] = low;
+    tile[row + place_of(self % 8u * 2u + 1u)] = high;
+  }
+  if (largest >= 0x7f800000u) atomicOr(some_infinite, 1u);
+}
+
+// The scores of this invocation's share of its row to weights, and how the row's sums are scaled.
+void weigh(uint first_key) {
+  const uint row_at = own_row * kScoreStride;
+  vec4 own[kOwnQuads];
+  float highest = kLowest;
+  [[unroll]] for (uint i = 0u; i < kOwnQuads; ++i) {
+    own[i] = scores[row_at + i * kShares + share];
+    [[unroll]] for (uint n = 0u; n < 4u; ++n) {
+      own[i][n] = own_score(own[i][n] * p.scale, first_key + (i * kShares + share) * 4u + n);
+      highest = max(highest, own[i][n]);
+    }
+  }
+  parts[part_at(own_row) + share / 4u][share % 4u] = highest;
+  barrier();
+  highest = row_max;
+  [[unroll]] for (uint i = 0u; i < kShares / 4u; ++i) {
+    const vec4 part = parts[part_at(own_row) + i];
+    highest = max(max(highest, max(part.x, part.y)), max(part.z, part.w));
+  }
+  const float scale = scale_to(row_max, highest, 0.0);
+  row_max = highest;
+  row_weight *= scale;
+  [[unroll]] for (uint i = 0u; i < kOwnQuads; ++i) {
+    [[unroll]] for (uint n = 0u; n < 4u; ++n) {
+      own[i][n] = unscaled_weight(own[i][n], own[i][n] - highest);
+      row_weight += own[i][n];
+    }
+    scores[row_at + i * kShares + share] = own[i];
+  }
+  if (share == 0u) row_scales[own_row] = scale;
+}
+
+// Adds to the sums of a chunk of columns the products of 32 keys' weights, from the quad `first` of keys on, and the values of the tile.
+void add_values(uint chunk, uint first) {
+  if (some_infinite == 0u) {
+    for (uint step = 0u; step < 8u; step += kUnrolled) {
+      [[unroll]] for (uint unrolled = 0u; unrolled < kUnrolled; ++unrolled) {
+        const uint n = step + unrolled;
+        vec4 weights[kRows];
+        [[unroll]] for (uint i = 0u; i < kRows; ++i) weights[i] = scores[(first_own + i) * kScoreStride + first + n];
+        [[unroll]] for (uint k = 0u; k < 4u; ++k) {
+          const vec4 v = tile[(n * 4u + k) * 16u + place_of(tx)];
+          [[unroll]] for (uint i = 0u; i < kRows; ++i) sums[chunk * kRows + i] += weights[i][k] * v;
+        }
+      }
+    }
+  } else {
+    [[dont_unroll]] for (uint k = 0u; k < 32u; ++k) {
+      const vec4 v = tile[k * 16u + place_of(tx)];
+      [[unroll]] for (uint i = 0u; i < kRows; ++i) {
+        const float weight = scores[(first_own + i) * kScoreStride + first + k / 4u][k % 4u];
+        sums[chunk * kRows + i] += mix(vec4(0.0), weight * v, bvec4(weight != 0.0));
+      }
+    }
+  }
+}
+
+// The same of a chunk and all 64 keys, whose first 32 values are in the tile.
+void add_chunk(uint chunk, uint first_key, uint next_key) {
+  [[dont_unroll]] for (uint half_of_block = 0u; half_of_block < 2u; ++half_of_block) {
+    if (half_of_block == 0u) load_values(first_key + 32u, chunk);
+    else if (chunk + 1u < kValueChunks) load_values(first_key, chunk + 1u);
+    else load_keys(next_key, 0u);
+    add_values(chunk, half_of_block * 8u);
+    if (half_of_block == 0u || chunk + 1u < kValueChunks) {
+      barrier();
+      store_values(chunk + half_of_block);
+      barrier();
+    }
+  }
+}
+
+void attend() {
+  [[unroll]] for (uint i = 0u; i < kRows * kValueChunks; ++i) sums[i] = vec4(0.0);
+  const uint step = block_step(), first = first_block();
+  if (first * kBlock < span.reach) load_keys(first * kBlock, 0u);
+  [[dont_unroll]] for (uint block = first; block * kBlock < span.reach; block += step) {
+    const uint first_key = block * kBlock;
+    float products[kScores];
+    [[unroll]] for (uint i = 0u; i < kScores; ++i) products[i] = 0.0;
+    [[dont_unroll]] for (uint chunk = 0u; chunk < kKeyChunks; ++chunk) {
+      barrier();
+      store_keys(chunk);
+      barrier();
+      if (chunk + 1u < kKeyChunks) load_keys(first_key, chunk + 1u);
+      else load_values(first_key, 0u);
+      float before[kScores];  // long sums are made of those of chunks, which are more exact
+      if (kKeyChunks > 8u) {
+        [[unroll]] for (uint i = 0u; i < kScores; ++i) before[i] = products[i], products[i] = 0.0;
+      }
+      for (uint step = 0u; step < 8u; step += kUnrolled) {
+        [[unroll]] for (uint unrolled = 0u; unrolled < kUnrolled; ++unrolled) {
+          const uint quad = step + unrolled;
+          vec4 q[kRows];
+          [[unroll]] for (uint i = 0u; i < kRows; ++i) q[i] = scores[(first_own + i) * kKeyStride + quad];
+          [[unroll]] for (uint j = 0u; j < 4u; ++j) {
+            const vec4 k = tile[(tx + 16u * j) * kKeyStride + quad];
+            [[unroll]] for (uint i = 0u; i < kRows; ++i) {
+              [[unroll]] for (uint n = 0u; n < 4u; ++n) products[i * 4u + j] += q[i][n] * k[n];
+            }
+          }
+        }
+      }
+      if (kKeyChunks > 8u) {
+        [[unroll]] for (uint i = 0u; i < kScores; ++i) products[i] += before[i];
+      }
+    }
+    barrier();
+    [[unroll]] for (uint i = 0u; i < kScores; ++i) {
+      const uint j = tx + i % 4u * 16u;
+      scores[(first_own + i / 4u) * kScoreStride + j / 4u][j % 4u] = products[i];
+    }
+    if (self == 0u) some_infinite = 0u;
+    barrier();
+    store_values(0u);
+    weigh(first_key);
+    barrier();
+    [[unroll]] for (uint i = 0u; i < kRows; ++i) {
+      const float scale = row_scales[first_own + i];
+      [[unroll]] for (uint chunk = 0u; chunk < kValueChunks; ++chunk) sums[chunk * kRows + i] *= scale;
+    }
+    const uint next_key = min(block + step, (span.reach - 1u) / kBlock) * kBlock;  // after the last nobody reads it
+    add_chunk(0u, first_key, next_key);
+    if (kValueChunks > 1u) add_chunk(1u, first_key, next_key);
+    if (kValueChunks > 2u) add_chunk(2u, first_key, next_key);
+    if (kValueChunks > 3u) add_chunk(3u, first_key, next_key);
+    if (kValueChunks > 4u) add_chunk(4u, first_key, next_key);
+  }
+}
+
+void write_rows() {
+  parts[part_at(own_row) + share / 4u][share % 4u] = row_weight;
+  if (share == 0u) row_scales[own_row] = row_max;
+  barrier();
+  [[unroll]] for (uint i = 0u; i < kRows; ++i) {
+    const uint row = first_row + first_own + i;
+    if (row >= end_row) break;
+    vec4 part = parts[part_at(first_own + i)];
+    if (kShares == 8u) part += parts[part_at(first_own + i) + 1u];
+    const float total = (part.x + part.y) + (part.z + part.w), highest = row_scales[first_own + i];
+    const uint at = kSplit == 0u ? output_row(row) * (kValueWidth / 4u) : partials_at(row) / 4u;
+    [[unroll]] for (uint chunk = 0u; chunk < kValueChunks; ++chunk) {
+      const uint quad = chunk * 16u + tx;
+      if (quad >= kValueWidth / 4u) break;
+      if (kSplit == 0u) values4[at + quad] = to_elements(sees_nothing(highest, total) ? vec4(0.0) : sums[chunk * kRows + i] / total);
+      else partials4[at + quad] = sums[chunk * kRows + i];
+    }
+    if (kSplit == 1u && tx == 0u) partials4[at + kValueWidth / 4u] = vec4(highest, total, 0.0, 0.0);
+  }
+}
+
+void main() {
+  self = gl_LocalInvocationID.x;
+  if (!find_rows()) return;
+  if (kShares == 4u) own_row = self / 32u * 8u + self / 8u % 4u + self / 4u % 2u * 4u;  // rows of eight invocations side by side are 4 apart, and other banks
+  tx = self % 16u;
+  first_own = self / 16u * kRows;
+  begin_row(min(first_row + own_row, end_row - 1u));
+  [[unroll]] for (uint i = 0u; i < kQuads; ++i) query_quads[i] = query_at(min(first_row + (i * kWidth + self) / 8u, end_row - 1u)) / 4u;
+  attend();
+  write_rows();
+}

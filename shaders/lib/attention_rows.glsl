@@ -1,0 +1,53 @@
+// Attention of many rows by workgroups of kM rows (a row is one query of one head of a KV head's group), of whose scores kShares
+// invocations weigh a row's. Include behind lib/attention.glsl and the buffers query, values and partials; needs kM, kShares, kValueWidth, kBlock and
+// kSplit.
+uint self;  // this invocation's place
+uint sequence, kv_head, first_row, end_row;
+Span span;
+uint own_row, share;  // that this invocation weighs, of the tile, and its share of the row
+uint own_head, own_query;
+int own_position;
+uint key_base, value_base;
+float row_max, row_weight;  // the weight of this invocation's share
+
+uint head_of_row(uint row) { return kv_head * p.group + row % p.group; }
+uint query_at(uint row) { return p.query_offset + sequence * p.query_sequence + head_of_row(row) * p.query_head + (row / p.group) * p.query_row; }
+
+// False where there is nothing to do.
+bool find_rows() {
+  sequence = gl_WorkGroupID.y / p.kv_heads;
+  kv_head = gl_WorkGroupID.y % p.kv_heads;
+  first_row = (gl_NumWorkGroups.x - 1u - gl_WorkGroupID.x) * kM;  // those that see most keys begin first
+  const bool is_active = sequence_active(sequence);
+  end_row = min(first_row + kM, min(p.queries, sequence_count(sequence)) * p.group);
+  span = span_of(sequence, first_row / p.group, (max(end_row, 1u) - 1u) / p.group);
+  if (!is_active || first_row >= end_row) return false;
+  own_row = self / kShares;
+  share = self % kShares;
+  key_base = p.key_offset + sequence * p.key_sequence + kv_head * p.key_head;
+  value_base = p.value_offset + sequence * p.value_sequence + kv_head * p.value_head;
+  return true;
+}
+
+void begin_row(uint row) {
+  own_head = p.first_head + head_of_row(row);
+  own_query = row / p.group;
+  own_position = span.position0 + int(own_query);
+  // A sink is a key whose value is zero: in the first split, or the only one.
+  const bool sink = has(RONDO_ATTENTION_SINKS) && gl_WorkGroupID.z == 0u;
+  row_max = sink ? sink_of(own_head) : kLowest;
+  row_weight = sink && share == 0u ? 1.0 : 0.0;
+}
+
+// The score of key j for this invocation's row, of which `product` is that of query and key.
+float own_score(float product, uint j) { return mix(kLowest, finished_score(product, sequence, own_head, own_query, own_position, int(min(j, span.reach - 1u))), j < span.reach); }
+
+// What splits share out; the first of a split is that of the workgroup's number.
+uint block_step() { return kSplit == 1u ? p.n_splits : 1u; }
+uint first_block() { return span.start / kBlock / block_step() * block_step() + (kSplit == 1u ? gl_WorkGroupID.z : 0u); }
+
+// Row of the output, and where a split's partials of it begin.
+uint output_row(uint row) { return (sequence * p.queries + row / p.group) * p.heads + p.first_head + head_of_row(row); }
+uint partials_at(uint row) { return (output_row(row) * p.n_splits + gl_WorkGroupID.z) * RONDO_PARTIAL_STRIDE(kValueWidth); }
+// Zeros where no key is allowed; 0 / 0 where all scores are minus infinity.
+bool sees_nothing(float highest, float total) { return total == 0.0 && highest == kLowest; }
