@@ -138,6 +138,49 @@ bool dot_pays(const runtime::DeviceCaps& caps, Type weight, const SubgroupTile& 
 
 namespace {
 
+struct FloatTileClass {
+  std::uint32_t min_size, max_size, lanes;
+  FloatTile large;  ///< where its tiles leave no core idle
+  FloatTile small;
+};
+
+constexpr FloatTile kSmallTile = {0, 128, 16, 4, 4, 8};
+
+// By compilers' counts, as kClasses: as large as spill nothing and leave 4 waves. Weights of f16 take 1.03 to 1.21 instructions for a
+// multiply-add of the large tile, of 4 bits to 1.5; of the small one to 0.1 more.
+constexpr FloatTileClass kFloatTileClasses[] = {
+    {32, 32, 0, {0, 128, 16, 8, 8, 8}, kSmallTile},   // NVIDIA: 160 registers, 12 warps
+    {16, 32, 16, {0, 128, 16, 4, 8, 4}, kSmallTile},  // Intel's Xe2
+    {8, 32, 8, {0, 128, 16, 4, 8, 4}, kSmallTile},    // Intel's others: 115 to 124 registers; 32 columns at a time spill
+    {32, 64, 32, {0, 128, 8, 8, 16, 4}, kSmallTile},  // AMD: 240 registers, 4 waves on navi21; 0.19 words of shared memory
+    {64, 128, 0, kSmallTile, kSmallTile},             // Adreno: 4 waves
+    {4, 128, 0, kSmallTile, kSmallTile},              // CPUs, and what is not known
+};
+
+/// Rows of all tiles, 16 bytes more each, and a table of 16 values.
+std::uint32_t float_shared_bytes(const FloatTile& tile) { return 16 * (tile.rows() + tile.outputs()) * (tile.steps + 1) + 64; }
+
+}  // namespace
+
+FloatTile float_tile(const runtime::DeviceCaps& caps, std::uint32_t n_rows, std::uint32_t n_outputs, bool glu) {
+  const std::span<const FloatTileClass> classes(kFloatTileClasses);
+  const FloatTileClass* found = class_of(classes, caps);
+  const FloatTileClass& one = found ? *found : classes.back();
+  const auto fits = [&](const FloatTile& tile) { return tile.threads <= caps.max_invocations && float_shared_bytes(tile) <= caps.max_shared_bytes; };
+  const auto fills = [&](const FloatTile& tile) { return ceil_div(n_rows, tile.rows()) * ceil_div(n_outputs, tile.outputs() >> (glu ? 1 : 0)) >= workgroups_to_fill(caps) / 2; };
+  FloatTile tile = one.large;
+  while (tile.rows_of_invocation > 1 && n_rows <= tile.rows() / 2) tile.rows_of_invocation /= 2;
+  if (!fits(tile) || !fills(tile)) {
+    tile = one.small;
+    while (tile.rows_of_invocation > 1 && (n_rows <= tile.rows() / 2 || (tile.rows_of_invocation > 2 && !fills(tile)))) tile.rows_of_invocation /= 2;
+  }
+  while (!fits(tile) && tile.threads > 32) tile.threads /= 2;
+  tile.lanes = found && one.lanes != 0 && tile.threads / possible_lanes(caps, one.lanes) <= caps.max_workgroup_subgroups ? possible_lanes(caps, one.lanes) : 0;
+  return tile;
+}
+
+namespace {
+
 struct DotTileClass {
   std::uint32_t min_size, max_size, lanes;
   std::uint32_t rows;  ///< most of an invocation

@@ -28,6 +28,21 @@ SubgroupTile dot_tile(const runtime::DeviceCaps& caps, Type weight, std::uint32_
 /// Whether that saves 15 % of the instructions of "subgroup", with what rounding takes.
 bool dot_pays(const runtime::DeviceCaps& caps, Type weight, const SubgroupTile& tile, bool glu);
 
+/// How linear's "tiled" kernel makes a tile of outputs (shaders/linear_tiled.comp).
+struct FloatTile {
+  std::uint32_t lanes = 0;    ///< of a subgroup; 0: of any size
+  std::uint32_t threads = 0;  ///< of a workgroup
+  std::uint32_t columns = 0;  ///< threads that share rows
+  std::uint32_t rows_of_invocation = 0, outputs_of_invocation = 0;
+  std::uint32_t steps = 0;    ///< quarters of the columns of K at a time
+
+  std::uint32_t rows() const { return threads / columns * rows_of_invocation; }
+  std::uint32_t outputs() const { return columns * outputs_of_invocation; }  ///< with GLU gates and ups
+};
+
+/// For `n_rows` rows of input and so many outputs.
+FloatTile float_tile(const runtime::DeviceCaps& caps, std::uint32_t n_rows, std::uint32_t n_outputs, bool glu);
+
 /// How linear's "dot_tiled" kernel makes a tile of outputs (shaders/linear_dot_tiled.comp).
 struct DotTile {
   static constexpr std::uint32_t kThreads = 256;  ///< of a workgroup

@@ -111,8 +111,7 @@ void store_inputs(uint tile) {
 
 // `up` with kGlu only.
 void store(uint row, uint n, float sum, float up) {
-  if (row >= p.rows || n >= p.outputs || !row_valid(row, p.rows_per_sequence)) return;
-  store_output(row, n, kGlu == 1u ? output_of_glu(sum, up, n, n + p.outputs) : output_of(sum, n));
+  if (n < p.outputs) store_output(row, n, kGlu == 1u ? output_of_glu(sum, up, n, n + p.outputs) : output_of(sum, n));
 }
 
 int dot_of_16(uvec4 a, uvec4 b) { return packed_dot(a.w, b.w, 0) + (packed_dot(a.z, b.z, 0) + (packed_dot(a.y, b.y, 0) + packed_dot(a.x, b.x, 0))); }
@@ -172,8 +171,11 @@ void main() {
   }
   [[unroll]] for (uint i = 0u; i < kTileRows; ++i) {
     const uint row = first_row + ty + i;
-    [[unroll]] for (uint j = 0u; j < kTileOutputs >> kGlu; ++j) {
-      store(row, first_output + tx + kColumns * j, sums[i * kTileOutputs + j], kGlu == 1u ? sums[i * kTileOutputs + j + kTileOutputs / 2u] : 0.0);
+    const bool is_there = row < p.rows ? row_valid(row, p.rows_per_sequence) : false;
+    if (is_there) {
+      [[unroll]] for (uint j = 0u; j < kTileOutputs >> kGlu; ++j) {
+        store(row, first_output + tx + kColumns * j, sums[i * kTileOutputs + j], kGlu == 1u ? sums[i * kTileOutputs + j + kTileOutputs / 2u] : 0.0);
+      }
     }
   }
 }

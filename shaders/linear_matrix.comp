@@ -67,13 +67,6 @@ void load_weights(uint group, uint first_output, out Chunk chunks[kChunks]) {
   }
 }
 
-vec4 weight_quad(Chunk c, uint quad) {
-  const vec4 q = chunk_quad(c, quad);
-  if (kIsFloat) return q;
-  if (kHasOneFactor) return (q - float(kCentre)) * c.scale.x;
-  return q * c.scale[quad >> 2] + c.addend[quad >> 2];
-}
-
 // Rounded as the device rounds: most to nearest, where their packHalf2x16 may cut off.
 uvec2 to_halves(vec4 x) { return uvec2(packFloat2x16(f16vec2(x.xy)), packFloat2x16(f16vec2(x.zw))); }
 
@@ -87,8 +80,8 @@ void store_weights(uint tile, Chunk chunks[kChunks]) {
         uvec2 halves[2];
         [[unroll]] for (uint j = 0u; j < 2u; ++j) {
           const uint quad = half_of_item * 2u + j;
-          if (kQuads == 8u) halves[j] = to_halves(weight_quad(chunks[i], (item & 1u) * 4u + quad));
-          else halves[j] = to_halves(weight_quad(chunks[i * kChunksOfWeight + quad / kQuads], quad % kQuads));
+          if (kQuads == 8u) halves[j] = to_halves(scaled_quad(chunks[i], (item & 1u) * 4u + quad));
+          else halves[j] = to_halves(scaled_quad(chunks[i * kChunksOfWeight + quad / kQuads], quad % kQuads));
         }
         tiles[at + half_of_item] = uvec4(halves[0], halves[1]);
       }

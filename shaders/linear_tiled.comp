@@ -1,7 +1,8 @@
 // output[m, n] = activate(sum_k input[m, k] weight[n, k] + bias[n]) + residual[m, n]; with kGlu glu of weight rows n and
 // N + n.
-// For many rows: a workgroup of 64 makes a tile of 8 kTileRows x 64 outputs (32 with GLU) from 32 columns at a time,
-// weights and input dequantised once into shared memory. Grid (ceil(N / tile), ceil(M / tile)). f32 accumulation.
+// For many rows: a workgroup makes a tile of kM x kN outputs (kN / 2 with GLU) from 4 kSteps columns at a time, weights and input as f32 in
+// shared memory, the next columns while these are multiplied; an invocation kTileRows x kTileOutputs, from vectors of four columns.
+// Grid (ceil(N / tile), ceil(M / tile)). f32 accumulation.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require
@@ -9,86 +10,111 @@
 #include "lib/step_state.glsl"
 #include "lib/element.glsl"
 
-layout(local_size_x = 64) in;
+layout(local_size_x_id = 0) in;
+layout(constant_id = 0) const uint kWidth = 128u;
 layout(constant_id = 1) const uint kWeightType = 0u;
-layout(constant_id = 2) const uint kTileRows = 4u;
-layout(constant_id = 3) const uint kGlu = 0u;
-layout(constant_id = 4) const uint kInputVec4 = 1u;
-layout(constant_id = 5) const uint kActivation = 0u;
-layout(constant_id = 6) const uint kBias = 0u;
-layout(constant_id = 7) const uint kLimited = 0u;
+layout(constant_id = 2) const uint kColumns = 16u;     // invocations that share rows
+layout(constant_id = 3) const uint kTileRows = 4u;
+layout(constant_id = 4) const uint kTileOutputs = 8u;  // even
+layout(constant_id = 5) const uint kSteps = 8u;        // or 4
+layout(constant_id = 6) const uint kGlu = 0u;
+layout(constant_id = 7) const uint kInputVec4 = 1u;
+layout(constant_id = 8) const uint kActivation = 0u;
+layout(constant_id = 9) const uint kBias = 0u;
+layout(constant_id = 10) const uint kLimited = 0u;
 
 #include "lib/linear_input.glsl"
+#define RONDO_SHARED_TABLE
 #define RONDO_WEIGHT_BINDING 2
 #define weight_layout p
 #include "lib/weight.glsl"
 #include "lib/linear_output.glsl"
 
-const uint kM = 8u * kTileRows;
-const uint kN = 64u;
+const uint kM = kWidth / kColumns * kTileRows, kN = kColumns * kTileOutputs;
 const uint kOutputs = kN >> kGlu;
 #include "lib/linear_tile.glsl"
-// Column-major tiles: element (column, row); one float of padding spreads the rows over the banks.
-shared float input_tile[32 * (kM + 1)];
-shared float weight_tile[32 * (kN + 1)];
 
-void load_weights(uint group, uint first_output) {
-  const uint tile_row = gl_LocalInvocationID.x;
-  vec4 w[8];
-  const float scale = weight_group(weight_row(tile_row, first_output) + p.weight_offset_rows, group, w);
-  for (uint i = 0u; i < 8u; ++i) {
-    for (uint c = 0u; c < 4u; ++c) weight_tile[(4u * i + c) * (kN + 1u) + tile_row] = w[i][c] * scale;
+const uint kStride = kSteps + 1u;  // vec4: so that the rows of eight invocations side by side reach all banks
+shared vec4 tile[(kM + kN) * kStride];  // of kM rows of the input, then of kN of the weight
+
+// What an invocation brings: every kWidth-th four of the input, and 16 elements of a weight at a time.
+const uint kInputItems = kM * kSteps, kWeightItems = kN * kSteps / 4u;
+const uint kInputs = (kInputItems + kWidth - 1u) / kWidth, kWeights = (kWeightItems + kWidth - 1u) / kWidth;
+const uint kChunksOfItem = kQuads == 8u ? 1u : 4u / kQuads;
+vec4 x[kInputs];
+Chunk chunks[kWeights * kChunksOfItem];
+
+// The 16 columns of a weight that an item has, counted from the row's first.
+uint sixteen_of(uint item, uint part) { return part * (kSteps / 4u) + item % (kSteps / 4u); }
+
+void load(uint part, uint first_row, uint first_output) {
+  [[unroll]] for (uint i = 0u; i < kWeights; ++i) {
+    const uint item = i * kWidth + gl_LocalInvocationID.x, sixteen = sixteen_of(item, part);
+    const uint row = weight_row(min(item / (kSteps / 4u), kN - 1u), first_output) + p.weight_offset_rows;
+    [[unroll]] for (uint c = 0u; c < kChunksOfItem; ++c) chunks[i * kChunksOfItem + c] = load_chunk(row, kQuads == 8u ? sixteen / 2u : sixteen * kChunksOfItem + c);
+  }
+  [[unroll]] for (uint i = 0u; i < kInputs; ++i) {
+    const uint item = i * kWidth + gl_LocalInvocationID.x, row = min(first_row + item / kSteps, p.rows - 1u);  // rows beyond the last are computed and not stored
+    x[i] = input_quad(p.input_offset + row * p.input_stride, part * kSteps * 4u + item % kSteps * 4u);
   }
 }
 
-void load_input(uint group, uint first_row) {
-  for (uint item = gl_LocalInvocationID.x; item < kM * 8u; item += 64u) {
-    const uint tile_row = item / 8u;
-    const uint quad = item % 8u;
-    const uint row = min(first_row + tile_row, p.rows - 1u);  // rows beyond the last are computed and not stored
-    const vec4 x = input_quad(p.input_offset + row * p.input_stride, group * 32u + 4u * quad);
-    for (uint c = 0u; c < 4u; ++c) input_tile[(4u * quad + c) * (kM + 1u) + tile_row] = x[c];
+void store_tile(uint part) {
+  [[unroll]] for (uint i = 0u; i < kWeights; ++i) {
+    const uint item = i * kWidth + gl_LocalInvocationID.x, at = (kM + item / (kSteps / 4u)) * kStride + item % (kSteps / 4u) * 4u;
+    if (kWeightItems % kWidth != 0u && item >= kWeightItems) break;
+    const uint half_of_group = sixteen_of(item, part) & 1u;
+    [[unroll]] for (uint quad = 0u; quad < 4u; ++quad) {
+      if (kQuads == 8u) tile[at + quad] = half_of_group == 0u ? scaled_quad(chunks[i], quad) : scaled_quad(chunks[i], quad + 4u);
+      else tile[at + quad] = scaled_quad(chunks[i * kChunksOfItem + quad / kQuads], quad % kQuads);
+    }
+  }
+  [[unroll]] for (uint i = 0u; i < kInputs; ++i) {
+    const uint item = i * kWidth + gl_LocalInvocationID.x;
+    if (kInputItems % kWidth != 0u && item >= kInputItems) break;
+    tile[item / kSteps * kStride + item % kSteps] = x[i];
   }
 }
 
 // `up` with kGlu only.
 void store(uint row, uint n, float sum, float up) {
-  if (row >= p.rows || n >= p.outputs || !row_valid(row, p.rows_per_sequence)) return;
-  store_output(row, n, kGlu == 1u ? output_of_glu(sum, up, n, n + p.outputs) : output_of(sum, n));
+  if (n < p.outputs) store_output(row, n, kGlu == 1u ? output_of_glu(sum, up, n, n + p.outputs) : output_of(sum, n));
 }
 
 void main() {
-  const uint first_row = gl_WorkGroupID.y * kM;
-  const uint first_output = gl_WorkGroupID.x * kOutputs;
+  const uint first_row = gl_WorkGroupID.y * kM, first_output = gl_WorkGroupID.x * kOutputs;
   if (tile_is_idle(first_row)) return;
-  const uint tx = gl_LocalInvocationID.x % 8u;
-  const uint ty = gl_LocalInvocationID.x / 8u;
+  fill_table();
+  const uint tx = gl_LocalInvocationID.x % kColumns, ty = gl_LocalInvocationID.x / kColumns * kTileRows;
 
   // Only where all loops over it are unrolled are the sums registers rather than memory.
-  float sums[kTileRows * 8u];
-  [[unroll]] for (uint i = 0u; i < kTileRows * 8u; ++i) sums[i] = 0.0;
-  for (uint group = 0u; group < p.groups; ++group) {
+  float sums[kTileRows * kTileOutputs];
+  [[unroll]] for (uint i = 0u; i < kTileRows * kTileOutputs; ++i) sums[i] = 0.0;
+  const uint n_parts = p.groups * (8u / kSteps);
+  load(0u, first_row, first_output);
+  for (uint part = 0u; part < n_parts; ++part) {
     barrier();
-    load_weights(group, first_output);
-    load_input(group, first_row);
+    store_tile(part);
     barrier();
-    for (uint k = 0u; k < 32u; ++k) {
-      float x[kTileRows];
-      [[unroll]] for (uint i = 0u; i < kTileRows; ++i) x[i] = input_tile[k * (kM + 1u) + ty + 8u * i];
-      [[unroll]] for (uint j = 0u; j < 8u; ++j) {
-        const float w = weight_tile[k * (kN + 1u) + tx + 8u * j];
-        [[unroll]] for (uint i = 0u; i < kTileRows; ++i) sums[i * 8u + j] += x[i] * w;
+    load(min(part + 1u, n_parts - 1u), first_row, first_output);  // the last is loaded twice, and nobody reads it
+    [[unroll]] for (uint step = 0u; step < kSteps; ++step) {
+      vec4 a[kTileRows];
+      [[unroll]] for (uint i = 0u; i < kTileRows; ++i) a[i] = tile[(ty + i) * kStride + step];
+      [[unroll]] for (uint j = 0u; j < kTileOutputs; ++j) {
+        const vec4 w = tile[(kM + tx + kColumns * j) * kStride + step];
+        [[unroll]] for (uint i = 0u; i < kTileRows; ++i) {
+          [[unroll]] for (uint c = 0u; c < 4u; ++c) sums[i * kTileOutputs + j] += a[i][c] * w[c];
+        }
       }
     }
   }
   [[unroll]] for (uint i = 0u; i < kTileRows; ++i) {
-    const uint row = first_row + ty + 8u * i;
-    if (kGlu == 1u) {
-      [[unroll]] for (uint j = 0u; j < 4u; ++j) {
-        store(row, first_output + tx + 8u * j, sums[i * 8u + j], sums[i * 8u + j + 4u]);
+    const uint row = first_row + ty + i;
+    const bool is_there = row < p.rows ? row_valid(row, p.rows_per_sequence) : false;
+    if (is_there) {
+      [[unroll]] for (uint j = 0u; j < kTileOutputs >> kGlu; ++j) {
+        store(row, first_output + tx + kColumns * j, sums[i * kTileOutputs + j], kGlu == 1u ? sums[i * kTileOutputs + j + kTileOutputs / 2u] : 0.0);
       }
-    } else {
-      [[unroll]] for (uint j = 0u; j < 8u; ++j) store(row, first_output + tx + 8u * j, sums[i * 8u + j], 0.0);
     }
   }
 }

@@ -26,6 +26,7 @@ struct LinearShape {
   std::uint32_t n_chunks() const { return groups * (kGroupElements / columns_of_chunk(weight)); }
   SubgroupTile tile(const runtime::DeviceCaps& caps) const { return subgroup_tile(caps, activations, experts ? 1 : rows, glu, outputs, n_chunks()); }
   SubgroupTile tile_of_dots(const runtime::DeviceCaps& caps) const { return dot_tile(caps, weight, experts ? 1 : rows, glu, outputs, n_chunks()); }
+  FloatTile tile_of_floats(const runtime::DeviceCaps& caps) const { return float_tile(caps, rows, outputs, glu); }
   DotTile tile_of_many_dots(const runtime::DeviceCaps& caps) const { return many_dots_tile(caps, rows, outputs, glu); }
   MatrixTile tile_of_matrices(const runtime::DeviceCaps& caps) const { return matrix_tile(caps, weight, rows, outputs, glu); }
   bool few_rows() const { return rows <= kMostSubgroupRows || experts; }
@@ -164,11 +165,12 @@ void emit_wide(Lowering& lowering, const LinearVariant& v, const LinearPiece& pi
 }
 
 void emit_tiled(Lowering& lowering, const LinearVariant& v, const LinearPiece& piece) {
-  const std::uint32_t tile_rows = piece.push.rows_per_sequence <= 8 ? 1 : 4;
+  const FloatTile tile = shape_of(v, piece).tile_of_floats(lowering.caps());
   runtime::Cost cost = piece.cost;
-  cost.loops[0] = {tile_rows * 8, tile_rows * 8 * 32};
-  lowering.dispatch(v.label, lowering.module_for(runtime::Shader::linear_tiled, v.activations), {64, v.type, tile_rows, v.glu, v.input_vec4, v.activation, v.has_bias, v.limited}, piece.without_norm(), piece.push,
-                    {ceil_div(piece.push.outputs, v.glu ? 32 : 64), ceil_div(piece.push.rows, 8 * tile_rows), 1}, cost);
+  cost.loops[0] = {tile.rows_of_invocation * tile.outputs_of_invocation * 4 * tile.steps};
+  lowering.dispatch(v.label, {lowering.module_for(runtime::Shader::linear_tiled, v.activations), tile.lanes},
+                    {tile.threads, v.type, tile.columns, tile.rows_of_invocation, tile.outputs_of_invocation, tile.steps, v.glu, v.input_vec4, v.activation, v.has_bias, v.limited}, piece.without_norm(), piece.push,
+                    {ceil_div(piece.push.outputs, tile.outputs() >> v.glu), ceil_div(piece.push.rows, tile.rows()), 1}, cost);
 }
 
 void emit_matrix(Lowering& lowering, const LinearVariant& v, const LinearPiece& piece) {
@@ -208,7 +210,7 @@ constexpr LinearEntry kTable[] = {
     {kLinearKernels[3], wide_lacks, [](const runtime::DeviceCaps&, const LinearShape& shape) { return std::uint64_t{20'000} + shape.groups; },  // linear_wide.comp's touch() with scales
      [](const runtime::DeviceCaps& caps, const LinearShape&) { return is_cpu(caps) ? 5 : -1; },
      {emit_wide}},
-    {kLinearKernels[4], tiled_lacks, [](const runtime::DeviceCaps&, const LinearShape& shape) { return std::uint64_t{40} * shape.groups; },  // a group's 32 columns, and its loads
+    {kLinearKernels[4], tiled_lacks, [](const runtime::DeviceCaps&, const LinearShape& shape) { return std::uint64_t{2} * shape.groups + 1000; },  // and what stores the sums
      [](const runtime::DeviceCaps&, const LinearShape&) { return 2; },
      {emit_tiled}},
     {kLinearKernels[5], matrix_lacks, [](const runtime::DeviceCaps&, const LinearShape& shape) { return std::uint64_t{2} * shape.groups + 1000; },  // twice where rows must be scaled; and what stores the sums

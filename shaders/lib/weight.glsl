@@ -19,6 +19,14 @@ const bool kHasOneFactor = !kHasAddend || kCentre != 0u;
 // Fours that share their scale.
 const uint kScaledQuads = kWeightType == RONDO_WEIGHT_Q2_K || kWeightType == RONDO_WEIGHT_Q3_K || kWeightType == RONDO_WEIGHT_Q6_K ? 4u : kQuads;
 
+// Four values of a chunk, as the weight has them.
+vec4 scaled_quad(Chunk c, uint quad) {
+  const vec4 q = chunk_quad(c, quad);
+  if (kIsFloat) return q;
+  if (kHasOneFactor) return (q - float(kCentre)) * c.scale.x;
+  return q * c.scale[quad >> 2] + c.addend[quad >> 2];
+}
+
 #ifdef RONDO_SHARED_TABLE
 // Before the first load of weights, by all of a workgroup of 16 invocations or more.
 void fill_table() {

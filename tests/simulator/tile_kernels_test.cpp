@@ -63,15 +63,26 @@ TEST_P(MatrixKernelsTest, AreRightAndWithoutFindings) {
 
 INSTANTIATE_TEST_SUITE_P(Lanes, MatrixKernelsTest, testing::Values(Machine{8, {8, 8, 16}, 32}, Machine{16, {8, 16, 16}, 64}, Machine{32, {16, 16, 16}, 128}, Machine{64, {16, 16, 16}, 128}));
 
-class DotTilesTest : public testing::TestWithParam<std::uint32_t> {};
+class TilesTest : public testing::TestWithParam<std::uint32_t> {};
 
-TEST_P(DotTilesTest, AreRightAndWithoutFindings) {
+TEST_P(TilesTest, OfDotsAreRightAndWithoutFindings) {
   simulator::ModuleCache modules;
   const auto rows_of = [](const runtime::Kernel& kernel) { return kernel.shader == runtime::Shader::linear_dot_tiled ? 16 * kernel.constants[3] : 0; };
   EXPECT_EQ(check_all(modules, caps_of(GetParam()), GetParam(), "dot_tiled", {"linear", "linear_glu"}, false, 200, rows_of), 64u);
 }
 
-INSTANTIATE_TEST_SUITE_P(Lanes, DotTilesTest, testing::Values(8u, 16u, 32u, 64u));
+/// The largest take long: all operands of linear where they are smallest, the others' with GLU.
+TEST_P(TilesTest, OfFloatsAreRightAndWithoutFindings) {
+  simulator::ModuleCache modules;
+  const std::uint32_t lanes = GetParam();
+  const auto rows_of = [](const runtime::Kernel& kernel) { return runtime::f16_variant(kernel.shader) == runtime::Shader::linear_tiled_f16 ? kernel.constants[0] / kernel.constants[2] * kernel.constants[3] : 0; };
+  if (lanes == 8) {
+    EXPECT_EQ(check_all(modules, caps_of(lanes), lanes, "tiled", {"linear"}, true, 100, rows_of), 32u);
+  }
+  check_all(modules, caps_of(lanes), lanes, "tiled", {"linear_glu"}, true, 5, rows_of);
+}
+
+INSTANTIATE_TEST_SUITE_P(Lanes, TilesTest, testing::Values(8u, 16u, 32u, 64u));
 
 }  // namespace
 }  // namespace rondo::tile_kernels_test

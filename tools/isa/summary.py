@@ -18,7 +18,7 @@ def number(value):
 # What has lines of its own in the budget; of those that fit a kernel the longest counts, as for the command.
 KERNELS = sorted(("linear subgroup f16 kTokens=1 kInputVec4=2 kNorm=0 kSplit=1", "linear subgroup q8_0 kTokens=1 kInputVec4=2 kNorm=0 kSplit=1", "linear subgroup q4_0 kTokens=1 kInputVec4=2 kNorm=0 kSplit=1",
            "linear subgroup q4_K kTokens=1 kInputVec4=2 kNorm=0 kSplit=1", "linear subgroup q6_K kTokens=1 kInputVec4=2 kNorm=0 kSplit=1", "linear subgroup kTokens=1 kInputVec4=2 kNorm=0 kSplit=1", "linear subgroup kTokens=1 kInputVec4=2", "linear subgroup kInputVec4=2",
-           "linear subgroup", "linear tiled kTileRows=4 kInputVec4=2", "linear tiled", "linear_glu subgroup kTokens=1 kInputVec4=2 kNorm=0", "linear_glu subgroup kTokens=1 kInputVec4=2", "linear_glu subgroup kInputVec4=2", "linear_glu subgroup", "linear_glu tiled",
+           "linear subgroup", *(f"{op} tiled {type}kTileRows={rows} kInputVec4=2" for op in ("linear", "linear_glu") for type in ("f16 ", "q8_0 ", "q4_K ", "") for rows in (8, 4)), "linear tiled", "linear_glu subgroup kTokens=1 kInputVec4=2 kNorm=0", "linear_glu subgroup kTokens=1 kInputVec4=2", "linear_glu subgroup kInputVec4=2", "linear_glu subgroup", "linear_glu tiled",
            *(f"linear dot {type} kTokens=1 kInputVec4=2 kNorm=0" for type in ("q8_0", "q4_0", "q4_K", "q6_K")), "linear dot kTokens=1 kInputVec4=2 kNorm=0", "linear dot kTokens=1", "linear dot",
            *(f"{op} dot_tiled {type}kTileRows=4 kInputVec4=2" for op in ("linear", "linear_glu") for type in ("q8_0 ", "q4_0 ", "q4_K ", "")), "linear dot_tiled", "linear_glu dot_tiled",
            "linear_glu dot q8_0 kTokens=1 kInputVec4=2 kNorm=0", "linear_glu dot q4_0 kTokens=1 kInputVec4=2 kNorm=0", "linear_glu dot kTokens=1", "linear_glu dot", "expert_linear dot", "expert_linear_glu dot",
@@ -51,7 +51,7 @@ def print_budget(folder, chips):
             column = lambda name: [r[name] for r in mine if r.get(name) is not None]
             most = lambda name: f"{max(column(name)):g}" if column(name) else "-"
             waves = f"{min(column('occupancy')):g}" if column("occupancy") else "-"
-            ratio = f"{max(column('per_multiply_add')):.{2 if 'matrix' in kernel or 'dot_tiled' in kernel else 1}f}" if kernel != "*" and column("per_multiply_add") else "-"
+            ratio = f"{max(column('per_multiply_add')):.{2 if any(word in kernel for word in ('matrix', 'tiled', 'registers')) else 1}f}" if kernel != "*" and column("per_multiply_add") else "-"
             print(f"{chip:<12} {most('registers'):>9} {waves:>6} {most('spills'):>6} {most('scratch_bytes'):>7} {ratio:>16}  {kernel}")
 
 
