@@ -25,6 +25,7 @@ layout(constant_id = 10) const uint kLimited = 0u;
 
 #include "lib/linear_input.glsl"
 #define RONDO_SHARED_TABLE
+#define RONDO_BARRIER_FOLLOWS  // before the first tile is stored
 #define RONDO_WEIGHT_BINDING 2
 #define weight_layout p
 #include "lib/weight.glsl"

@@ -41,7 +41,9 @@ void fill_table() {
   }  // the barrier behind the rounding of activations is this one's, too
 #else
   if (place < 16u) table_values[place] = float(int(table[place >> 2] << (24u - 8u * (place & 3u))) >> 24);
+#ifndef RONDO_BARRIER_FOLLOWS
   barrier();
+#endif
 #endif
 }
 #endif
