@@ -134,11 +134,6 @@ void load_values(uint first_key, uint chunk) {
   }
 }
 
-uint larger(uint largest, vec4 x) {
-  const uvec4 bits = floatBitsToUint(x) & 0x7fffffffu;
-  return max(max(largest, max(bits.x, bits.y)), max(bits.z, bits.w));
-}
-
 // An eight as halves; zeros unless it is there.
 uvec4 halves_of(uint i, bool is_there, uint column, inout uint largest) {
   if (kCacheType == 1u) return is_there ? eights[i].low : uvec4(0u);

@@ -112,8 +112,7 @@ void store_values(uint chunk) {
   [[unroll]] for (uint i = 0u; i < kEights; ++i) {
     const float scale = kCacheType == 2u ? group_scale(eight_scales[i], column) : 1.0;
     const vec4 low = low_half(eights[i]) * scale, high = high_half(eights[i]) * scale;
-    const uvec4 magnitudes = max(floatBitsToUint(low) & 0x7fffffffu, floatBitsToUint(high) & 0x7fffffffu);
-    largest = max(max(largest, max(magnitudes.x, magnitudes.y)), max(magnitudes.z, magnitudes.w));
+    largest = larger(larger(largest, low), high);
     const uint row = value_of_eight(i) * 16u;
     tile[row + place_of(self % 8u * 2u)] = low;
     tile[row + place_of(self % 8u * 2u + 1u)] = high;

@@ -9,6 +9,7 @@
 #extension GL_EXT_control_flow_attributes : require
 #extension GL_EXT_spirv_intrinsics : require
 #define RONDO_WEIGHT_BYTES
+#define RONDO_BARRIER_FOLLOWS  // behind the rounding of activations
 #include "lib/linear_few_rows.glsl"
 #include "lib/dot.glsl"
 

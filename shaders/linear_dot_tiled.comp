@@ -36,6 +36,7 @@ const uint kM = kWidth / kColumns * kTileRows;
 const uint kN = 128u, kTileOutputs = kN / kColumns;
 const uint kOutputs = kN >> kGlu;
 #include "lib/linear_tile.glsl"
+#include "lib/linear_sums.glsl"
 
 const uint kScales = kQuads == 8u ? 8u / kScaledQuads : 1u;  // of 32 columns of a weight
 // What is taken from the quants before they are multiplied, so that they need no addend.
@@ -109,23 +110,15 @@ void store_inputs(uint tile) {
   }
 }
 
-// `up` with kGlu only.
-void store(uint row, uint n, float sum, float up) {
-  if (n < p.outputs) store_output(row, n, kGlu == 1u ? output_of_glu(sum, up, n, n + p.outputs) : output_of(sum, n));
-}
-
-int dot_of_16(uvec4 a, uvec4 b) { return packed_dot(a.w, b.w, 0) + (packed_dot(a.z, b.z, 0) + (packed_dot(a.y, b.y, 0) + packed_dot(a.x, b.x, 0))); }
+// The products of 16 columns, added to `sum`.
+int add_dots(uvec4 a, uvec4 b, int sum) { return packed_dot(a.w, b.w, 0) + (packed_dot(a.z, b.z, 0) + (packed_dot(a.y, b.y, 0) + (packed_dot(a.x, b.x, 0) + sum))); }
 
 void main() {
   const uint first_row = gl_WorkGroupID.y * kM, first_output = gl_WorkGroupID.x * kOutputs;
   if (tile_is_idle(first_row)) return;
   fill_table();
-  if (kWeightType == RONDO_WEIGHT_IQ4_NL || kWeightType == RONDO_WEIGHT_MXFP4) barrier();
   const uint tx = place() % kColumns, ty = place() / kColumns * kTileRows;
-
-  // Only where all loops over it are unrolled are the sums registers rather than memory.
-  float sums[kTileRows * kTileOutputs];
-  [[unroll]] for (uint i = 0u; i < kTileRows * kTileOutputs; ++i) sums[i] = 0.0;
+  clear_sums();
   load(0u, first_row, first_output);
   store_weights(0u);
   store_inputs(0u);
@@ -149,17 +142,8 @@ void main() {
         if (kAdds) addend[s] = weight_addends[(tile * kScales + s) * kN + n];
       }
       [[unroll]] for (uint i = 0u; i < kTileRows; ++i) {
-        float sum;
-        if (kScales == 1u) {
-          int part = dot_of_16(a[2u * i], b0);
-          part = packed_dot(b1.x, a[2u * i + 1u].x, 0) + part;
-          part = packed_dot(b1.y, a[2u * i + 1u].y, 0) + part;
-          part = packed_dot(b1.z, a[2u * i + 1u].z, 0) + part;
-          part = packed_dot(b1.w, a[2u * i + 1u].w, 0) + part;
-          sum = w[0] * float(part);
-        } else {
-          sum = w[0] * float(dot_of_16(a[2u * i], b0)) + w[kScales - 1u] * float(dot_of_16(a[2u * i + 1u], b1));
-        }
+        const int first_half = add_dots(a[2u * i], b0, 0);
+        const float sum = kScales == 1u ? w[0] * float(add_dots(a[2u * i + 1u], b1, first_half)) : w[0] * float(first_half) + w[kScales - 1u] * float(add_dots(a[2u * i + 1u], b1, 0));
         sums[i * kTileOutputs + j] += scale[i] * sum;
         if (kAdds) {
           [[unroll]] for (uint s = 0u; s < kScales; ++s) sums[i * kTileOutputs + j] += addend[s] * input_sums[(tile * kScales + s) * kM + ty + i];
@@ -169,13 +153,5 @@ void main() {
     store_weights(1u - tile);
     store_inputs(1u - tile);
   }
-  [[unroll]] for (uint i = 0u; i < kTileRows; ++i) {
-    const uint row = first_row + ty + i;
-    const bool is_there = row < p.rows ? row_valid(row, p.rows_per_sequence) : false;
-    if (is_there) {
-      [[unroll]] for (uint j = 0u; j < kTileOutputs >> kGlu; ++j) {
-        store(row, first_output + tx + kColumns * j, sums[i * kTileOutputs + j], kGlu == 1u ? sums[i * kTileOutputs + j + kTileOutputs / 2u] : 0.0);
-      }
-    }
-  }
+  store_sums(first_row + ty, first_output + tx);
 }

@@ -34,6 +34,7 @@ layout(constant_id = 10) const uint kLimited = 0u;
 const uint kM = kWidth / kColumns * kTileRows, kN = kColumns * kTileOutputs;
 const uint kOutputs = kN >> kGlu;
 #include "lib/linear_tile.glsl"
+#include "lib/linear_sums.glsl"
 
 const uint kStride = kSteps + 1u;  // vec4: so that the rows of eight invocations side by side reach all banks
 shared vec4 tile[(kM + kN) * kStride];  // of kM rows of the input, then of kN of the weight
@@ -77,20 +78,12 @@ void store_tile(uint part) {
   }
 }
 
-// `up` with kGlu only.
-void store(uint row, uint n, float sum, float up) {
-  if (n < p.outputs) store_output(row, n, kGlu == 1u ? output_of_glu(sum, up, n, n + p.outputs) : output_of(sum, n));
-}
-
 void main() {
   const uint first_row = gl_WorkGroupID.y * kM, first_output = gl_WorkGroupID.x * kOutputs;
   if (tile_is_idle(first_row)) return;
   fill_table();
   const uint tx = gl_LocalInvocationID.x % kColumns, ty = gl_LocalInvocationID.x / kColumns * kTileRows;
-
-  // Only where all loops over it are unrolled are the sums registers rather than memory.
-  float sums[kTileRows * kTileOutputs];
-  [[unroll]] for (uint i = 0u; i < kTileRows * kTileOutputs; ++i) sums[i] = 0.0;
+  clear_sums();
   const uint n_parts = p.groups * (8u / kSteps);
   load(0u, first_row, first_output);
   for (uint part = 0u; part < n_parts; ++part) {
@@ -109,13 +102,5 @@ void main() {
       }
     }
   }
-  [[unroll]] for (uint i = 0u; i < kTileRows; ++i) {
-    const uint row = first_row + ty + i;
-    const bool is_there = row < p.rows ? row_valid(row, p.rows_per_sequence) : false;
-    if (is_there) {
-      [[unroll]] for (uint j = 0u; j < kTileOutputs >> kGlu; ++j) {
-        store(row, first_output + tx + kColumns * j, sums[i * kTileOutputs + j], kGlu == 1u ? sums[i * kTileOutputs + j + kTileOutputs / 2u] : 0.0);
-      }
-    }
-  }
+  store_sums(first_row + ty, first_output + tx);
 }

@@ -42,6 +42,12 @@ void begin_row(uint row) {
 // The score of key j for this invocation's row, of which `product` is that of query and key.
 float own_score(float product, uint j) { return mix(kLowest, finished_score(product, sequence, own_head, own_query, own_position, int(min(j, span.reach - 1u))), j < span.reach); }
 
+// Of bits of magnitudes: that of a NaN is beyond that of infinity, and this beyond all numbers'.
+uint larger(uint largest, vec4 x) {
+  const uvec4 bits = floatBitsToUint(x) & 0x7fffffffu;
+  return max(max(largest, max(bits.x, bits.y)), max(bits.z, bits.w));
+}
+
 // What splits share out; the first of a split is that of the workgroup's number.
 uint block_step() { return kSplit == 1u ? p.n_splits : 1u; }
 uint first_block() { return span.start / kBlock / block_step() * block_step() + (kSplit == 1u ? gl_WorkGroupID.z : 0u); }

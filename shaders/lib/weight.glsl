@@ -28,7 +28,8 @@ vec4 scaled_quad(Chunk c, uint quad) {
 }
 
 #ifdef RONDO_SHARED_TABLE
-// Before the first load of weights, by all of a workgroup of 16 invocations or more.
+// Before the first load of weights, by all of a workgroup of 16 invocations or more. With RONDO_BARRIER_FOLLOWS the caller has a barrier before
+// the first value is taken.
 void fill_table() {
   if (kWeightType != RONDO_WEIGHT_IQ4_NL && kWeightType != RONDO_WEIGHT_MXFP4) return;
   uvec4 table = kTableIq4Nl;  // not by ?:, for which glslang makes a constant of the wrong one
@@ -38,12 +39,12 @@ void fill_table() {
   for (uint pair = place; pair < 256u; pair += gl_WorkGroupSize.x) {
     const uint low = pair & 15u, high = pair >> 4;
     table_pairs[pair] = ((table[low >> 2] >> (8u * (low & 3u))) & 255u) | ((table[high >> 2] >> (8u * (high & 3u))) & 255u) << 8;
-  }  // the barrier behind the rounding of activations is this one's, too
+  }
 #else
   if (place < 16u) table_values[place] = float(int(table[place >> 2] << (24u - 8u * (place & 3u))) >> 24);
+#endif
 #ifndef RONDO_BARRIER_FOLLOWS
   barrier();
-#endif
 #endif
 }
 #endif

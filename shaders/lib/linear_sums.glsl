@@ -1,0 +1,24 @@
+// The sums of a tile of a linear in registers: of this invocation kTileRows neighbouring rows, and kTileOutputs outputs kColumns apart, with GLU
+// gates and then ups. Needs what lib/linear_output.glsl has, kTileRows, kTileOutputs and kColumns.
+
+// Only where all loops over them are unrolled are these registers rather than memory.
+float sums[kTileRows * kTileOutputs];
+
+void clear_sums() {
+  [[unroll]] for (uint i = 0u; i < kTileRows * kTileOutputs; ++i) sums[i] = 0.0;
+}
+
+// Row and output of the first.
+void store_sums(uint row0, uint output0) {
+  [[unroll]] for (uint i = 0u; i < kTileRows; ++i) {
+    const uint row = row0 + i;
+    const bool is_there = row < p.rows ? row_valid(row, p.rows_per_sequence) : false;
+    if (is_there) {
+      [[unroll]] for (uint j = 0u; j < kTileOutputs >> kGlu; ++j) {
+        const uint n = output0 + kColumns * j;
+        const float sum = sums[i * kTileOutputs + j];
+        if (n < p.outputs) store_output(row, n, kGlu == 1u ? output_of_glu(sum, sums[i * kTileOutputs + j + kGlu * (kTileOutputs / 2u)], n, n + p.outputs) : output_of(sum, n));
+      }
+    }
+  }
+}
