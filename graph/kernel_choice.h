@@ -20,7 +20,8 @@ inline bool by_matrix_units(const runtime::Kernel& kernel) {
   return shader == runtime::Shader::linear_matrix_f16 || shader == runtime::Shader::attention_matrix_f16;
 }
 
-/// The kernel rounds activations to bytes.
+/// The kernel rounds activations to bytes, and so takes weights of blocks only; by the name that a table has for it, too.
+inline bool by_integer_dots(std::string_view kernel) { return kernel == "dot" || kernel == "dot_tiled"; }
 inline bool by_integer_dots(const runtime::Kernel& kernel) { return kernel.shader == runtime::Shader::linear_dot || kernel.shader == runtime::Shader::linear_dot_tiled; }
 
 /// One kernel of an operator. `Call` is what of a node decides: shapes and types. `Emit` is the function that emits its dispatch.

@@ -140,8 +140,7 @@ namespace {
 
 struct FloatTileClass {
   std::uint32_t min_size, max_size, lanes;
-  FloatTile large;  ///< where its tiles leave no core idle
-  FloatTile small;
+  FloatTile large;  ///< where its tiles leave no core idle; elsewhere kSmallTile
 };
 
 constexpr FloatTile kSmallTile = {0, 128, 16, 4, 4, 8};
@@ -149,12 +148,12 @@ constexpr FloatTile kSmallTile = {0, 128, 16, 4, 4, 8};
 // By compilers' counts, as kClasses: as large as spill nothing and leave 4 waves. Weights of f16 take 1.03 to 1.21 instructions for a
 // multiply-add of the large tile, of 4 bits to 1.5; of the small one to 0.1 more.
 constexpr FloatTileClass kFloatTileClasses[] = {
-    {32, 32, 0, {0, 128, 16, 8, 8, 8}, kSmallTile},   // NVIDIA: 160 registers, 12 warps
-    {16, 32, 16, {0, 128, 16, 4, 8, 4}, kSmallTile},  // Intel's Xe2
-    {8, 32, 8, {0, 128, 16, 4, 8, 4}, kSmallTile},    // Intel's others: 115 to 124 registers; 32 columns at a time spill
-    {32, 64, 32, {0, 128, 8, 8, 16, 4}, kSmallTile},  // AMD: 240 registers, 4 waves on navi21; 0.19 words of shared memory
-    {64, 128, 0, kSmallTile, kSmallTile},             // Adreno: 4 waves
-    {4, 128, 0, kSmallTile, kSmallTile},              // CPUs, and what is not known
+    {32, 32, 0, {0, 128, 16, 8, 8, 8}},   // NVIDIA: 160 registers, 12 warps
+    {16, 32, 16, {0, 128, 16, 4, 8, 4}},  // Intel's Xe2
+    {8, 32, 8, {0, 128, 16, 4, 8, 4}},    // Intel's others: 115 to 124 registers; 32 columns at a time spill
+    {32, 64, 32, {0, 128, 8, 8, 16, 4}},  // AMD: 240 registers, 4 waves on navi21; 0.19 words of shared memory
+    {64, 128, 0, kSmallTile},             // Adreno: 4 waves
+    {4, 128, 0, kSmallTile},              // CPUs, and what is not known
 };
 
 /// Rows of all tiles, 16 bytes more each, and a table of 16 values.
@@ -171,7 +170,7 @@ FloatTile float_tile(const runtime::DeviceCaps& caps, std::uint32_t n_rows, std:
   FloatTile tile = one.large;
   while (tile.rows_of_invocation > 1 && n_rows <= tile.rows() / 2) tile.rows_of_invocation /= 2;
   if (!fits(tile) || !fills(tile)) {
-    tile = one.small;
+    tile = kSmallTile;
     while (tile.rows_of_invocation > 1 && (n_rows <= tile.rows() / 2 || (tile.rows_of_invocation > 2 && !fills(tile)))) tile.rows_of_invocation /= 2;
   }
   while (!fits(tile) && tile.threads > 32) tile.threads /= 2;
@@ -307,11 +306,9 @@ constexpr AttentionMatrixClass kAttentionMatrixClasses[] = {
     {4, 128, 128, 4096, 16},  // CPUs, and what is not known
 };
 
-constexpr std::uint32_t kAttentionKeys = 64;  ///< that rows are multiplied with at a time
-
-/// Queries in f16, 64 keys or values by 64 columns in f16, and scores in f32, each row with 16 bytes more; rows' maxima and weights.
+/// Queries in f16, a block of keys or values by 64 columns in f16, and scores in f32, each row with 16 bytes more; rows' maxima and weights.
 std::uint32_t attention_matrix_shared_bytes(std::uint32_t rows, std::uint32_t key_width) {
-  return 16 * (rows * (ceil_div(key_width, 16) * 2 + 1) + 64 * 9 + rows * 17) + 8 * rows + 16;
+  return 16 * (rows * (ceil_div(key_width, 16) * 2 + 1) + kBlockKeys * 9 + rows * 17) + 8 * rows + 16;
 }
 
 }  // namespace
@@ -326,7 +323,7 @@ MatrixTile attention_matrix_tile(const runtime::DeviceCaps& caps, std::uint32_t 
   if (lanes == 0 || most < one.least_rows) return {};
   std::uint32_t rows = std::clamp(std::bit_ceil(n_rows), one.least_rows, most);
   while (rows > one.least_rows && (attention_matrix_shared_bytes(rows, key_width) > caps.max_shared_bytes || (rows > 32 && ceil_div(n_rows, rows) * n_heads < workgroups_to_fill(caps) / 2))) rows /= 2;
-  const MatrixTile best = largest_matrices(caps, one.threads, kAttentionKeys, lanes, rows, false);
+  const MatrixTile best = largest_matrices(caps, one.threads, kBlockKeys, lanes, rows, false);
   return attention_matrix_shared_bytes(best.rows(), key_width) <= caps.max_shared_bytes ? best : MatrixTile{};
 }
 
@@ -350,7 +347,7 @@ constexpr RegisterClass kRegisterClasses[] = {
 constexpr std::uint32_t kMostRegisterWidth = 320;  // wider ones nobody has counted
 
 /// A tile of keys, scores of rows, rows' parts and scales (shaders/attention_registers.comp).
-std::uint32_t register_shared_bytes(std::uint32_t rows) { return 16 * (64 * 9 + rows * 20) + 4 * rows + 4; }
+std::uint32_t register_shared_bytes(std::uint32_t rows) { return 16 * (kBlockKeys * 9 + rows * 20) + 4 * rows + 4; }
 
 }  // namespace
 

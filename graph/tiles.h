@@ -83,8 +83,11 @@ constexpr bool values_fit_f16(Type weight) { return weight != Type::kF32 && weig
 /// For `n_rows` rows of input, so many outputs, and a weight of this type.
 MatrixTile matrix_tile(const runtime::DeviceCaps& caps, Type weight, std::uint32_t n_rows, std::uint32_t n_outputs, bool glu);
 
-/// How attention's "matrix" kernel makes a tile of rows (queries of the heads that share keys), and of 64 keys, or of their values'
-/// columns, in place of outputs (shaders/attention_matrix.comp).
+/// Keys that attention's "matrix" and "registers" multiply rows with at a time.
+constexpr std::uint32_t kBlockKeys = 64;
+
+/// How attention's "matrix" kernel makes a tile of rows (queries of the heads that share keys), and of kBlockKeys keys, or of as many of
+/// their values' columns, in place of outputs (shaders/attention_matrix.comp).
 MatrixTile attention_matrix_tile(const runtime::DeviceCaps& caps, std::uint32_t n_rows, std::uint32_t n_heads, std::uint32_t key_width, std::uint32_t value_width);
 
 /// How attention's "registers" kernel makes a tile of rows (shaders/attention_registers.comp).

@@ -138,9 +138,7 @@ std::string registers_lack(const runtime::DeviceCaps& caps, const AttentionCall&
   return has_whole_vectors(call, 4) ? "" : "head widths, strides and offsets that are multiples of 8, of queries of 4";
 }
 
-constexpr std::uint32_t kBlockKeys = 64;  ///< of "matrix" and "registers" at a time
-
-/// Splits of these, where tiles of so many rows leave half of the cores idle.
+/// Splits of "matrix" and "registers", where tiles of so many rows leave half of the cores idle.
 std::uint32_t tile_splits(const runtime::DeviceCaps& caps, const AttentionCall& call, std::uint32_t rows) {
   const std::uint32_t workgroups = call.heads() * ceil_div(call.rows, rows);
   std::uint32_t splits = std::clamp(workgroups_to_fill(caps) / 2 / workgroups, 1u, ceil_div(call.push.keys, 2 * kBlockKeys));
@@ -153,7 +151,7 @@ std::uint32_t tile_splits(const runtime::DeviceCaps& caps, const AttentionCall& 
 /// With all rows in f32 behind them.
 std::uint64_t matrix_iterations(const runtime::DeviceCaps& caps, const AttentionCall& call) {
   const MatrixTile tile = matrix_tile_of(caps, call);
-  return ceil_div(call.push.keys, kBlockKeys) * (100 + tile.rows() * std::uint64_t{tile.outputs / 2 + ceil_div(call.push.head_dim, 8)}) + 1000;
+  return ceil_div(call.push.keys, kBlockKeys) * (100 + tile.rows() * std::uint64_t{kBlockKeys / 2 + ceil_div(call.push.head_dim, 8)}) + 1000;
 }
 
 /// With values that are not finite in all blocks.
@@ -288,7 +286,7 @@ Status emit_registers(Lowering& lowering, const AttentionCall& call, const std::
   const RegisterTile tile = register_tile_of(lowering.caps(), call);
   const std::uint32_t n_splits = tile_splits(lowering.caps(), call, tile.rows());
   return emit_pieces(lowering, call, n_splits, [&](Arguments arguments, const shaders::AttentionParams& push, runtime::Cost cost) {
-    cost.loops = {{{16 * tile.rows_of_invocation * tile.unrolled, 128 * tile.rows_of_invocation}, {16 * tile.rows_of_invocation * tile.unrolled, 128 * tile.rows_of_invocation}}};  // scores of 32 columns, values of 32 rows
+    cost.loops.fill({16 * tile.rows_of_invocation * tile.unrolled, 128 * tile.rows_of_invocation});  // scores of 32 columns, values of 32 rows
     lowering.dispatch(label, {lowering.module_for(runtime::Shader::attention_registers, call.query.type), tile.lanes},
                       {tile.threads, cache_type_constant(call.key), n_splits > 1 ? 1u : 0u, call.features.bits, call.features.buckets, push.head_dim, push.value_dim, tile.rows_of_invocation, tile.unrolled}, arguments, push,
                       {ceil_div(call.rows, tile.rows()), call.sequences * push.kv_heads, n_splits}, cost);
@@ -301,7 +299,7 @@ using AttentionEntry = KernelEntry<AttentionCall, Status (*)(Lowering&, const At
 bool has_few(const AttentionCall& call) { return call.push.queries <= 2; }
 
 constexpr const char* kKernels[] = {"tiled", "split", "wide", "wide_split", "subgroup", "matrix", "registers"};
-/// On CPU drivers the wide ones where they can; on others subgroup for few rows, and tiles for many, with matrix units where there are any.
+/// On CPU drivers the wide ones where they can; on others subgroup for few rows, and for many matrix units where there are any, or else registers.
 constexpr AttentionEntry kTable[] = {
     {kKernels[0], [](const runtime::DeviceCaps&, const AttentionCall&) { return std::string(); },
      [](const runtime::DeviceCaps& caps, const AttentionCall& call) { return tiled_iterations(caps, call, 1); },

@@ -112,7 +112,7 @@ TEST(InfoTest, SaysWhatRoundsActivations) {
   EXPECT_EQ(exact.at("attention_by_matrix_units"), 0);
   const json bytes = info_json({"--as", "navi21"}).at("plan").at("activations");
   EXPECT_EQ(bytes.at("rounding_of_most_rows"), bytes.at("linears_of_most_rows"));
-  EXPECT_NE(info({"-m", kModel, "--as", "navi21"}).out.find(" rows do (--activations)"), std::string::npos);
+  EXPECT_NE(info({"-m", kModel, "--as", "navi21"}).out.find(" rows round their activations to bytes (--activations)"), std::string::npos);
   EXPECT_EQ(rounded.at("rounding_of_most_rows"), 0);
 }
 

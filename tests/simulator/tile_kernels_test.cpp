@@ -17,9 +17,9 @@ runtime::DeviceCaps caps_of(std::uint32_t lanes) {
   return caps;
 }
 
-/// All cases of one kernel of `ops` on such a device, of which more than `least` must pass; `rows_of` tells a tile's. Returns the most that a tile has.
+/// What `options` select on such a device, of which more than `least` must pass; `rows_of` tells a tile's. Returns the most that a tile has.
 template <typename RowsOf>
-std::uint32_t check_all(simulator::ModuleCache& modules, const runtime::DeviceCaps& caps, std::uint32_t lanes, const char* kernel, const std::vector<std::string>& ops, bool brief, std::size_t least, const RowsOf& rows_of) {
+std::uint32_t check_some(simulator::ModuleCache& modules, const runtime::DeviceCaps& caps, std::uint32_t lanes, const check::CheckOptions& options, std::size_t least, const RowsOf& rows_of) {
   std::string found;
   std::uint32_t most_rows = 0;
   const check::CaseRunner run_case = [&](const check::OpCase& op, const check::RunOptions& how) {
@@ -27,10 +27,6 @@ std::uint32_t check_all(simulator::ModuleCache& modules, const runtime::DeviceCa
     for (const runtime::Kernel& one : run.ok() ? run->program.kernels : std::vector<runtime::Kernel>()) most_rows = std::max(most_rows, rows_of(one));
     return run;
   };
-  check::CheckOptions options;
-  options.kernels = {kernel};
-  options.ops = ops;
-  options.brief = brief;
   const auto report = check::run_check(run_case, options, [&](const check::CheckResult& result, std::size_t, std::size_t) {
     if (result.outcome == check::Outcome::kFailed) ADD_FAILURE() << result.run.text << ", " << check::values_name(result.run.values) << ": " << result.complaint;
     return true;
@@ -39,6 +35,16 @@ std::uint32_t check_all(simulator::ModuleCache& modules, const runtime::DeviceCa
   EXPECT_GT(report.ok() ? report->n_passed : 0, least);
   EXPECT_EQ(found, "");
   return most_rows;
+}
+
+/// All cases of one kernel of `ops`.
+template <typename RowsOf>
+std::uint32_t check_all(simulator::ModuleCache& modules, const runtime::DeviceCaps& caps, std::uint32_t lanes, const char* kernel, const std::vector<std::string>& ops, bool brief, std::size_t least, const RowsOf& rows_of) {
+  check::CheckOptions options;
+  options.kernels = {kernel};
+  options.ops = ops;
+  options.brief = brief;
+  return check_some(modules, caps, lanes, options, least, rows_of);
 }
 
 struct Machine {
@@ -71,7 +77,7 @@ TEST_P(TilesTest, OfDotsAreRightAndWithoutFindings) {
   EXPECT_EQ(check_all(modules, caps_of(GetParam()), GetParam(), "dot_tiled", {"linear", "linear_glu"}, false, 200, rows_of), 64u);
 }
 
-/// The largest take long: all operands of linear where they are smallest, the others' with GLU.
+/// The largest take long: all operands of linear where they are smallest, the others' with GLU, and one that needs the largest.
 TEST_P(TilesTest, OfFloatsAreRightAndWithoutFindings) {
   simulator::ModuleCache modules;
   const std::uint32_t lanes = GetParam();
@@ -80,6 +86,11 @@ TEST_P(TilesTest, OfFloatsAreRightAndWithoutFindings) {
     EXPECT_EQ(check_all(modules, caps_of(lanes), lanes, "tiled", {"linear"}, true, 100, rows_of), 32u);
   }
   check_all(modules, caps_of(lanes), lanes, "tiled", {"linear_glu"}, true, 5, rows_of);
+  check::CheckOptions large;
+  large.kernels = {"tiled"};
+  large.text = "linear input (113, 257), weight f16 (141, 257)";
+  large.brief = true;
+  EXPECT_EQ(check_some(modules, caps_of(lanes), lanes, large, 1, rows_of), lanes == 64 ? 128u : lanes == 32 ? 64u : 32u);
 }
 
 INSTANTIATE_TEST_SUITE_P(Lanes, TilesTest, testing::Values(8u, 16u, 32u, 64u));

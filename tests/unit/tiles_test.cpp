@@ -134,6 +134,50 @@ TEST(DotTileTest, OfManyRowsFitsTheDevice) {
   EXPECT_EQ(tile_of(32, 32, 512, 4096, 80, 128).lanes, 0u) << "a workgroup is 256";
 }
 
+/// The large tile where it leaves no core idle, of as many rows as there are; else a small one, that every device can have.
+TEST(FloatTileTest, FitsTheDevice) {
+  const auto caps_of = [](std::uint32_t least, std::uint32_t most, std::uint32_t cores) {
+    runtime::DeviceCaps caps;
+    caps.type = runtime::DeviceType::kDiscrete;
+    caps.max_invocations = 1024;
+    caps.max_workgroup_subgroups = 64;
+    caps.max_shared_bytes = 32768;
+    caps.cores = cores;
+    caps.min_required_subgroup_size = least, caps.max_required_subgroup_size = most;
+    return caps;
+  };
+  struct Class {
+    std::uint32_t least, most, lanes, rows, outputs;
+  };
+  for (const Class& one : {Class{32, 32, 0, 64, 128}, {16, 32, 16, 32, 128}, {8, 32, 8, 32, 128}, {32, 64, 32, 128, 128}, {64, 128, 0, 32, 64}, {4, 128, 0, 32, 64}, {0, 0, 0, 32, 64}}) {
+    SCOPED_TRACE(::testing::Message() << one.least << " to " << one.most);
+    const FloatTile tile = float_tile(caps_of(one.least, one.most, 40), 512, 4096, false);
+    EXPECT_EQ(tile.lanes, one.lanes);
+    EXPECT_EQ(tile.rows(), one.rows);
+    EXPECT_EQ(tile.outputs(), one.outputs);
+    EXPECT_LE(float_tile(caps_of(one.least, one.most, 4000), 512, 4096, false).rows(), 32u) << "few tiles for many cores";
+    EXPECT_EQ(float_tile(caps_of(one.least, one.most, 4000), 512, 4096, false).outputs(), 64u);
+    for (const std::uint32_t invocations : {32u, 64u, 128u}) {
+      for (const std::uint32_t shared : {16384u, 49152u}) {
+        for (const bool glu : {false, true}) {
+          for (const std::uint32_t rows : {1u, 2u, 9u, 16u, 17u, 33u, 65u, 4096u}) {
+            runtime::DeviceCaps caps = caps_of(one.least, one.most, 1);
+            caps.max_invocations = invocations, caps.max_shared_bytes = shared;
+            const FloatTile some = float_tile(caps, rows, 128, glu);
+            SCOPED_TRACE(::testing::Message() << invocations << " invocations, " << shared << " bytes, " << rows << " rows");
+            EXPECT_LE(some.threads, invocations);
+            EXPECT_LE(16 * (some.rows() + some.outputs()) * (some.steps + 1) + 64, shared);
+            EXPECT_GE(some.rows(), 1u);
+            EXPECT_TRUE(some.rows_of_invocation == 1 || some.rows() < 2 * rows) << "of " << some.rows();
+            EXPECT_EQ(some.outputs_of_invocation % 2, 0u) << "a gate and an up";
+            EXPECT_TRUE(some.lanes == 0 || some.threads % some.lanes == 0);
+          }
+        }
+      }
+    }
+  }
+}
+
 TEST(RowTileTest, HoldsTheRowAndFitsTheDevice) {
   for (const std::uint32_t lanes : {4u, 8u, 16u, 32u, 64u, 128u}) {
     for (const std::uint32_t subgroups : {1u, 16u, 64u}) {

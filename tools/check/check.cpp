@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "graph/activation.h"
+#include "graph/kernel_choice.h"
 #include "graph/operator.h"
 #include "runtime/fmt.h"
 #include "runtime/kernel.h"
@@ -96,8 +97,6 @@ bool has_kernel(std::string_view op, std::string_view wanted) {
   return std::any_of(kernels.begin(), kernels.end(), [&](const char* kernel) { return is_named(op, kernel, wanted); });
 }
 
-bool rounds_activations(std::string_view kernel) { return kernel == "dot" || kernel == "dot_tiled"; }
-
 /// An activation that makes more of a sum's error: as many times as the sum is large, here some 20.
 bool magnifies(const CaseText& text) {
   const graph::AttributeValue* activation = find_attribute(text, "activation");
@@ -116,7 +115,7 @@ std::vector<CheckRun> runs_of(const CaseText& text, const CheckOptions& options)
   for (const char* kernel : kernels_of(text.op)) {
     const auto names = [&](const std::string& wanted) { return is_named(text.op, kernel, wanted); };
     if (!options.kernels.empty() && std::none_of(options.kernels.begin(), options.kernels.end(), names)) continue;
-    const bool rounds = rounds_activations(kernel);
+    const bool rounds = graph::by_integer_dots(kernel);
     const auto add_with = [&](bool rounded, Values values, double nmse, std::size_t special = 0) { runs.push_back({text.op, kernel, text.text, values, special, has_f16_activations(text), rounded, nmse}); };
     const auto add = [&](Values values, double nmse, std::size_t special = 0) { add_with(rounds, values, nmse, special); };
     const double factors = text.op.ends_with("_glu") ? 2 : 1;  // that are off

@@ -313,7 +313,7 @@ void print_plan(const PlanReport& plan) {
   }
   const models::MemoryPlan& memory = *plan.memory;
   if (plan.n_rounding > 0) fmt::print("  {} of the {} linears of {} round their activations to bytes (--activations)\n", plan.n_rounding, plan.n_linears, plan.step);
-  if (plan.n_rounding_of_most > 0 && plan.step != fmt::format("{} rows", plan.most_rows)) fmt::print("  {} of the {} linears of {} rows do (--activations)\n", plan.n_rounding_of_most, plan.n_linears_of_most, plan.most_rows);
+  if (plan.n_rounding_of_most > 0 && plan.step != fmt::format("{} rows", plan.most_rows)) fmt::print("  {} of the {} linears of {} rows round their activations to bytes (--activations)\n", plan.n_rounding_of_most, plan.n_linears_of_most, plan.most_rows);
   if (plan.n_matrix > 0) fmt::print("  {} of the {} linears of {} rows are multiplied in f16 by matrix units (--activations)\n", plan.n_matrix, plan.n_linears_of_most, plan.most_rows);
   if (plan.n_matrix_attention > 0) fmt::print("  attention of {} rows is computed in f16 by matrix units, in {} {} of a step (--activations)\n", plan.most_rows, plan.n_matrix_attention, plan.n_matrix_attention == 1 ? "place" : "places");
   line("activations", memory.activation_bytes, fmt::format("{} before aliasing", memory.unaliased_activation_bytes));
