@@ -42,6 +42,7 @@ struct KernelChoice {
   std::string_view op;      ///< the operator's name
   std::string key;          ///< all that decides how fast its kernels are on one device: "linear q4_0 f32 512 x 4096 x 4096", or "" where nothing is measured
   std::string_view forced;  ///< the kernel that the user wants, or ""
+  std::span<const char* const> kernels = {};  ///< those of the table that the operator has; empty: all
 };
 
 /// The kernel of `table` that is forced, or else the best that the device can run and that is not in quarantine by its label; if all
@@ -52,7 +53,8 @@ Result<const KernelEntry<Call, Emit>*> choose_kernel(const Lowering& lowering, s
   const runtime::DeviceCaps& caps = lowering.caps();
   std::vector<const KernelEntry<Call, Emit>*> candidates;
   for (const KernelEntry<Call, Emit>& entry : table) {
-    if (choice.forced.empty() || choice.forced == entry.name) candidates.push_back(&entry);
+    const bool has = choice.kernels.empty() || std::find(choice.kernels.begin(), choice.kernels.end(), std::string_view(entry.name)) != choice.kernels.end();
+    if (has && (choice.forced.empty() || choice.forced == entry.name)) candidates.push_back(&entry);
   }
   std::stable_sort(candidates.begin(), candidates.end(), [&](const auto* a, const auto* b) { return a->rank(caps, call) > b->rank(caps, call); });
   std::string why;  // the best can't run

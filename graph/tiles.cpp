@@ -233,8 +233,8 @@ constexpr MatrixClass kMatrixClasses[] = {
     {4, 128, {128, 64, 64, 64, 64}, {128, 64, 64, 64, 64}},         // what is not known
 };
 
-/// Two tiles of 32 columns in f16 and 16 bytes a row, rows' magnitudes, and a table of 16 values.
-std::uint32_t matrix_shared_bytes(std::uint32_t rows, std::uint32_t outputs) { return 2 * (rows + outputs) * 80 + 4 * rows + 4 + 64; }
+/// Two tiles of 32 columns in f16 and 16 bytes a row, magnitudes of all rows, and a table of 16 values.
+std::uint32_t matrix_shared_bytes(std::uint32_t rows, std::uint32_t outputs) { return (rows + outputs) * (2 * 80 + 4) + 4 + 64; }
 
 bool is_of(std::uint32_t size, std::uint32_t least, std::uint32_t most) { return std::has_single_bit(size) && size >= least && size <= most; }
 

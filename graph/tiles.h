@@ -77,9 +77,6 @@ struct MatrixTile {
   std::uint32_t rows() const { return row_subgroups * row_matrices * shape.rows; }
 };
 
-/// A weight's values may be rounded to f16: those of f32, bf16 and mxfp4 go far beyond it.
-constexpr bool values_fit_f16(Type weight) { return weight != Type::kF32 && weight != Type::kBF16 && weight != Type::kMXFP4; }
-
 /// For `n_rows` rows of input, so many outputs, and a weight of this type.
 MatrixTile matrix_tile(const runtime::DeviceCaps& caps, Type weight, std::uint32_t n_rows, std::uint32_t n_outputs, bool glu);
 

@@ -1,8 +1,9 @@
 // output[m, n] = activate(sum_k input[m, k] weight[n, k] + bias[n]) + residual[m, n]; with kGlu glu of weight rows n and N + n.
 // For many rows, with matrix units (lib/matrix.glsl): a workgroup makes a tile of kM x kN outputs (kN / 2 with GLU) from 32 columns at
 // a time, which it rounds to f16 in shared memory, the next 32 while it multiplies. Sums in f32. Grid (ceil(N / tile), ceil(M / tile)).
-// Rows whose largest magnitude does not suit f16 are multiplied by a power of two: then all is done once more. So a row's bits depend
-// on nothing but the row. Weights beyond 65504 become infinite.
+// Rows whose largest magnitude does not suit f16 are multiplied by a power of two: then all is done once more. So are rows of weights of
+// types that have numbers beyond f16's. So a row's bits depend on nothing but the row and the weights; values of blocks beyond 65504 become
+// infinite.
 // Needs: subgroups of exactly kLanes invocations, cooperative matrices, Vulkan's memory model.
 #version 450
 #extension GL_GOOGLE_include_directive : require
@@ -46,10 +47,11 @@ const uint kN = kOutputSubgroups * kOutputMatrices * kMatrixColumns;
 const uint kOutputs = kN >> kGlu;
 #include "lib/linear_tile.glsl"
 const uint kMatrices = kRowMatrices * kOutputMatrices;
+const bool kWide = kWeightType == RONDO_WEIGHT_F32 || kWeightType == RONDO_WEIGHT_BF16 || kWeightType == RONDO_WEIGHT_MXFP4;
 const uint kStride = 5u;  // uvec4: 32 halves, and 16 bytes that move the next row to other banks
 // Two tiles, each with kM rows of the input and kN of the weight; in the end a matrix of sums of each subgroup, with GLU two.
 shared uvec4 tiles[2u * (kM + kN) * kStride];
-shared uint row_magnitudes[kM];  // bits of a row's largest number
+shared uint magnitudes[kM + kN];  // bits of the largest number of each row, with kWide of the weights' as well
 shared uint some_unsuited;
 
 // What an invocation brings into a tile: every kWidth-th four of the input, and 16 elements of a weight at a time.
@@ -70,7 +72,21 @@ void load_weights(uint group, uint first_output, out Chunk chunks[kChunks]) {
 // Rounded as the device rounds: most to nearest, where their packHalf2x16 may cut off.
 uvec2 to_halves(vec4 x) { return uvec2(packFloat2x16(f16vec2(x.xy)), packFloat2x16(f16vec2(x.zw))); }
 
-void store_weights(uint tile, Chunk chunks[kChunks]) {
+// Rows whose largest number is beyond f16's don't suit it, and those below 2^-6, of which much may lie below 2^-14, which devices may
+// take for 0. Of rows with an infinity or NaN the result is one as well.
+bool suits_f16(uint magnitude) { return magnitude == 0u || (magnitude >= 0x3c800000u && magnitude < 0x477fe000u) || magnitude >= 0x7f800000u; }
+
+// A row's largest number becomes 256 or more where it does not suit f16. Of a row of a tile, the weights' behind the input's.
+int scale_exponent(uint row_of_tile) {
+  const uint magnitude = magnitudes[row_of_tile];
+  return suits_f16(magnitude) ? 0 : clamp(135 - int(magnitude >> 23), -126, 126);
+}
+float power_of_two(int exponent) { return uintBitsToFloat(uint(exponent + 127) << 23); }
+
+float larger(float largest, vec4 x) { return max(max(largest, max(abs(x.x), abs(x.y))), max(abs(x.z), abs(x.w))); }
+
+// largest, here and below: magnitudes of the rows that this invocation brings.
+void store_weights(uint tile, Chunk chunks[kChunks], bool scaled, inout float largest[kWeights]) {
   [[unroll]] for (uint i = 0u; i < kWeights; ++i) {
     const uint item = i * kWidth + gl_LocalInvocationID.x, at = tile + (kM + (item >> 1)) * kStride + (item & 1u) * 2u;
     [[unroll]] for (uint half_of_item = 0u; half_of_item < 2u; ++half_of_item) {
@@ -80,8 +96,14 @@ void store_weights(uint tile, Chunk chunks[kChunks]) {
         uvec2 halves[2];
         [[unroll]] for (uint j = 0u; j < 2u; ++j) {
           const uint quad = half_of_item * 2u + j;
-          if (kQuads == 8u) halves[j] = to_halves(scaled_quad(chunks[i], (item & 1u) * 4u + quad));
-          else halves[j] = to_halves(scaled_quad(chunks[i * kChunksOfWeight + quad / kQuads], quad % kQuads));
+          vec4 w;
+          if (kQuads == 8u) w = scaled_quad(chunks[i], (item & 1u) * 4u + quad);
+          else w = scaled_quad(chunks[i * kChunksOfWeight + quad / kQuads], quad % kQuads);
+          if (kWide) {
+            largest[i] = larger(largest[i], w);
+            [[branch]] if (scaled) w *= power_of_two(scale_exponent(kM + (item >> 1)));
+          }
+          halves[j] = to_halves(w);
         }
         tiles[at + half_of_item] = uvec4(halves[0], halves[1]);
       }
@@ -96,20 +118,8 @@ void load_inputs(uint group, uint first_row, out vec4 x[kInputs]) {
   }
 }
 
-// Rows whose largest number is beyond f16's don't suit it, and those below 2^-6, of which much may lie below 2^-14, which devices may
-// take for 0. Of rows with an infinity or NaN the result is one as well.
-bool suits_f16(uint magnitude) { return magnitude == 0u || (magnitude >= 0x3c800000u && magnitude < 0x477fe000u) || magnitude >= 0x7f800000u; }
-
-// A row's largest number becomes 256 or more where it does not suit f16.
-int scale_exponent(uint row_of_tile) {
-  const uint magnitude = row_magnitudes[row_of_tile];
-  return suits_f16(magnitude) ? 0 : clamp(135 - int(magnitude >> 23), -126, 126);
-}
-float power_of_two(int exponent) { return uintBitsToFloat(uint(exponent + 127) << 23); }
-
-// largest: magnitudes of the rows that this invocation brings.
 void store_inputs(uint tile, vec4 x[kInputs], bool scaled, inout float largest[kInputs]) {
-  [[unroll]] for (uint i = 0u; i < kInputs; ++i) largest[i] = max(max(largest[i], max(abs(x[i].x), abs(x[i].y))), max(abs(x[i].z), abs(x[i].w)));
+  [[unroll]] for (uint i = 0u; i < kInputs; ++i) largest[i] = larger(largest[i], x[i]);
   [[branch]] if (scaled) {
     [[unroll]] for (uint i = 0u; i < kInputs; ++i) x[i] *= power_of_two(scale_exponent((i * kWidth + gl_LocalInvocationID.x) / 8u));
   }
@@ -119,6 +129,14 @@ void store_inputs(uint tile, vec4 x[kInputs], bool scaled, inout float largest[k
     tiles[at][(item & 1u) * 2u] = halves.x;
     tiles[at][(item & 1u) * 2u + 1u] = halves.y;
   }
+}
+
+// Of the bits of a sum, what it is of rows of a tile as they were. By two factors: both rows may be far beyond f16.
+float unscaled(uint bits, uint row, uint weight_row) {
+  int exponent = -scale_exponent(row);
+  if (!kWide) return uintBitsToFloat(bits) * power_of_two(exponent);
+  exponent -= scale_exponent(kM + weight_row);
+  return uintBitsToFloat(bits) * power_of_two(exponent / 2) * power_of_two(exponent - exponent / 2);
 }
 
 // The first row of the weight tile of a subgroup's matrix j.
@@ -137,13 +155,14 @@ void main() {
   Sums sums[kMatrices];
   [[dont_unroll]] for (uint pass = 0u; pass < 2u; ++pass) {
     [[unroll]] for (uint i = 0u; i < kMatrices; ++i) sums[i] = sums_of(0.0);
-    float largest[kInputs];
+    float largest[kInputs], largest_weights[kWeights];
     [[unroll]] for (uint i = 0u; i < kInputs; ++i) largest[i] = 0.0;
+    [[unroll]] for (uint i = 0u; i < kWeights; ++i) largest_weights[i] = 0.0;
     Chunk chunks[kChunks];
     vec4 x[kInputs];
     load_weights(0u, first_output, chunks);
     load_inputs(0u, first_row, x);
-    store_weights(0u, chunks);
+    store_weights(0u, chunks, pass == 1u, largest_weights);
     store_inputs(0u, x, pass == 1u, largest);
     for (uint group = 0u; group < p.groups; ++group) {
       const uint tile = (group & 1u) * kTile;
@@ -161,18 +180,23 @@ void main() {
           [[unroll]] for (uint i = 0u; i < kRowMatrices; ++i) sums[i * kOutputMatrices + j] = multiply_add(a[i], b, sums[i * kOutputMatrices + j]);
         }
       }
-      store_weights(kTile - tile, chunks);
+      store_weights(kTile - tile, chunks, pass == 1u, largest_weights);
       store_inputs(kTile - tile, x, pass == 1u, largest);
     }
     if (pass == 1u) break;
-    for (uint row = gl_LocalInvocationID.x; row < kM; row += kWidth) row_magnitudes[row] = 0u;
+    const uint n_rows = kWide ? kM + kN : kM;
+    for (uint row = gl_LocalInvocationID.x; row < n_rows; row += kWidth) magnitudes[row] = 0u;
     if (gl_LocalInvocationID.x == 0u) some_unsuited = 0u;
     barrier();
-    [[unroll]] for (uint i = 0u; i < kInputs; ++i) atomicMax(row_magnitudes[(i * kWidth + gl_LocalInvocationID.x) / 8u], floatBitsToUint(largest[i]) & 0x7fffffffu);
+    [[unroll]] for (uint i = 0u; i < kInputs; ++i) atomicMax(magnitudes[(i * kWidth + gl_LocalInvocationID.x) / 8u], floatBitsToUint(largest[i]) & 0x7fffffffu);
+    if (kWide) {
+      [[unroll]] for (uint i = 0u; i < kWeights; ++i) atomicMax(magnitudes[kM + (i * kWidth + gl_LocalInvocationID.x) / 2u], floatBitsToUint(largest_weights[i]) & 0x7fffffffu);
+    }
     barrier();
-    for (uint row = gl_LocalInvocationID.x; row < kM; row += kWidth) {
-      const bool counts = first_row + row < p.rows ? row_valid(first_row + row, p.rows_per_sequence) : false;
-      if (counts && !suits_f16(row_magnitudes[row])) atomicOr(some_unsuited, 1u);
+    for (uint row = gl_LocalInvocationID.x; row < n_rows; row += kWidth) {
+      bool counts = row >= kM;
+      if (!counts && first_row + row < p.rows) counts = row_valid(first_row + row, p.rows_per_sequence);
+      if (counts && !suits_f16(magnitudes[row])) atomicOr(some_unsuited, 1u);
     }
     barrier();
     if (some_unsuited == 0u) break;
@@ -187,11 +211,11 @@ void main() {
       barrier();
       for (uint e = gl_SubgroupInvocationID; e < kMatrixRows * kMatrixColumns; e += kLanes) {
         const uint tile_row = (row_subgroup * kRowMatrices + i) * kMatrixRows + e / kMatrixColumns, row = first_row + tile_row;
-        const uint n = first_output + first_of_matrix(output_subgroup, j) + e % kMatrixColumns;
+        const uint column = first_of_matrix(output_subgroup, j) + e % kMatrixColumns, n = first_output + column;
         if (row >= p.rows || n >= p.outputs) continue;
         if (!row_valid(row, p.rows_per_sequence)) continue;
-        const float scale = power_of_two(-scale_exponent(tile_row)), sum = uintBitsToFloat(tiles[own + e / 4u][e & 3u]) * scale;
-        if (kGlu == 1u) store_output(row, n, output_of_glu(sum, uintBitsToFloat(tiles[own + kMatrixQuads + e / 4u][e & 3u]) * scale, n, n + p.outputs));
+        const float sum = unscaled(tiles[own + e / 4u][e & 3u], tile_row, column);
+        if (kGlu == 1u) store_output(row, n, output_of_glu(sum, unscaled(tiles[own + kMatrixQuads + e / 4u][e & 3u], tile_row, kOutputs + column), n, n + p.outputs));
         else store_output(row, n, output_of(sum, n));
       }
     }

@@ -66,7 +66,6 @@ std::string dot_lacks(const runtime::DeviceCaps& caps, const LinearShape& shape)
 }
 
 std::string dot_tiled_lacks(const runtime::DeviceCaps& caps, const LinearShape& shape) {
-  if (shape.experts) return "one weight for all rows";
   if (const std::string lacks = bytes_lack(caps, shape); !lacks.empty()) return lacks;
   return shape.tile_of_many_dots(caps).lanes == 0 ? "subgroups of 8 to 64 invocations that can be relied on, and workgroups of 256" : "";
 }
@@ -86,8 +85,6 @@ int dot_tiled_rank(const runtime::DeviceCaps& caps, const LinearShape& shape) {
 
 std::string matrix_lacks(const runtime::DeviceCaps& caps, const LinearShape& shape) {
   if (shape.rounding == Activations::kF32) return "activations that may be rounded";
-  if (shape.experts) return "one weight for all rows";
-  if (!values_fit_f16(shape.weight)) return "weights of a type without values beyond f16's";
   if (caps.matrices.empty()) return "cooperative matrices of f16";
   return shape.tile_of_matrices(caps).lanes == 0 ? "cooperative matrices and subgroups of sizes that fit" : "";
 }
@@ -98,8 +95,6 @@ std::string wide_lacks(const runtime::DeviceCaps& caps, const LinearShape& shape
   const char* missing = wide_kernel_needs(caps, shape.activations);
   return missing ? missing : "";
 }
-
-std::string tiled_lacks(const runtime::DeviceCaps&, const LinearShape& shape) { return shape.experts ? "one weight for all rows" : ""; }
 
 /// What the dispatches of one linear have in common.
 struct LinearVariant {
@@ -210,7 +205,7 @@ constexpr LinearEntry kTable[] = {
     {kLinearKernels[3], wide_lacks, [](const runtime::DeviceCaps&, const LinearShape& shape) { return std::uint64_t{20'000} + shape.groups; },  // linear_wide.comp's touch() with scales
      [](const runtime::DeviceCaps& caps, const LinearShape&) { return is_cpu(caps) ? 5 : -1; },
      {emit_wide}},
-    {kLinearKernels[4], tiled_lacks, [](const runtime::DeviceCaps&, const LinearShape& shape) { return std::uint64_t{2} * shape.groups + 1000; },  // and what stores the sums
+    {kLinearKernels[4], lacks_nothing, [](const runtime::DeviceCaps&, const LinearShape& shape) { return std::uint64_t{2} * shape.groups + 1000; },  // and what stores the sums
      [](const runtime::DeviceCaps&, const LinearShape&) { return 2; },
      {emit_tiled}},
     {kLinearKernels[5], matrix_lacks, [](const runtime::DeviceCaps&, const LinearShape& shape) { return std::uint64_t{2} * shape.groups + 1000; },  // twice where rows must be scaled; and what stores the sums
@@ -268,8 +263,7 @@ Result<const LinearEntry*> choose_linear(const Lowering& lowering, const Operato
   LinearShape shape = shape_of(lowering, call);
   if (forced == kLinearKernels[1] || forced == kLinearKernels[6]) shape.rounding = Activations::kQ8;
   if (forced == kLinearKernels[5]) shape.rounding = Activations::kF16;
-  if (!has(kLinearKernels[1])) shape.rounding = Activations::kF32;
-  return choose_kernel(lowering, std::span<const LinearEntry>(kTable), shape, {op.name, key_of(op, shape), forced}, [&](const char* name) { return label_of(op.name, name, type); });
+  return choose_kernel(lowering, std::span<const LinearEntry>(kTable), shape, {op.name, key_of(op, shape), forced, op.kernels}, [&](const char* name) { return label_of(op.name, name, type); });
 }
 
 /// What linear_subgroup.comp's kNorm and its parameters are.

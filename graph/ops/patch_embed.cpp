@@ -75,8 +75,8 @@ Attributes read_attributes(AttributeReader& reader) {
   return patches;
 }
 
-/// Linear's, but for products of bytes, of which few rows are made: images have many.
-constexpr const char* kKernels[] = {"subgroup", "vector", "wide", "tiled"};
+/// Linear's, but for those that round to bytes, whose blocks would be of patches.
+constexpr const char* kKernels[] = {"subgroup", "vector", "wide", "tiled", "matrix"};
 
 constexpr NamedInput kNamedInputs[] = {{"pixels"}, {"weight", InputRole::kMatrix}, {"bias", InputRole::kParameter, kOptional}};
 

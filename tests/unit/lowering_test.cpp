@@ -195,7 +195,7 @@ TEST(LoweringTest, ManyRowsGoToMatrixUnits) {
   EXPECT_EQ(made(nvidia, 512, Type::kQ4_0, Activations::kF32).label, "linear tiled q4_0");
   EXPECT_EQ(made(nvidia, 512, Type::kQ4_0, Activations::kF16).label, "linear matrix q4_0");
   EXPECT_EQ(made(nvidia, 512, Type::kQ4_0, Activations::kQ8).label, "linear matrix q4_0");
-  for (const Type beyond : {Type::kF32, Type::kBF16, Type::kMXFP4}) EXPECT_TRUE(made(nvidia, 512, beyond).label.starts_with("linear tiled")) << type_name(beyond);
+  for (const Type wide : {Type::kF32, Type::kBF16, Type::kMXFP4}) EXPECT_TRUE(made(nvidia, 512, wide).label.starts_with("linear matrix")) << type_name(wide);
   DeviceCaps amd = gpu_of(32, 64);
   amd.max_invocations = 1024;
   amd.max_shared_bytes = 65536;

@@ -179,6 +179,7 @@ constexpr std::string_view kCases[] = {
     "matmul a (2, 3, 5, 7) permuted, b (7, 37) sliced",
     "patch_embed pixels (2, 3, 8, 12), weight f32 (37, 3, 4, 4), bias (37), patch 4",
     "patch_embed pixels (1, 3, 14, 7) permuted, weight f16 (41, 3, 7, 7), patch 7",
+    "patch_embed pixels (3, 2, 8, 12), weight q8_0 (37, 2, 4, 4), patch 4",
 
     // Positions and caches.
     "rope input (1, 3, 7, 16), positions (7), style {style}",

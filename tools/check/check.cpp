@@ -103,10 +103,26 @@ bool magnifies(const CaseText& text) {
   return activation && std::get<std::string>(*activation) == "exp";
 }
 
-/// The error of rounded activations is that of a sum: it is small beside many sums of which few cancel, and where nothing magnifies it.
-bool tells_rounding(const CaseText& text) {
-  const auto weight = std::find_if(text.inputs.begin(), text.inputs.end(), [](const CaseInput& input) { return input.role == graph::InputRole::kMatrix; });
-  return weight != text.inputs.end() && weight->shape[0] >= 32 && !magnifies(text);
+/// The weight, or null.
+const CaseInput* find_matrix(const CaseText& text) {
+  const auto found = std::find_if(text.inputs.begin(), text.inputs.end(), [](const CaseInput& input) { return input.role == graph::InputRole::kMatrix; });
+  return found == text.inputs.end() ? nullptr : &*found;
+}
+
+/// The error of rounded factors is that of a sum: it is small beside many sums of which few cancel.
+bool has_many_sums(const CaseText& text) {
+  const CaseInput* weight = find_matrix(text);
+  return weight && weight->shape[0] >= 32;
+}
+
+/// And where nothing magnifies it.
+bool tells_rounding(const CaseText& text) { return has_many_sums(text) && !magnifies(text); }
+
+/// What halves leave of both factors, of which weights in f32 are one.
+double of_halves(const CaseText& text) {
+  if (magnifies(text)) return 100 * graph::kRoundedFactors;
+  const CaseInput* weight = find_matrix(text);
+  return weight && weight->type == graph::Type::kF32 && !has_many_sums(text) ? 10 * graph::kRoundedFactors : graph::kRoundedFactors;
 }
 
 std::vector<CheckRun> runs_of(const CaseText& text, const CheckOptions& options) {
@@ -121,7 +137,7 @@ std::vector<CheckRun> runs_of(const CaseText& text, const CheckOptions& options)
     const double factors = text.op.ends_with("_glu") ? 2 : 1;  // that are off
     if (rounds) add_with(false, Values::kBytes, bound.nmse);
     if (rounds && tells_rounding(text)) add_with(false, Values::kRandom, std::max(bound.nmse, factors * graph::kRoundedActivations));
-    const double halves = std::string_view(kernel) == "matrix" ? graph::kRoundedFactors * (magnifies(text) ? 100 : 1) : 0;
+    const double halves = std::string_view(kernel) == "matrix" ? of_halves(text) : 0;
     const double nmse = std::max({bound.nmse, rounds ? kBytesRoundedOtherwise : 0, halves});
     if (bound.exact_integers && !rounds) add(Values::kInteger, 0);
     add(Values::kRandom, nmse);

@@ -8,7 +8,6 @@
 #include "graph/block_format.h"
 #include "graph/kernel_choice.h"
 #include "graph/operator.h"
-#include "graph/tiles.h"
 #include "lib/step_state.h"
 #include "runtime/fmt.h"
 
@@ -462,7 +461,6 @@ std::vector<KernelCase> kernel_cases(std::string_view filter, bool large) {
         if (model.large && (!large || !depends_on_model(shape.op))) continue;
         for (const std::optional<Type>& type : list_types(shape, model)) {
           if (graph::by_integer_dots(kernel) && type && graph::find_block_format(*type)->block_elements == 1) continue;
-          if (std::string_view(kernel) == "matrix" && type && !graph::values_fit_f16(*type)) continue;
           for (const std::int64_t rows : shape.rows) {
             for (const std::int64_t depth : shape.depths) {
               one.model = &model;
