@@ -34,7 +34,6 @@ struct CooperativeMatrixProperties {
   VkBool32 saturatingAccumulation = VK_FALSE;
   std::uint32_t scope = 0;
 };
-constexpr std::uint32_t kComponentFloat16 = 0, kComponentFloat32 = 1, kScopeSubgroup = 3;
 
 using GetCooperativeMatrixProperties = VkResult(VKAPI_PTR*)(VkPhysicalDevice, std::uint32_t*, CooperativeMatrixProperties*);
 

@@ -19,6 +19,14 @@ struct MatrixShape {
   bool operator==(const MatrixShape&) const = default;
 };
 
+/// Of whichever types: left (rows x depth) times right (depth x columns) plus sums, by all invocations of a scope.
+struct MatrixProduct {
+  MatrixShape shape;
+  std::string left, right, sums;  ///< "f16", "bf16", "f32", "i8", ...
+  std::string scope;              ///< "subgroup", "workgroup", ...
+  bool operator==(const MatrixProduct&) const = default;
+};
+
 struct DeviceCaps {
   std::string name;
   std::string driver;
@@ -49,6 +57,7 @@ struct DeviceCaps {
   bool fast_integer_dot = false;     ///< of signed ones by an instruction of its own
   bool float16 = false;              ///< shaderFloat16: arithmetic in f16
   std::vector<MatrixShape> matrices;  ///< VK_KHR_cooperative_matrix; empty: none, or not those of f16
+  std::vector<MatrixProduct> matrix_products;  ///< all that the driver lists, of which `matrices` are those that kernels are made for
   bool storage16 = false;  ///< storageBuffer16BitAccess: what kernels for activations in f16 need
   std::uint32_t cores = 0;  ///< that workgroups are shared among (compute units, multiprocessors), where the driver or profile tells; else 0
   std::uint32_t timestamp_bits = 0;  ///< of the compute queue's counter; 0: no timestamps

@@ -143,6 +143,7 @@ DevicePlan plan_device(const DeviceSnapshot& snapshot) {
   plan.caps.fast_integer_dot = snapshot.integer_dot && snapshot.reported.fast_integer_dot;
   plan.caps.float16 = snapshot.float16;
   if (!snapshot.cooperative_matrix || !snapshot.float16) plan.caps.matrices.clear();
+  if (!snapshot.cooperative_matrix) plan.caps.matrix_products.clear();
   if (snapshot.subgroup_sizes_known) set_required_subgroup_sizes(plan.caps, snapshot.subgroup_size_control);
   plan.caps.storage_offset_alignment = std::max(plan.caps.storage_offset_alignment, 16u);  // kernels read 16 bytes at a time
   for (const MemoryHeap& heap : snapshot.heaps) {

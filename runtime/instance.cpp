@@ -70,17 +70,48 @@ void read_features(const InstanceTable& vk, VkPhysicalDevice physical_device, bo
   snapshot.subgroup_size_control = size_control.subgroupSizeControl && size_control.computeFullSubgroups;
 }
 
-std::vector<MatrixShape> read_matrices(const InstanceTable& vk, VkPhysicalDevice physical_device) {
+/// The name of a VkComponentTypeKHR.
+std::string component_name(std::uint32_t type) {
+  constexpr const char* kNames[] = {"f16", "f32", "f64", "i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64"};
+  if (type < std::size(kNames)) return kNames[type];
+  switch (type) {
+    case 1000141000: return "bf16";
+    case 1000491002: return "e4m3";
+    case 1000491003: return "e5m2";
+    default: return fmt::format("type {}", type);
+  }
+}
+
+/// The name of a VkScopeKHR.
+std::string scope_name(std::uint32_t scope) {
+  switch (scope) {
+    case 1: return "device";
+    case 2: return "workgroup";
+    case 3: return "subgroup";
+    case 5: return "queue family";
+    default: return fmt::format("scope {}", scope);
+  }
+}
+
+std::vector<MatrixProduct> read_matrix_products(const InstanceTable& vk, VkPhysicalDevice physical_device) {
   const auto get = reinterpret_cast<GetCooperativeMatrixProperties>(vk.get_matrix_properties);
   std::uint32_t n = 0;
   if (!get || get(physical_device, &n, nullptr) != VK_SUCCESS) return {};
   std::vector<CooperativeMatrixProperties> all(n);
   if (get(physical_device, &n, all.data()) != VK_SUCCESS) return {};
-  std::vector<MatrixShape> shapes;
+  std::vector<MatrixProduct> products;
   for (const CooperativeMatrixProperties& one : all) {
-    const bool fits = one.scope == kScopeSubgroup && one.AType == kComponentFloat16 && one.BType == kComponentFloat16 && one.CType == kComponentFloat32 && one.ResultType == kComponentFloat32;
-    const MatrixShape shape{one.MSize, one.NSize, one.KSize};
-    if (fits && std::find(shapes.begin(), shapes.end(), shape) == shapes.end()) shapes.push_back(shape);
+    const MatrixProduct product{{one.MSize, one.NSize, one.KSize}, component_name(one.AType), component_name(one.BType), component_name(one.CType), scope_name(one.scope)};
+    if (one.CType == one.ResultType && std::find(products.begin(), products.end(), product) == products.end()) products.push_back(product);  // some are listed again for sums that saturate
+  }
+  return products;
+}
+
+/// Those that kernels are made for.
+std::vector<MatrixShape> shapes_of_halves(std::span<const MatrixProduct> products) {
+  std::vector<MatrixShape> shapes;
+  for (const MatrixProduct& one : products) {
+    if (one == MatrixProduct{one.shape, "f16", "f16", "f32", "subgroup"}) shapes.push_back(one.shape);
   }
   return shapes;
 }
@@ -167,7 +198,8 @@ DeviceSnapshot take_snapshot(const InstanceTable& vk, VkPhysicalDevice physical_
   if (is_12) {
     read_features(vk, physical_device, sizes_known, dot_known, matrices_known, snapshot);
     snapshot.cooperative_matrix = snapshot.cooperative_matrix && (matrices.cooperativeMatrixSupportedStages & VK_SHADER_STAGE_COMPUTE_BIT) != 0;
-    if (snapshot.cooperative_matrix) caps.matrices = read_matrices(vk, physical_device);
+    if (snapshot.cooperative_matrix) caps.matrix_products = read_matrix_products(vk, physical_device);
+    caps.matrices = shapes_of_halves(caps.matrix_products);
     if (subgroup_sizes.maxComputeWorkgroupSubgroups != 0) caps.max_workgroup_subgroups = subgroup_sizes.maxComputeWorkgroupSubgroups;
     snapshot.subgroup_size_control = snapshot.subgroup_size_control && (subgroup_sizes.requiredSubgroupSizeStages & VK_SHADER_STAGE_COMPUTE_BIT) && has_extension(extensions, kSubgroupSizeControl);
   }
@@ -211,7 +243,9 @@ DeviceInfo describe(std::uint32_t index, const DeviceSnapshot& snapshot, const D
   for (const auto& [present, name] : features) {
     if (present) info.features.emplace_back(name);
   }
-  for (const MatrixShape& shape : plan.caps.matrices) info.matrices.push_back(fmt::format("{}x{}x{}", shape.rows, shape.columns, shape.depth));
+  const auto text_of = [](const MatrixShape& shape) { return fmt::format("{}x{}x{}", shape.rows, shape.columns, shape.depth); };
+  for (const MatrixShape& shape : plan.caps.matrices) info.matrices.push_back(text_of(shape));
+  for (const MatrixProduct& one : plan.caps.matrix_products) info.matrix_products.push_back(fmt::format("{} {} x {} + {}, {}", text_of(one.shape), one.left, one.right, one.sums, one.scope));
   info.usable = plan.usable;
   info.reason = plan.reason;
   return info;

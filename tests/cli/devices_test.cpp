@@ -1,4 +1,5 @@
 // rondo devices, and choosing a device: by index, by name, by environment, and what is said when there is none.
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <string>
@@ -85,6 +86,8 @@ TEST(DevicesTest, JsonHasEveryField) {
     ASSERT_EQ(device.at("subgroup_sizes").size(), 2U);
     EXPECT_LE(device.at("subgroup_sizes")[0].get<int>(), device.at("subgroup_sizes")[1].get<int>());
     EXPECT_TRUE(device.at("features").is_array());
+    const json& products = device.at("matrix_products");
+    for (const std::string shape : device.at("matrices")) EXPECT_EQ(std::count(products.begin(), products.end(), shape + " f16 x f16 + f32, subgroup"), 1) << products.dump();
     EXPECT_EQ(device.at("usable").get<bool>(), device.at("reason") == "");
   }
 }

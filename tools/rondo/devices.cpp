@@ -22,6 +22,7 @@ std::string as_json(std::span<const DeviceInfo> devices) {
                     {"subgroup_sizes", {d.min_subgroup_size, d.max_subgroup_size}},
                     {"features", d.features},
                     {"matrices", d.matrices},
+                    {"matrix_products", d.matrix_products},
                     {"usable", d.usable},
                     {"reason", d.reason}});
   }
