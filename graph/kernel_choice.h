@@ -14,10 +14,10 @@ namespace rondo::graph {
 
 inline bool is_cpu(const runtime::DeviceCaps& caps) { return caps.type == runtime::DeviceType::kCpu; }
 
-/// The kernel is "matrix" of linears or of attention, with activations in f32 or f16.
+/// The kernel is "matrix" of linears, matmul or attention, with activations in f32 or f16.
 inline bool by_matrix_units(const runtime::Kernel& kernel) {
   const runtime::Shader shader = runtime::f16_variant(kernel.shader);
-  return shader == runtime::Shader::linear_matrix_f16 || shader == runtime::Shader::attention_matrix_f16;
+  return shader == runtime::Shader::linear_matrix_f16 || shader == runtime::Shader::matmul_matrix_f16 || shader == runtime::Shader::attention_matrix_f16;
 }
 
 /// The kernel rounds activations to bytes, and so takes weights of blocks only; by the name that a table has for it, too.

@@ -149,8 +149,8 @@ constexpr FloatTile kSmallTile = {0, 128, 16, 4, 4, 8};
 // multiply-add of the large tile, of 4 bits to 1.5; of the small one to 0.1 more.
 constexpr FloatTileClass kFloatTileClasses[] = {
     {32, 32, 0, {0, 128, 16, 8, 8, 8}},   // NVIDIA: 160 registers, 12 warps
-    {16, 32, 16, {0, 128, 16, 4, 8, 4}},  // Intel's Xe2
-    {8, 32, 8, {0, 128, 16, 4, 8, 4}},    // Intel's others: 115 to 124 registers; 32 columns at a time spill
+    {16, 32, 16, {0, 256, 16, 4, 8, 4}},  // Intel's Xe2
+    {8, 32, 8, {0, 256, 16, 4, 8, 4}},    // Intel's others: 115 to 124 registers; 32 columns at a time spill
     {32, 64, 32, {0, 128, 8, 8, 16, 4}},  // AMD: 240 registers, 4 waves on navi21; 0.19 words of shared memory
     {64, 128, 0, kSmallTile},             // Adreno: 4 waves
     {4, 128, 0, kSmallTile},              // CPUs, and what is not known
@@ -161,12 +161,12 @@ std::uint32_t float_shared_bytes(const FloatTile& tile) { return 16 * (tile.rows
 
 }  // namespace
 
-FloatTile float_tile(const runtime::DeviceCaps& caps, std::uint32_t n_rows, std::uint32_t n_outputs, bool glu) {
+FloatTile float_tile(const runtime::DeviceCaps& caps, std::uint32_t n_rows, std::uint32_t n_outputs, bool glu, std::uint32_t n_times) {
   const std::span<const FloatTileClass> classes(kFloatTileClasses);
   const FloatTileClass* found = class_of(classes, caps);
   const FloatTileClass& one = found ? *found : classes.back();
   const auto fits = [&](const FloatTile& tile) { return tile.threads <= caps.max_invocations && float_shared_bytes(tile) <= caps.max_shared_bytes; };
-  const auto fills = [&](const FloatTile& tile) { return ceil_div(n_rows, tile.rows()) * ceil_div(n_outputs, tile.outputs() >> (glu ? 1 : 0)) >= workgroups_to_fill(caps) / 2; };
+  const auto fills = [&](const FloatTile& tile) { return std::uint64_t{n_times} * ceil_div(n_rows, tile.rows()) * ceil_div(n_outputs, tile.outputs() >> (glu ? 1 : 0)) >= workgroups_to_fill(caps) / 2; };
   FloatTile tile = one.large;
   while (tile.rows_of_invocation > 1 && n_rows <= tile.rows() / 2) tile.rows_of_invocation /= 2;
   if (!fits(tile) || !fills(tile)) {
@@ -272,14 +272,14 @@ MatrixTile largest_matrices(const runtime::DeviceCaps& caps, std::uint32_t threa
 
 }  // namespace
 
-MatrixTile matrix_tile(const runtime::DeviceCaps& caps, Type weight, std::uint32_t n_rows, std::uint32_t n_outputs, bool glu) {
+MatrixTile matrix_tile(const runtime::DeviceCaps& caps, Type weight, std::uint32_t n_rows, std::uint32_t n_outputs, bool glu, std::uint32_t n_times) {
   const MatrixClass* one = class_of(std::span<const MatrixClass>(kMatrixClasses), caps);
   if (!one) return {};
   for (const MatrixWorkgroup* workgroup : {&one->large, &one->small}) {
     const bool is_last = workgroup == &one->small;
     const std::uint32_t lanes = matrix_lanes(caps, workgroup->threads), most = workgroup->most_rows(weight);
     const auto fits = [&](std::uint32_t rows) { return matrix_shared_bytes(rows, workgroup->outputs) <= caps.max_shared_bytes; };
-    const auto fills = [&](std::uint32_t rows) { return ceil_div(n_rows, rows) * ceil_div(n_outputs, workgroup->outputs >> (glu ? 1 : 0)) >= workgroups_to_fill(caps) / 2; };
+    const auto fills = [&](std::uint32_t rows) { return std::uint64_t{n_times} * ceil_div(n_rows, rows) * ceil_div(n_outputs, workgroup->outputs >> (glu ? 1 : 0)) >= workgroups_to_fill(caps) / 2; };
     std::uint32_t rows = std::clamp(std::bit_ceil(n_rows), 16u, most);
     if (lanes == 0 || (!is_last && (rows < most || !fits(rows) || !fills(rows)))) continue;
     while (rows > 32 && (!fits(rows) || !fills(rows))) rows /= 2;
@@ -287,6 +287,13 @@ MatrixTile matrix_tile(const runtime::DeviceCaps& caps, Type weight, std::uint32
     if (best.lanes != 0 && fits(best.rows())) return best;
   }
   return {};
+}
+
+MatrixTile matmul_matrix_tile(const runtime::DeviceCaps& caps, std::uint32_t n_rows, std::uint32_t n_outputs, std::uint32_t n_batches, bool by_vectors) {
+  // Addresses of elements take as many registers as weights in q6_K do, on Intel before Xe2 those of vectors, too; there 32 rows by elements
+  // spill 35.
+  const bool few_registers = is_intel(caps) && caps.min_required_subgroup_size < 16;
+  return matrix_tile(caps, by_vectors && !few_registers ? Type::kF32 : Type::kQ6_K, !by_vectors && few_registers ? std::min(n_rows, 16u) : n_rows, n_outputs, false, n_batches);
 }
 
 namespace {

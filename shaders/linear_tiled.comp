@@ -34,10 +34,8 @@ layout(constant_id = 10) const uint kLimited = 0u;
 const uint kM = kWidth / kColumns * kTileRows, kN = kColumns * kTileOutputs;
 const uint kOutputs = kN >> kGlu;
 #include "lib/linear_tile.glsl"
+#include "lib/float_tile.glsl"
 #include "lib/linear_sums.glsl"
-
-const uint kStride = kSteps + 1u;  // vec4: so that the rows of eight invocations side by side reach all banks
-shared vec4 tile[(kM + kN) * kStride];  // of kM rows of the input, then of kN of the weight
 
 // What an invocation brings: every kWidth-th four of the input, and 16 elements of a weight at a time.
 const uint kInputItems = kM * kSteps, kWeightItems = kN * kSteps / 4u;
@@ -82,7 +80,6 @@ void main() {
   const uint first_row = gl_WorkGroupID.y * kM, first_output = gl_WorkGroupID.x * kOutputs;
   if (tile_is_idle(first_row)) return;
   fill_table();
-  const uint tx = gl_LocalInvocationID.x % kColumns, ty = gl_LocalInvocationID.x / kColumns * kTileRows;
   clear_sums();
   const uint n_parts = p.groups * (8u / kSteps);
   load(0u, first_row, first_output);
@@ -91,16 +88,7 @@ void main() {
     store_tile(part);
     barrier();
     load(min(part + 1u, n_parts - 1u), first_row, first_output);  // the last is loaded twice, and nobody reads it
-    [[unroll]] for (uint step = 0u; step < kSteps; ++step) {
-      vec4 a[kTileRows];
-      [[unroll]] for (uint i = 0u; i < kTileRows; ++i) a[i] = tile[(ty + i) * kStride + step];
-      [[unroll]] for (uint j = 0u; j < kTileOutputs; ++j) {
-        const vec4 w = tile[(kM + tx + kColumns * j) * kStride + step];
-        [[unroll]] for (uint i = 0u; i < kTileRows; ++i) {
-          [[unroll]] for (uint c = 0u; c < 4u; ++c) sums[i * kTileOutputs + j] += a[i][c] * w[c];
-        }
-      }
-    }
+    add_products();
   }
-  store_sums(first_row + ty, first_output + tx);
+  store_sums(first_row + own_row(), first_output + own_output());
 }

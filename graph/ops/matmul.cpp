@@ -3,8 +3,10 @@
 #include <cmath>
 
 #include "graph/attribute_reader.h"
+#include "graph/kernel_choice.h"
 #include "graph/operator.h"
 #include "graph/ops/walk.h"
+#include "graph/tiles.h"
 #include "matmul.params.h"
 
 namespace rondo::graph {
@@ -49,6 +51,83 @@ Status infer(Graph& graph, Node& node) {
   return {};
 }
 
+/// How a factor lies, as kALies and kBLies of shaders/lib/matmul_factors.glsl say.
+struct FactorStrides {
+  std::uint32_t row, depth;  ///< row: of a, column of b
+  std::uint32_t n_steps, others;  ///< others: the bits of all that is added to a row's place
+};
+std::uint32_t layout_of(const FactorStrides& of) {
+  if (of.depth == 1) return of.n_steps % 32 == 0 && (of.row | of.others) % 4 == 0 ? 0 : 1;
+  return of.row < of.depth ? 2 : 1;
+}
+
+struct MatmulCall {
+  shaders::MatmulParams push;
+  Type type;
+  std::uint32_t batches;
+  runtime::Cost cost;
+  std::uint32_t a_lies = 1, b_lies = 1;
+  Activations rounding = Activations::kF32;
+
+  std::uint32_t is_whole() const { return push.depth % 32 == 0; }
+  MatrixTile matrices(const runtime::DeviceCaps& caps) const { return matmul_matrix_tile(caps, push.rows, push.columns, batches, a_lies == 0 && b_lies == 0); }
+  FloatTile tile(const runtime::DeviceCaps& caps) const { return float_tile(caps, push.rows, push.columns, false, batches); }
+};
+
+using MatmulArguments = std::initializer_list<Lowering::Argument>;
+
+void emit_baseline(Lowering& lowering, const MatmulCall& call, const std::string& label, const MatmulArguments& arguments) {
+  const std::uint32_t tile_rows = call.push.rows <= 8 ? 1 : 4;
+  constexpr std::uint32_t steps = 16;  // kDepth of the shader
+  runtime::Cost cost = call.cost;
+  cost.flops *= 7;  // products in four parts, and what sums lose
+  cost.loops[0] = {4 * tile_rows, 4 * tile_rows * steps};
+  lowering.dispatch(label, lowering.module_for(runtime::Shader::matmul, call.type), {64, tile_rows}, arguments, call.push, {ceil_div(call.push.columns, 32), ceil_div(call.push.rows, 8 * tile_rows), call.batches}, cost);
+}
+
+void emit_tiled(Lowering& lowering, const MatmulCall& call, const std::string& label, const MatmulArguments& arguments) {
+  const FloatTile tile = call.tile(lowering.caps());
+  runtime::Cost cost = call.cost;
+  cost.loops[0] = {tile.rows_of_invocation * tile.outputs_of_invocation * 4 * tile.steps};
+  lowering.dispatch(label, {lowering.module_for(runtime::Shader::matmul_tiled, call.type), tile.lanes}, {tile.threads, tile.columns, tile.rows_of_invocation, tile.outputs_of_invocation, tile.steps, call.a_lies, call.b_lies, call.is_whole()}, arguments, call.push,
+                    {ceil_div(call.push.columns, tile.outputs()), ceil_div(call.push.rows, tile.rows()), call.batches}, cost);
+}
+
+void emit_matrix(Lowering& lowering, const MatmulCall& call, const std::string& label, const MatmulArguments& arguments) {
+  const MatrixTile tile = call.matrices(lowering.caps());
+  runtime::Cost cost = call.cost;
+  cost.loops[0] = {tile.rows() * tile.outputs * 32 / tile.threads};
+  lowering.dispatch(label, {lowering.module_for(runtime::Shader::matmul_matrix, call.type), tile.lanes},
+                    {tile.threads, call.a_lies, tile.lanes, tile.row_matrices, tile.output_matrices, tile.row_subgroups, call.b_lies, call.is_whole(), tile.shape.rows, tile.shape.columns, tile.shape.depth}, arguments, call.push,
+                    {ceil_div(call.push.columns, tile.outputs), ceil_div(call.push.rows, tile.rows()), call.batches}, cost);
+}
+
+using MatmulEntry = KernelEntry<MatmulCall, void (*)(Lowering&, const MatmulCall&, const std::string&, const MatmulArguments&)>;
+
+constexpr const char* kKernels[] = {"baseline", "tiled", "matrix"};
+std::string lacks_nothing(const runtime::DeviceCaps&, const MatmulCall&) { return ""; }
+std::string matrix_lacks(const runtime::DeviceCaps& caps, const MatmulCall& call) {
+  if (call.rounding == Activations::kF32) return "activations that may be rounded";
+  if (caps.matrices.empty()) return "cooperative matrices of f16";
+  return call.matrices(caps).lanes == 0 ? "cooperative matrices and subgroups of sizes that fit" : "";
+}
+
+/// A tile of 16 rows loads the other factor as often as float tiles do, or more.
+int matrix_rank(const runtime::DeviceCaps& caps, const MatmulCall& call) {
+  if (call.push.rows <= kMostSubgroupRows || (call.rounding == Activations::kAuto && is_cpu(caps))) return -1;
+  return call.push.rows > 16 && call.matrices(caps).rows() <= 16 ? 1 : 3;
+}
+
+/// CPU drivers keep sums that lose nothing, which GPUs would pay 15 times over (docs/decisions/023-matmul-in-tiles.md).
+constexpr MatmulEntry kTable[] = {
+    {kKernels[0], lacks_nothing, [](const runtime::DeviceCaps&, const MatmulCall& call) { return std::uint64_t{call.push.depth} + call.push.depth / 8 + 200; },
+     [](const runtime::DeviceCaps& caps, const MatmulCall&) { return is_cpu(caps) ? 2 : 1; }, emit_baseline},
+    {kKernels[1], lacks_nothing, [](const runtime::DeviceCaps&, const MatmulCall& call) { return std::uint64_t{call.push.depth} / 4 + 1000; },  // were loops not unrolled
+     [](const runtime::DeviceCaps& caps, const MatmulCall&) { return is_cpu(caps) ? 1 : 2; }, emit_tiled},
+    {kKernels[2], matrix_lacks, [](const runtime::DeviceCaps&, const MatmulCall& call) { return std::uint64_t{call.push.depth} / 16 + 1000; },  // twice where rows must be scaled; and what stores the sums
+     matrix_rank, emit_matrix},
+};
+
 Status lower(const Node& node, Lowering& lowering) {
   const auto attributes = attributes_of<MatmulAttributes>(node);
   const Tensor& a = lowering.tensor(node.inputs[0]);
@@ -67,13 +146,14 @@ Status lower(const Node& node, Lowering& lowering) {
   push.b_offset = u32(b.offset_elements);
   push.b_batch0 = stride4(b, 0), push.b_batch1 = stride4(b, 1), push.b_depth = stride4(b, in_b.row), push.b_column = stride4(b, in_b.column);
   push.scale = static_cast<float>(attributes.scale);
-  const std::uint32_t tile_rows = push.rows <= 8 ? 1 : 4;
-  const std::uint32_t batches = u32(extent4(output.shape, 0)) * push.batch1;
-  constexpr std::uint32_t steps = 16;  // kDepth of the shader
-  lowering.dispatch("matmul", lowering.module_for(runtime::Shader::matmul, output.type), {64, tile_rows},
-                    {{a.storage, runtime::Access::kRead}, {b.storage, runtime::Access::kRead}, {output.storage, runtime::Access::kWrite}}, push,
-                    {ceil_div(push.columns, 32), ceil_div(push.rows, 8 * tile_rows), batches},
-                    {tensor_bytes(a) + tensor_bytes(b) + tensor_bytes(output), 14.0 * push.depth * static_cast<double>(output.shape.n_elements()), {{{4 * tile_rows, 4 * tile_rows * steps}}}});
+  MatmulCall call{push, output.type, u32(extent4(output.shape, 0)) * push.batch1, {tensor_bytes(a) + tensor_bytes(b) + tensor_bytes(output), 2.0 * push.depth * static_cast<double>(output.shape.n_elements())}};
+  call.a_lies = layout_of({push.a_row, push.a_depth, push.depth, push.a_offset | push.a_batch0 | push.a_batch1});
+  call.b_lies = layout_of({push.b_column, push.b_depth, push.depth, push.b_offset | push.b_batch0 | push.b_batch1});
+  const std::string_view forced = lowering.forced_kernel("matmul");
+  call.rounding = forced == kKernels[2] ? Activations::kF16 : lowering.activations();
+  const auto label_of = [](std::string_view kernel) { return fmt::format("matmul {}", kernel); };
+  RONDO_ASSIGN(const MatmulEntry* kernel, choose_kernel(lowering, std::span<const MatmulEntry>(kTable), call, {"matmul", "", forced}, label_of));
+  kernel->emit(lowering, call, label_of(kernel->name), {{a.storage, runtime::Access::kRead}, {b.storage, runtime::Access::kRead}, {output.storage, runtime::Access::kWrite}});
   return {};
 }
 
@@ -94,8 +174,6 @@ Status reference(const Node& node, HostTensors& tensors) {
   });
   return {};
 }
-
-constexpr const char* kKernels[] = {"baseline"};
 
 Attributes read_attributes(AttributeReader& reader) {
   MatmulAttributes matmul;

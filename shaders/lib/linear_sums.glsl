@@ -1,12 +1,6 @@
-// The sums of a tile of a linear in registers: of this invocation kTileRows neighbouring rows, and kTileOutputs outputs kColumns apart, with GLU
-// gates and then ups. Needs what lib/linear_output.glsl has, kTileRows, kTileOutputs and kColumns.
-
-// Only where all loops over them are unrolled are these registers rather than memory.
-float sums[kTileRows * kTileOutputs];
-
-void clear_sums() {
-  [[unroll]] for (uint i = 0u; i < kTileRows * kTileOutputs; ++i) sums[i] = 0.0;
-}
+// What a linear does with the sums of its tile: of this invocation kTileRows neighbouring rows, and kTileOutputs outputs kColumns apart, with GLU
+// gates and then ups. Needs what lib/linear_output.glsl has, and kColumns.
+#include "lib/tile_sums.glsl"
 
 // Row and output of the first.
 void store_sums(uint row0, uint output0) {

@@ -1,12 +1,19 @@
 // Matrices that a subgroup holds together and multiplies by an instruction (SPV_KHR_cooperative_matrix): kMatrixRows x kMatrixDepth
 // by kMatrixDepth x kMatrixColumns of f16, sums in f32. What is multiplied lies in shared memory, in rows of uvec4.
-// Before including: the three specialization constants, with the constant_ids that MATRIX names. GLSL's own extension takes newer
-// compilers; literals become what the instruction needs by cmake/matrix_types.cpp: bits, scope (3: subgroup), constant_ids, use.
+// Before including: the three specialization constants, with constant_ids 11, 12 and 13, or with MATRIX_IDS_FROM_8 from there. GLSL's own
+// extension takes newer compilers; literals become what the instruction needs by cmake/matrix_types.cpp: bits, scope (3: subgroup), constant_ids,
+// use.
 #define MATRIX(bits, rows, columns, use) \
   spirv_type(extensions = ["SPV_KHR_cooperative_matrix"], capabilities = [6022, 9, 5345], id = 4456, bits, 3, rows, columns, use)
+#ifdef MATRIX_IDS_FROM_8
+#define Left MATRIX(16, 8, 10, 0)
+#define Right MATRIX(16, 10, 9, 1)
+#define Sums MATRIX(32, 8, 9, 2)
+#else
 #define Left MATRIX(16, 11, 13, 0)
 #define Right MATRIX(16, 13, 12, 1)
 #define Sums MATRIX(32, 11, 12, 2)
+#endif
 
 // Memory operands of accesses to shared memory, whose scope follows: visible, or available, and not private.
 #define MATRIX_VISIBLE 0x30, 2u

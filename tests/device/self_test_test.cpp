@@ -275,6 +275,26 @@ TEST_F(SelfTest, LoadingReplacesAKernelThatCantBeMade) {
   }
 }
 
+/// A device may list a shape of matrices whose kernels it then refuses.
+TEST_F(SelfTest, LoadingReplacesMatricesThatCantBeMade) {
+  if (runtime().caps().matrices.empty()) GTEST_SKIP() << "this device has no cooperative matrices";
+  ModelOptions options;
+  options.activations = Activations::kF16;
+  EXPECT_TRUE(has_label(*Model::create(device_, open_file(tiny_path()).value(), options), "linear matrix q4_0"));
+  const ReplacedShader refused(runtime(), runtime::Shader::linear_matrix);
+  log_.clear();
+  Result<Model> model = Model::create(device_, open_file(tiny_path()).value(), options);
+  RONDO_ASSERT_OK(model.status());
+  expect_right_tokens(*model);
+  ASSERT_EQ(log_.size(), 2u) << "one line for each label";
+  for (std::size_t i = 0; i < 2; ++i) {
+    const std::string label = i == 0 ? "linear matrix q4_0" : "linear_glu matrix q4_0";
+    EXPECT_FALSE(has_label(*model, label));
+    EXPECT_NE(log_[i].find("kernel linear_matrix: the shader module can't be created"), std::string::npos) << log_[i];
+    EXPECT_NE(log_[i].find("others take the place of '" + label + "'"), std::string::npos) << log_[i];
+  }
+}
+
 /// What has no other kernel ends loading, with the driver's word.
 TEST_F(SelfTest, LoadingEndsWhereNothingIsLeft) {
   const ReplacedShader refused(runtime(), runtime::Shader::step_begin);

@@ -221,6 +221,49 @@ TEST(LoweringTest, ManyRowsGoToMatrixUnits) {
   EXPECT_EQ(made(intel, 512).label, "linear tiled q4_0") << "that is no subgroup's";
 }
 
+/// How its factors lie decides how they are loaded: 0 by vectors along the depth, 1 along it, 2 across it.
+TEST(LoweringTest, MatmulIsMadeInTilesOnGpus) {
+  struct Made {
+    std::string label;
+    std::uint32_t a_lies = 0, b_lies = 0, is_whole = 0;
+    bool operator==(const Made&) const = default;
+  };
+  const auto made = [](const DeviceCaps& caps, std::int64_t rows, Activations activations = Activations::kAuto, std::int64_t depth = 64, MatmulAttributes how = {}) -> Made {
+    OpCase c;
+    const Shape a = how.transpose_a ? Shape{2, depth, rows} : Shape{2, rows, depth}, b = how.transpose_b ? Shape{2, 512, depth} : Shape{2, depth, 512};
+    const auto input = [&](const char* name, const Shape& shape) { return c.f32(name, shape, std::vector<float>(static_cast<std::size_t>(shape.n_elements()))); };
+    c.output(c.graph.add(Op::matmul, {input("a", a), input("b", b)}, how));
+    LoweringOptions options;
+    options.activations = activations;
+    const Result<Lowered> lowered = lower(c.graph, caps, options);
+    if (!lowered.ok()) return {std::string(lowered.status().message())};
+    const runtime::Dispatch& dispatch = lowered->program.dispatches.at(0);
+    const auto& constants = lowered->program.kernels.at(dispatch.kernel).constants;
+    if (dispatch.label == "matmul tiled") return {dispatch.label, constants[5], constants[6], constants[7]};
+    if (dispatch.label == "matmul matrix") return {dispatch.label, constants[1], constants[6], constants[7]};
+    return {dispatch.label};
+  };
+  DeviceCaps caps = gpu_of(32, 32);
+  caps.max_invocations = 1024;
+  caps.max_shared_bytes = 49152;
+  EXPECT_EQ(made(caps, 512), (Made{"matmul tiled", 0, 2, 1}));
+  EXPECT_EQ(made(caps, 512, Activations::kAuto, 64, {.transpose_a = true, .transpose_b = true}), (Made{"matmul tiled", 2, 0, 1}));
+  EXPECT_EQ(made(caps, 512, Activations::kAuto, 68, {.transpose_b = true}), (Made{"matmul tiled", 1, 1, 0}));
+  caps.matrices = {{16, 16, 16}};
+  EXPECT_EQ(made(caps, 512), (Made{"matmul matrix", 0, 2, 1}));
+  EXPECT_EQ(made(caps, 512, Activations::kF32).label, "matmul tiled");
+  EXPECT_EQ(made(caps, 8).label, "matmul tiled");
+  DeviceCaps intel = gpu_of(8, 32);
+  intel.max_invocations = 1024;
+  intel.max_shared_bytes = 65536;
+  intel.matrices = {{8, 8, 16}};
+  intel.cores = 16;
+  EXPECT_EQ(made(intel, 512, Activations::kAuto, 64, {.transpose_b = true}).label, "matmul matrix");
+  EXPECT_EQ(made(intel, 512).label, "matmul tiled") << "more than 16 rows of elements spill";
+  caps.type = runtime::DeviceType::kCpu;
+  EXPECT_EQ(made(caps, 512).label, "matmul baseline");
+}
+
 TEST(LoweringTest, WhereSubgroupsNeedTooManyWorkgroupsOthersDoIt) {
   DeviceCaps caps = gpu_of(64, 128);
   const auto label = [&](std::int64_t outputs) {

@@ -149,7 +149,7 @@ TEST(FloatTileTest, FitsTheDevice) {
   struct Class {
     std::uint32_t least, most, lanes, rows, outputs;
   };
-  for (const Class& one : {Class{32, 32, 0, 64, 128}, {16, 32, 16, 32, 128}, {8, 32, 8, 32, 128}, {32, 64, 32, 128, 128}, {64, 128, 0, 32, 64}, {4, 128, 0, 32, 64}, {0, 0, 0, 32, 64}}) {
+  for (const Class& one : {Class{32, 32, 0, 64, 128}, {16, 32, 16, 64, 128}, {8, 32, 8, 64, 128}, {32, 64, 32, 128, 128}, {64, 128, 0, 32, 64}, {4, 128, 0, 32, 64}, {0, 0, 0, 32, 64}}) {
     SCOPED_TRACE(::testing::Message() << one.least << " to " << one.most);
     const FloatTile tile = float_tile(caps_of(one.least, one.most, 40), 512, 4096, false);
     EXPECT_EQ(tile.lanes, one.lanes);
@@ -157,7 +157,7 @@ TEST(FloatTileTest, FitsTheDevice) {
     EXPECT_EQ(tile.outputs(), one.outputs);
     EXPECT_LE(float_tile(caps_of(one.least, one.most, 4000), 512, 4096, false).rows(), 32u) << "few tiles for many cores";
     EXPECT_EQ(float_tile(caps_of(one.least, one.most, 4000), 512, 4096, false).outputs(), 64u);
-    for (const std::uint32_t invocations : {32u, 64u, 128u}) {
+    for (const std::uint32_t invocations : {32u, 64u, 128u, 256u}) {
       for (const std::uint32_t shared : {16384u, 49152u}) {
         for (const bool glu : {false, true}) {
           for (const std::uint32_t rows : {1u, 2u, 9u, 16u, 17u, 33u, 65u, 4096u}) {

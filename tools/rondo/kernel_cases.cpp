@@ -177,6 +177,15 @@ std::string matmul(Builder& b) {
   return fmt::format("{} of {} by {}, {} heads", rows_of(b), m.head_dim, b.depth, m.heads);
 }
 
+/// And what they weigh: values, along which rows lie.
+std::string matmul_of_values(Builder& b) {
+  const LlamaExtents& m = b.model;
+  b.graph.add(Op::matmul, {b.f32("a", {m.heads, b.rows, b.depth}), b.f32("b", {m.heads, b.depth, m.head_dim})}, graph::MatmulAttributes{});
+  b.moves(m.heads * (b.rows * m.head_dim + b.depth * m.head_dim + b.rows * b.depth));
+  b.computes(2 * real(m.heads * b.rows) * real(b.depth * m.head_dim));
+  return fmt::format("{} of {} by values of {}, {} heads", rows_of(b), b.depth, m.head_dim, m.heads);
+}
+
 /// Scores of one sequence.
 Shape scores(const Builder& b) { return {1, b.model.heads, b.rows, b.depth}; }
 
@@ -388,6 +397,7 @@ constexpr StandardShape kShapes[] = {
     {Op::expert_linear_glu, Types::kCommonWeights, kAllRows, kNear, expert_linear_glu, &LlamaExtents::width},
     {Op::weighted_sum, Types::kNone, kAllRows, kNear, weighted_sum},
     {Op::matmul, Types::kNone, kAllRows, kNear, matmul},
+    {Op::matmul, Types::kNone, kAllRows, kNear, matmul_of_values},
     {Op::layer_norm, Types::kNone, kAllRows, kNear, layer_norm},
     {Op::rms_norm, Types::kNone, kAllRows, kNear, rms_norm},
     {Op::rope, Types::kNone, kAllRows, kNear, rope},

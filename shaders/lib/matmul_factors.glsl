@@ -1,0 +1,57 @@
+// The factors of matmul: a of M rows, b of N columns, both as rows of a tile along the depth. Needs p of matmul.params.h, kM and kN rows of a
+// tile, kRowQuads vectors of four steps of the depth that a tile has, kWidth, and how each factor lies in memory, by which invocations share
+// out its loads: kALies and kBLies are 0: along the depth, by vectors of four; 1: along the depth; 2: across it. kWhole: the depth is a multiple of
+// 32, as it must be for 0.
+layout(std430, set = 0, binding = 1) readonly buffer A { ELEMENT a_values[]; };
+layout(std430, set = 0, binding = 1) readonly buffer A4 { ELEMENT4 a_values4[]; };
+layout(std430, set = 0, binding = 2) readonly buffer B { ELEMENT b_values[]; };
+layout(std430, set = 0, binding = 2) readonly buffer B4 { ELEMENT4 b_values4[]; };
+layout(std430, set = 0, binding = 3) writeonly buffer Output { ELEMENT values[]; };
+
+// What an invocation brings: every kWidth-th vector of each factor.
+const uint kAItems = kM * kRowQuads, kBItems = kN * kRowQuads;
+const uint kAs = (kAItems + kWidth - 1u) / kWidth, kBs = (kBItems + kWidth - 1u) / kWidth;
+vec4 as[kAs], bs[kBs];
+
+// The row of a tile of n, and the vector in it, of item i of this invocation.
+uvec2 place_of(uint i, uint lies, uint n) {
+  const uint item = i * kWidth + gl_LocalInvocationID.x;
+  return lies == 2u ? uvec2(item % n, item / n) : uvec2(item / kRowQuads, item % kRowQuads);
+}
+uvec2 place_of_a(uint i) { return place_of(i, kALies, kM); }
+uvec2 place_of_b(uint i) { return place_of(i, kBLies, kN); }
+// Where the items are no multiple of kWidth.
+bool is_item(uint i, uint n_items) { return n_items % kWidth == 0u || i * kWidth + gl_LocalInvocationID.x < n_items; }
+
+uint first_row() { return gl_WorkGroupID.y * kM; }
+uint first_column() { return gl_WorkGroupID.x * kN; }
+uint output_row(uint row) { return gl_WorkGroupID.z * p.rows + first_row() + row; }
+bool row_counts(uint row) { return first_row() + row < p.rows ? row_active(output_row(row), p.rows_per_sequence) : false; }
+// Uniform for the workgroup only where all rows are one sequence's; others decide row by row.
+bool is_idle() { return p.rows_per_sequence >= p.total_rows && !sequence_active(0u); }
+void store(uint row, uint column, float sum) {
+  const uint n = first_column() + column;
+  if (n < p.columns) values[output_row(row) * p.columns + n] = to_element(p.scale * sum);
+}
+
+// Four elements from `step` on of a row that begins at `at`, zeros beyond the depth.
+#define ELEMENT_OF(values, at, step, stride) \
+  (kWhole == 1u ? from_element(values[at + (step) * stride]) : mix(0.0, from_element(values[at + min(step, p.depth - 1u) * stride]), step < p.depth))
+#define VECTOR_OF(values, values4, lies, at, step, stride) \
+  (lies == 0u ? from_elements(values4[(at + step) >> 2]) \
+              : vec4(ELEMENT_OF(values, at, step, stride), ELEMENT_OF(values, at, step + 1u, stride), ELEMENT_OF(values, at, step + 2u, stride), ELEMENT_OF(values, at, step + 3u, stride)))
+
+// Part `part` of the depth. Rows beyond the last are the last.
+void load_factors(uint part) {
+  const uint batch0 = gl_WorkGroupID.z / p.batch1, batch1 = gl_WorkGroupID.z % p.batch1;
+  [[unroll]] for (uint i = 0u; i < kAs; ++i) {
+    const uvec2 place = place_of_a(i);
+    const uint at = p.a_offset + batch0 * p.a_batch0 + batch1 * p.a_batch1 + min(first_row() + place.x, p.rows - 1u) * p.a_row, step = (part * kRowQuads + place.y) * 4u;
+    as[i] = VECTOR_OF(a_values, a_values4, kALies, at, step, p.a_depth);
+  }
+  [[unroll]] for (uint i = 0u; i < kBs; ++i) {
+    const uvec2 place = place_of_b(i);
+    const uint at = p.b_offset + batch0 * p.b_batch0 + batch1 * p.b_batch1 + min(first_column() + place.x, p.columns - 1u) * p.b_column, step = (part * kRowQuads + place.y) * 4u;
+    bs[i] = VECTOR_OF(b_values, b_values4, kBLies, at, step, p.b_depth);
+  }
+}

@@ -1,0 +1,67 @@
+// output = scale * a b for each batch, both with any strides: tiles of kM x kN by matrix units (lib/matrix_tile.glsl), both factors rounded to f16.
+// Grid (ceil(N / kN), ceil(M / kM), batches).
+// Needs: subgroups of exactly kLanes invocations, cooperative matrices, Vulkan's memory model.
+#version 450
+#extension GL_GOOGLE_include_directive : require
+#extension GL_KHR_shader_subgroup_basic : require
+#extension GL_EXT_control_flow_attributes : require
+#extension GL_EXT_spirv_intrinsics : require
+#extension GL_EXT_shader_explicit_arithmetic_types_float16 : require
+#extension GL_KHR_memory_scope_semantics : require
+#pragma use_vulkan_memory_model
+#include "matmul.params.h"
+#include "lib/step_state.glsl"
+#include "lib/element.glsl"
+
+layout(local_size_x_id = 0) in;
+layout(constant_id = 0) const uint kWidth = 128u;
+layout(constant_id = 1) const uint kALies = 1u;
+layout(constant_id = 2) const uint kLanes = 32u;
+layout(constant_id = 3) const uint kRowMatrices = 2u;     // of a subgroup
+layout(constant_id = 4) const uint kOutputMatrices = 2u;
+layout(constant_id = 5) const uint kRowSubgroups = 2u;
+layout(constant_id = 6) const uint kBLies = 2u;
+layout(constant_id = 7) const uint kWhole = 0u;
+layout(constant_id = 8) const uint kMatrixRows = 16u;
+layout(constant_id = 9) const uint kMatrixColumns = 16u;
+layout(constant_id = 10) const uint kMatrixDepth = 16u;
+
+const uint kGlu = 0u, kRowQuads = 8u;
+const bool kWide = true;
+#define MATRIX_IDS_FROM_8
+#include "lib/matrix.glsl"
+#include "lib/matrix_tile.glsl"
+#include "lib/matmul_factors.glsl"
+
+float largest_as[kAs], largest_bs[kBs];
+
+bool begin_tile() { return !is_idle(); }
+uint n_groups() { return (p.depth + 31u) / 32u; }
+void load_group(uint group) { load_factors(group); }
+
+void store_group(uint tile, bool scaled) {
+  [[unroll]] for (uint i = 0u; i < kAs; ++i) {
+    const uvec2 place = place_of_a(i);
+    largest_as[i] = larger(largest_as[i], as[i]);
+    [[branch]] if (scaled) as[i] *= power_of_two(scale_exponent(place.x));
+    store_quad(tile, place.x, place.y, as[i]);
+  }
+  [[unroll]] for (uint i = 0u; i < kBs; ++i) {
+    const uvec2 place = place_of_b(i);
+    largest_bs[i] = larger(largest_bs[i], bs[i]);
+    [[branch]] if (scaled) bs[i] *= power_of_two(scale_exponent(kM + place.x));
+    store_quad(tile, kM + place.x, place.y, bs[i]);
+  }
+}
+
+void clear_magnitudes() {
+  [[unroll]] for (uint i = 0u; i < kAs; ++i) largest_as[i] = 0.0;
+  [[unroll]] for (uint i = 0u; i < kBs; ++i) largest_bs[i] = 0.0;
+}
+
+void merge_magnitudes() {
+  [[unroll]] for (uint i = 0u; i < kAs; ++i) merge_magnitude(place_of_a(i).x, largest_as[i]);
+  [[unroll]] for (uint i = 0u; i < kBs; ++i) merge_magnitude(kM + place_of_b(i).x, largest_bs[i]);
+}
+
+void finish(uint row, uint column, float sum, float up) { store(row, column, sum); }
