@@ -1,14 +1,12 @@
 // Which of an operator's kernels: a table of what there is, what each needs, and what fits a device best.
 #pragma once
 
-#include <algorithm>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "graph/lowering.h"
-#include "runtime/fmt.h"
 
 namespace rondo::graph {
 
@@ -43,7 +41,22 @@ struct KernelChoice {
   std::string key;          ///< all that decides how fast its kernels are on one device: "linear q4_0 f32 512 x 4096 x 4096", or "" where nothing is measured
   std::string_view forced;  ///< the kernel that the user wants, or ""
   std::span<const char* const> kernels = {};  ///< those of the table that the operator has; empty: all
+
+  bool allows(std::string_view kernel) const;
 };
+
+/// What decides about one kernel of a table.
+struct KernelCandidate {
+  const char* name;
+  std::size_t place;  ///< in the table
+  int rank;
+  std::string lacks;
+  std::uint64_t iterations;
+  bool is_quarantined;
+};
+
+/// The candidate's place, of all that there are.
+Result<std::size_t> choose_candidate(const Lowering& lowering, std::vector<KernelCandidate> candidates, const KernelChoice& choice, std::string_view advice);
 
 /// The kernel of `table` that is forced, or else the best that the device can run and that is not in quarantine by its label; if all
 /// are, the best. Better than all others is what measurements favour. Errors: kUnsupported (the forced one can't run; none can), with `advice` where loops would be ended.
@@ -51,33 +64,16 @@ template <typename Call, typename Emit, typename LabelOf>
 Result<const KernelEntry<Call, Emit>*> choose_kernel(const Lowering& lowering, std::span<const KernelEntry<Call, Emit>> table, const Call& call, const KernelChoice& choice, const LabelOf& label_of,
                                                        std::string_view advice = "") {
   const runtime::DeviceCaps& caps = lowering.caps();
-  std::vector<const KernelEntry<Call, Emit>*> candidates;
-  for (const KernelEntry<Call, Emit>& entry : table) {
-    const bool has = choice.kernels.empty() || std::find(choice.kernels.begin(), choice.kernels.end(), std::string_view(entry.name)) != choice.kernels.end();
-    if (has && (choice.forced.empty() || choice.forced == entry.name)) candidates.push_back(&entry);
+  std::vector<KernelCandidate> candidates;
+  for (std::size_t i = 0; i < table.size(); ++i) {
+    const KernelEntry<Call, Emit>& entry = table[i];
+    if (!choice.allows(entry.name)) continue;
+    std::string lacks = entry.lacks(caps, call);
+    const std::uint64_t iterations = lacks.empty() ? entry.iterations(caps, call) : 0;  // what it lacks may be the tile that they are counted by
+    candidates.push_back({entry.name, i, entry.rank(caps, call), std::move(lacks), iterations, lowering.is_quarantined(label_of(entry.name))});
   }
-  std::stable_sort(candidates.begin(), candidates.end(), [&](const auto* a, const auto* b) { return a->rank(caps, call) > b->rank(caps, call); });
-  std::string why;  // the best can't run
-  std::erase_if(candidates, [&](const auto* entry) {
-    const std::string lacks = entry->lacks(caps, call);
-    const std::uint64_t iterations = lacks.empty() && caps.max_loop_iterations != 0 ? entry->iterations(caps, call) : 0;
-    if (lacks.empty() && iterations <= caps.max_loop_iterations) return false;
-    if (why.empty()) {
-      why = !lacks.empty() ? fmt::format("kernel '{}' needs {}, which device {} or this graph does not have", entry->name, lacks, caps.name)
-                           : fmt::format("kernel '{}' takes {} loop iterations, but driver {} ends a kernel's loops after {}{}", entry->name, iterations, caps.driver, caps.max_loop_iterations, advice);
-    }
-    return true;
-  });
-  if (candidates.empty()) return Status(StatusCode::kUnsupported, why);
-  if (const std::string_view tuned = lowering.tuned_kernel(choice.key), measured = lowering.measured_kernel(choice.op); !tuned.empty() || !measured.empty()) {
-    std::stable_partition(candidates.begin(), candidates.end(), [&](const auto* entry) {
-      if (!tuned.empty()) return entry->name == tuned;
-      const int rank = entry->rank(caps, call);
-      return entry->name == measured && rank != 0 && rank != 1;  // those are there for when others can't run
-    });
-  }
-  const auto sound = std::find_if(candidates.begin(), candidates.end(), [&](const auto* entry) { return !lowering.is_quarantined(label_of(entry->name)); });
-  return sound == candidates.end() ? candidates.front() : *sound;
+  RONDO_ASSIGN(const std::size_t place, choose_candidate(lowering, std::move(candidates), choice, advice));
+  return &table[place];
 }
 
 }  // namespace rondo::graph

@@ -34,12 +34,23 @@ void store(uint row, uint column, float sum) {
   if (n < p.columns) values[output_row(row) * p.columns + n] = to_element(p.scale * sum);
 }
 
-// Four elements from `step` on of a row that begins at `at`, zeros beyond the depth.
-#define ELEMENT_OF(values, at, step, stride) \
-  (kWhole == 1u ? from_element(values[at + (step) * stride]) : mix(0.0, from_element(values[at + min(step, p.depth - 1u) * stride]), step < p.depth))
-#define VECTOR_OF(values, values4, lies, at, step, stride) \
-  (lies == 0u ? from_elements(values4[(at + step) >> 2]) \
-              : vec4(ELEMENT_OF(values, at, step, stride), ELEMENT_OF(values, at, step + 1u, stride), ELEMENT_OF(values, at, step + 2u, stride), ELEMENT_OF(values, at, step + 3u, stride)))
+// Of a row that begins at `at`, zeros beyond the depth.
+float a_element(uint at, uint step) {
+  if (kWhole == 1u) return from_element(a_values[at + step * p.a_depth]);
+  return mix(0.0, from_element(a_values[at + min(step, p.depth - 1u) * p.a_depth]), step < p.depth);
+}
+float b_element(uint at, uint step) {
+  if (kWhole == 1u) return from_element(b_values[at + step * p.b_depth]);
+  return mix(0.0, from_element(b_values[at + min(step, p.depth - 1u) * p.b_depth]), step < p.depth);
+}
+vec4 a_vector(uint at, uint step) {
+  if (kALies == 0u) return from_elements(a_values4[(at + step) >> 2]);
+  return vec4(a_element(at, step), a_element(at, step + 1u), a_element(at, step + 2u), a_element(at, step + 3u));
+}
+vec4 b_vector(uint at, uint step) {
+  if (kBLies == 0u) return from_elements(b_values4[(at + step) >> 2]);
+  return vec4(b_element(at, step), b_element(at, step + 1u), b_element(at, step + 2u), b_element(at, step + 3u));
+}
 
 // Part `part` of the depth. Rows beyond the last are the last.
 void load_factors(uint part) {
@@ -47,11 +58,11 @@ void load_factors(uint part) {
   [[unroll]] for (uint i = 0u; i < kAs; ++i) {
     const uvec2 place = place_of_a(i);
     const uint at = p.a_offset + batch0 * p.a_batch0 + batch1 * p.a_batch1 + min(first_row() + place.x, p.rows - 1u) * p.a_row, step = (part * kRowQuads + place.y) * 4u;
-    as[i] = VECTOR_OF(a_values, a_values4, kALies, at, step, p.a_depth);
+    as[i] = a_vector(at, step);
   }
   [[unroll]] for (uint i = 0u; i < kBs; ++i) {
     const uvec2 place = place_of_b(i);
     const uint at = p.b_offset + batch0 * p.b_batch0 + batch1 * p.b_batch1 + min(first_column() + place.x, p.columns - 1u) * p.b_column, step = (part * kRowQuads + place.y) * 4u;
-    bs[i] = VECTOR_OF(b_values, b_values4, kBLies, at, step, p.b_depth);
+    bs[i] = b_vector(at, step);
   }
 }
