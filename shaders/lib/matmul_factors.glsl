@@ -13,9 +13,10 @@ const uint kAItems = kM * kRowQuads, kBItems = kN * kRowQuads;
 const uint kAs = (kAItems + kWidth - 1u) / kWidth, kBs = (kBItems + kWidth - 1u) / kWidth;
 vec4 as[kAs], bs[kBs];
 
-// The row of a tile of n, and the vector in it, of item i of this invocation.
+// The row of a tile of n, and the vector in it, of item i of this invocation. Those beyond the last are the last: they are loaded, not stored.
 uvec2 place_of(uint i, uint lies, uint n) {
-  const uint item = i * kWidth + gl_LocalInvocationID.x;
+  uint item = i * kWidth + gl_LocalInvocationID.x;
+  if (n * kRowQuads % kWidth != 0u) item = min(item, n * kRowQuads - 1u);
   return lies == 2u ? uvec2(item % n, item / n) : uvec2(item / kRowQuads, item % kRowQuads);
 }
 uvec2 place_of_a(uint i) { return place_of(i, kALies, kM); }
