@@ -42,7 +42,7 @@ struct KernelChoice {
   std::string_view forced;  ///< the kernel that the user wants, or ""
   std::span<const char* const> kernels = {};  ///< those of the table that the operator has; empty: all
 
-  bool allows(std::string_view kernel) const;
+  bool allows(std::string_view kernel) const;  ///< the operator has it, and no other is forced
 };
 
 /// What decides about one kernel of a table.
@@ -55,11 +55,13 @@ struct KernelCandidate {
   bool is_quarantined;
 };
 
-/// The candidate's place, of all that there are.
+/// The place of one of `candidates`, which are those that the choice allows, in the table's order: of those that can run the best by rank, unless
+/// measurements favour another, and the first that is not in quarantine; if all are, the first. Errors: kUnsupported (none can run: what the best
+/// lacks, or with `advice` that its loops would be ended).
 Result<std::size_t> choose_candidate(const Lowering& lowering, std::vector<KernelCandidate> candidates, const KernelChoice& choice, std::string_view advice);
 
-/// The kernel of `table` that is forced, or else the best that the device can run and that is not in quarantine by its label; if all
-/// are, the best. Better than all others is what measurements favour. Errors: kUnsupported (the forced one can't run; none can), with `advice` where loops would be ended.
+/// The kernel of `table` that is forced, or else the best of those that the operator has, by choose_candidate, as are the errors. `label_of` tells
+/// the label that a kernel by this name would have.
 template <typename Call, typename Emit, typename LabelOf>
 Result<const KernelEntry<Call, Emit>*> choose_kernel(const Lowering& lowering, std::span<const KernelEntry<Call, Emit>> table, const Call& call, const KernelChoice& choice, const LabelOf& label_of,
                                                        std::string_view advice = "") {

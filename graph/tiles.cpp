@@ -161,12 +161,12 @@ std::uint32_t float_shared_bytes(const FloatTile& tile) { return 16 * (tile.rows
 
 }  // namespace
 
-FloatTile float_tile(const runtime::DeviceCaps& caps, std::uint32_t n_rows, std::uint32_t n_outputs, bool glu, std::uint32_t n_times) {
+FloatTile float_tile(const runtime::DeviceCaps& caps, std::uint32_t n_rows, std::uint32_t n_outputs, bool glu, std::uint32_t n_batches) {
   const std::span<const FloatTileClass> classes(kFloatTileClasses);
   const FloatTileClass* found = class_of(classes, caps);
   const FloatTileClass& one = found ? *found : classes.back();
   const auto fits = [&](const FloatTile& tile) { return tile.threads <= caps.max_invocations && float_shared_bytes(tile) <= caps.max_shared_bytes; };
-  const auto fills = [&](const FloatTile& tile) { return std::uint64_t{n_times} * ceil_div(n_rows, tile.rows()) * ceil_div(n_outputs, tile.outputs() >> (glu ? 1 : 0)) >= workgroups_to_fill(caps) / 2; };
+  const auto fills = [&](const FloatTile& tile) { return std::uint64_t{n_batches} * ceil_div(n_rows, tile.rows()) * ceil_div(n_outputs, tile.outputs() >> (glu ? 1 : 0)) >= workgroups_to_fill(caps) / 2; };
   FloatTile tile = one.large;
   while (tile.rows_of_invocation > 1 && n_rows <= tile.rows() / 2) tile.rows_of_invocation /= 2;
   if (!fits(tile) || !fills(tile)) {
@@ -272,14 +272,14 @@ MatrixTile largest_matrices(const runtime::DeviceCaps& caps, std::uint32_t threa
 
 }  // namespace
 
-MatrixTile matrix_tile(const runtime::DeviceCaps& caps, Type weight, std::uint32_t n_rows, std::uint32_t n_outputs, bool glu, std::uint32_t n_times) {
+MatrixTile matrix_tile(const runtime::DeviceCaps& caps, Type weight, std::uint32_t n_rows, std::uint32_t n_outputs, bool glu, std::uint32_t n_batches) {
   const MatrixClass* one = class_of(std::span<const MatrixClass>(kMatrixClasses), caps);
   if (!one) return {};
   for (const MatrixWorkgroup* workgroup : {&one->large, &one->small}) {
     const bool is_last = workgroup == &one->small;
     const std::uint32_t lanes = matrix_lanes(caps, workgroup->threads), most = workgroup->most_rows(weight);
     const auto fits = [&](std::uint32_t rows) { return matrix_shared_bytes(rows, workgroup->outputs) <= caps.max_shared_bytes; };
-    const auto fills = [&](std::uint32_t rows) { return std::uint64_t{n_times} * ceil_div(n_rows, rows) * ceil_div(n_outputs, workgroup->outputs >> (glu ? 1 : 0)) >= workgroups_to_fill(caps) / 2; };
+    const auto fills = [&](std::uint32_t rows) { return std::uint64_t{n_batches} * ceil_div(n_rows, rows) * ceil_div(n_outputs, workgroup->outputs >> (glu ? 1 : 0)) >= workgroups_to_fill(caps) / 2; };
     std::uint32_t rows = std::clamp(std::bit_ceil(n_rows), 16u, most);
     if (lanes == 0 || (!is_last && (rows < most || !fits(rows) || !fills(rows)))) continue;
     while (rows > 32 && (!fits(rows) || !fills(rows))) rows /= 2;

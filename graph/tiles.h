@@ -40,8 +40,8 @@ struct FloatTile {
   std::uint32_t outputs() const { return columns * outputs_of_invocation; }  ///< with GLU gates and ups
 };
 
-/// For `n_rows` rows of input and so many outputs, so many times over; of matmul's "tiled", too (shaders/matmul_tiled.comp).
-FloatTile float_tile(const runtime::DeviceCaps& caps, std::uint32_t n_rows, std::uint32_t n_outputs, bool glu, std::uint32_t n_times = 1);
+/// For `n_rows` rows of input and so many outputs, in each of so many batches; of matmul's "tiled", too (shaders/matmul_tiled.comp).
+FloatTile float_tile(const runtime::DeviceCaps& caps, std::uint32_t n_rows, std::uint32_t n_outputs, bool glu, std::uint32_t n_batches = 1);
 
 /// How linear's "dot_tiled" kernel makes a tile of outputs (shaders/linear_dot_tiled.comp).
 struct DotTile {
@@ -77,8 +77,8 @@ struct MatrixTile {
   std::uint32_t rows() const { return row_subgroups * row_matrices * shape.rows; }
 };
 
-/// For `n_rows` rows of input, so many outputs, and a weight of this type, so many times over.
-MatrixTile matrix_tile(const runtime::DeviceCaps& caps, Type weight, std::uint32_t n_rows, std::uint32_t n_outputs, bool glu, std::uint32_t n_times = 1);
+/// For `n_rows` rows of input, so many outputs, and a weight of this type, in each of so many batches.
+MatrixTile matrix_tile(const runtime::DeviceCaps& caps, Type weight, std::uint32_t n_rows, std::uint32_t n_outputs, bool glu, std::uint32_t n_batches = 1);
 
 /// The same for matmul (shaders/matmul_matrix.comp), whose factors are loaded by vectors or else by elements.
 MatrixTile matmul_matrix_tile(const runtime::DeviceCaps& caps, std::uint32_t n_rows, std::uint32_t n_outputs, std::uint32_t n_batches, bool by_vectors);

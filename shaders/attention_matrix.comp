@@ -89,9 +89,6 @@ Sums sums[kMatrices * kValueChunks];
 
 float query_element(uint at, uint d) { return mix(0.0, from_element(query[at + min(d, kKeyWidth - 1u)]), d < kKeyWidth); }
 
-// Rounded as the device rounds.
-uvec2 to_halves(vec4 x) { return uvec2(packFloat2x16(f16vec2(x.xy)), packFloat2x16(f16vec2(x.zw))); }
-
 // Rows beyond the last are the last.
 void load_queries() {
   const uint row = min(first_row + own_row, end_row - 1u), at = query_at(row);

@@ -153,5 +153,5 @@ void main() {
     store_weights(1u - tile);
     store_inputs(1u - tile);
   }
-  store_sums(first_row + ty, first_output + tx);
+  store_outputs(first_row + ty, first_output + tx);
 }

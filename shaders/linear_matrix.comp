@@ -1,6 +1,6 @@
 // output[m, n] = activate(sum_k input[m, k] weight[n, k] + bias[n]) + residual[m, n]; with kGlu glu of weight rows n and N + n.
 // For many rows, with matrix units (lib/matrix_tile.glsl): a workgroup makes a tile of kM x kN outputs (kN / 2 with GLU). Rows of weights are
-// scaled where their type has numbers beyond f16's; values of other blocks beyond 65504 become infinite. Grid (ceil(N / tile), ceil(M / tile)).
+// scaled where their type has numbers beyond f16's; values of other blocks beyond 65504 become infinite. Sums in f32. Grid (ceil(N / tile), ceil(M / tile)).
 // Needs: subgroups of exactly kLanes invocations, cooperative matrices, Vulkan's memory model.
 #version 450
 #extension GL_GOOGLE_include_directive : require

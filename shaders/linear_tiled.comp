@@ -90,5 +90,5 @@ void main() {
     load(min(part + 1u, n_parts - 1u), first_row, first_output);  // the last is loaded twice, and nobody reads it
     add_products();
   }
-  store_sums(first_row + own_row(), first_output + own_output());
+  store_outputs(first_row + own_row(), first_output + own_output());
 }

@@ -1,5 +1,5 @@
-// output = scale * a b for each batch, both with any strides: tiles of kM x kN by matrix units (lib/matrix_tile.glsl), both factors rounded to f16.
-// Grid (ceil(N / kN), ceil(M / kM), batches).
+// output = scale * a b for each batch, both with any strides: tiles of kM x kN by matrix units (lib/matrix_tile.glsl), both factors rounded to f16,
+// their rows scaled where they do not suit it. Sums in f32. Grid (ceil(N / kN), ceil(M / kM), batches).
 // Needs: subgroups of exactly kLanes invocations, cooperative matrices, Vulkan's memory model.
 #version 450
 #extension GL_GOOGLE_include_directive : require
@@ -33,7 +33,7 @@ const bool kWide = true;
 #include "lib/matrix_tile.glsl"
 #include "lib/matmul_factors.glsl"
 
-float largest_as[kAs], largest_bs[kBs];
+float largest_a[kAs], largest_b[kBs];
 
 bool begin_tile() { return !is_idle(); }
 uint n_groups() { return (p.depth + 31u) / 32u; }
@@ -42,26 +42,26 @@ void load_group(uint group) { load_factors(group); }
 void store_group(uint tile, bool scaled) {
   [[unroll]] for (uint i = 0u; i < kAs; ++i) {
     const uvec2 place = place_of_a(i);
-    largest_as[i] = larger(largest_as[i], as[i]);
-    [[branch]] if (scaled) as[i] *= power_of_two(scale_exponent(place.x));
-    store_quad(tile, place.x, place.y, as[i]);
+    largest_a[i] = larger(largest_a[i], a_items[i]);
+    [[branch]] if (scaled) a_items[i] *= power_of_two(scale_exponent(place.x));
+    store_quad(tile, place.x, place.y, a_items[i]);
   }
   [[unroll]] for (uint i = 0u; i < kBs; ++i) {
     const uvec2 place = place_of_b(i);
-    largest_bs[i] = larger(largest_bs[i], bs[i]);
-    [[branch]] if (scaled) bs[i] *= power_of_two(scale_exponent(kM + place.x));
-    store_quad(tile, kM + place.x, place.y, bs[i]);
+    largest_b[i] = larger(largest_b[i], b_items[i]);
+    [[branch]] if (scaled) b_items[i] *= power_of_two(scale_exponent(kM + place.x));
+    store_quad(tile, kM + place.x, place.y, b_items[i]);
   }
 }
 
 void clear_magnitudes() {
-  [[unroll]] for (uint i = 0u; i < kAs; ++i) largest_as[i] = 0.0;
-  [[unroll]] for (uint i = 0u; i < kBs; ++i) largest_bs[i] = 0.0;
+  [[unroll]] for (uint i = 0u; i < kAs; ++i) largest_a[i] = 0.0;
+  [[unroll]] for (uint i = 0u; i < kBs; ++i) largest_b[i] = 0.0;
 }
 
 void merge_magnitudes() {
-  [[unroll]] for (uint i = 0u; i < kAs; ++i) merge_magnitude(place_of_a(i).x, largest_as[i]);
-  [[unroll]] for (uint i = 0u; i < kBs; ++i) merge_magnitude(kM + place_of_b(i).x, largest_bs[i]);
+  [[unroll]] for (uint i = 0u; i < kAs; ++i) merge_magnitude(place_of_a(i).x, largest_a[i]);
+  [[unroll]] for (uint i = 0u; i < kBs; ++i) merge_magnitude(kM + place_of_b(i).x, largest_b[i]);
 }
 
 void finish(uint row, uint column, float sum, float up) { store(row, column, sum); }

@@ -24,11 +24,11 @@ const uint kM = kWidth / kColumns * kTileRows, kN = kColumns * kTileOutputs, kRo
 void store_tile() {
   [[unroll]] for (uint i = 0u; i < kAs; ++i) {
     const uvec2 place = place_of_a(i);
-    if (is_item(i, kAItems)) tile[place.x * kStride + place.y] = as[i];
+    if (is_item(i, kAItems)) tile[place.x * kStride + place.y] = a_items[i];
   }
   [[unroll]] for (uint i = 0u; i < kBs; ++i) {
     const uvec2 place = place_of_b(i);
-    if (is_item(i, kBItems)) tile[(kM + place.x) * kStride + place.y] = bs[i];
+    if (is_item(i, kBItems)) tile[(kM + place.x) * kStride + place.y] = b_items[i];
   }
 }
 

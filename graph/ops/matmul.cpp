@@ -118,7 +118,7 @@ int matrix_rank(const runtime::DeviceCaps& caps, const MatmulCall& call) {
   return call.push.rows > 16 && call.matrices(caps).rows() <= 16 ? 1 : 3;
 }
 
-/// CPU drivers keep sums that lose nothing, which GPUs would pay 15 times over (docs/decisions/023-matmul-in-tiles.md).
+/// Unless activations are to be rounded CPU drivers keep sums that lose nothing, which GPUs would pay 15 times over (docs/decisions/023-matmul-in-tiles.md).
 constexpr MatmulEntry kTable[] = {
     {kKernels[0], lacks_nothing, [](const runtime::DeviceCaps&, const MatmulCall& call) { return std::uint64_t{call.push.depth} + call.push.depth / 8 + 200; },
      [](const runtime::DeviceCaps& caps, const MatmulCall&) { return is_cpu(caps) ? 2 : 1; }, emit_baseline},

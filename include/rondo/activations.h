@@ -11,7 +11,7 @@ namespace rondo {
 /// the integer dot products that many GPUs have; weights of all types but f32, f16 and bf16. Sums are exact, or f32. Logits move by
 /// less than 2e-2 of their range.
 /// With more than 8 rows rather to f16, and with them the weights' values, for matrix units (VK_KHR_cooperative_matrix); weights of all types, and
-/// both factors of matmul. Rows that f16 does not suit are multiplied by a power of two, of weights in f32, bf16 and mxfp4, too. In attention
+/// both factors of matmul. Rows that f16 does not suit are multiplied by a power of two, of weights in f32, bf16 and mxfp4 and of both factors of matmul, too. In attention
 /// queries, keys and values are rounded, and what keys weigh; where f16 does not suit keys or values, nothing is. Of experts, and in operators other
 /// than linear, linear_glu, patch_embed, matmul and attention, nothing is rounded to f16. Sums are f32. Logits move by less than 2e-3 of their range.
 enum class Activations : std::uint8_t {

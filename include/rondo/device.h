@@ -40,7 +40,7 @@ struct DeviceInfo {
   std::uint32_t max_subgroup_size = 0;
   std::vector<std::string> features;  ///< optional features that the device has and Rondo may use
   std::vector<std::string> matrices;  ///< "16x16x16", ...: rows, columns and depth of the products of f16 matrices with sums in f32 that it makes by an instruction
-  std::vector<std::string> matrix_products;  ///< of all types that its driver lists: "16x16x16 bf16 x bf16 + f32, subgroup", ...; Rondo uses those of `matrices`
+  std::vector<std::string> matrix_products;  ///< of all types that its driver lists, whose sums keep their type: "16x16x16 bf16 x bf16 + f32, subgroup", ..., at the end whose invocations make one together. Rondo uses those of `matrices`
   bool usable = false;
   std::string reason;          ///< why it can't be used, naming the limit; "" if it can
 };

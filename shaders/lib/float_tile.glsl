@@ -1,5 +1,5 @@
 // A tile of kM x kN products of rows of floats in shared memory, 4 kSteps columns at a time: an invocation makes kTileRows neighbouring rows by
-// kTileOutputs, kColumns apart, from vectors of four columns. Needs kWidth, kM, kN, kColumns, kTileRows, kTileOutputs and kSteps.
+// kTileOutputs, kColumns apart, from vectors of four columns. Needs kM, kN, kColumns, kTileRows, kTileOutputs and kSteps.
 #include "lib/tile_sums.glsl"
 
 const uint kStride = kSteps + 1u;  // vec4: so that the rows of eight invocations side by side reach all banks

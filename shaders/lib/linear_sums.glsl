@@ -3,7 +3,7 @@
 #include "lib/tile_sums.glsl"
 
 // Row and output of the first.
-void store_sums(uint row0, uint output0) {
+void store_outputs(uint row0, uint output0) {
   [[unroll]] for (uint i = 0u; i < kTileRows; ++i) {
     const uint row = row0 + i;
     const bool is_there = row < p.rows ? row_valid(row, p.rows_per_sequence) : false;

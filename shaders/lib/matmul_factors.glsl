@@ -11,7 +11,7 @@ layout(std430, set = 0, binding = 3) writeonly buffer Output { ELEMENT values[];
 // What an invocation brings: every kWidth-th vector of each factor.
 const uint kAItems = kM * kRowQuads, kBItems = kN * kRowQuads;
 const uint kAs = (kAItems + kWidth - 1u) / kWidth, kBs = (kBItems + kWidth - 1u) / kWidth;
-vec4 as[kAs], bs[kBs];
+vec4 a_items[kAs], b_items[kBs];
 
 // The row of a tile of n, and the vector in it, of item i of this invocation. Those beyond the last are the last: they are loaded, not stored.
 uvec2 place_of(uint i, uint lies, uint n) {
@@ -59,11 +59,11 @@ void load_factors(uint part) {
   [[unroll]] for (uint i = 0u; i < kAs; ++i) {
     const uvec2 place = place_of_a(i);
     const uint at = p.a_offset + batch0 * p.a_batch0 + batch1 * p.a_batch1 + min(first_row() + place.x, p.rows - 1u) * p.a_row, step = (part * kRowQuads + place.y) * 4u;
-    as[i] = a_vector(at, step);
+    a_items[i] = a_vector(at, step);
   }
   [[unroll]] for (uint i = 0u; i < kBs; ++i) {
     const uvec2 place = place_of_b(i);
     const uint at = p.b_offset + batch0 * p.b_batch0 + batch1 * p.b_batch1 + min(first_column() + place.x, p.columns - 1u) * p.b_column, step = (part * kRowQuads + place.y) * 4u;
-    bs[i] = b_vector(at, step);
+    b_items[i] = b_vector(at, step);
   }
 }

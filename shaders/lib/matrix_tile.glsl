@@ -33,9 +33,6 @@ shared uvec4 tiles[2u * kTile];
 shared uint magnitudes[kM + kN];  // bits of the largest number of each row; with kWide of the second factor's as well
 shared uint some_unsuited;
 
-// Rounded as the device rounds: most to nearest, where their packHalf2x16 may cut off.
-uvec2 to_halves(vec4 x) { return uvec2(packFloat2x16(f16vec2(x.xy)), packFloat2x16(f16vec2(x.zw))); }
-
 // Rows whose largest number is beyond f16's don't suit it, and those below 2^-6, of which much may lie below 2^-14, which devices may
 // take for 0. Of rows with an infinity or NaN the result is one as well.
 bool suits_f16(uint magnitude) { return magnitude == 0u || (magnitude >= 0x3c800000u && magnitude < 0x477fe000u) || magnitude >= 0x7f800000u; }
@@ -47,6 +44,7 @@ int scale_exponent(uint row_of_tile) {
 }
 float power_of_two(int exponent) { return uintBitsToFloat(uint(exponent + 127) << 23); }
 
+// A NaN, and with it what came before, may get lost: of such a row the result is one, however it is scaled.
 float larger(float largest, vec4 x) { return max(max(largest, max(abs(x.x), abs(x.y))), max(abs(x.z), abs(x.w))); }
 void merge_magnitude(uint row_of_tile, float largest) { atomicMax(magnitudes[row_of_tile], floatBitsToUint(largest) & 0x7fffffffu); }
 

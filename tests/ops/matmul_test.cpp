@@ -13,6 +13,25 @@ std::size_t count(const Shape& shape) { return static_cast<std::size_t>(shape.n_
 
 constexpr Tolerance kBound{1e-13};
 
+/// What a kernel's sums may be off.
+struct KernelUnderTest {
+  const char* name;
+  Tolerance bound;
+
+  RunOptions options() const {
+    RunOptions options;
+    options.kernels["matmul"] = name;
+    return options;
+  }
+};
+
+/// Of few sums by matrix units one that cancels is all there is.
+std::vector<KernelUnderTest> kernels() {
+  std::vector<KernelUnderTest> all = {{"baseline", kBound}, {"tiled", {1e-9}}};
+  if (!test_runtime_device().caps().matrices.empty()) all.push_back({"matrix", {1e-4}});
+  return all;
+}
+
 struct Product {
   Shape a, b;
   graph::MatmulAttributes attributes;
@@ -27,7 +46,9 @@ OpCase matmul_case(const Product& product, float scale = 1) {
 
 class MatmulTest : public ::testing::TestWithParam<Product> {};
 
-TEST_P(MatmulTest, RandomValues) { EXPECT_TRUE(agrees(matmul_case(GetParam()), kBound)) << to_string(GetParam().a) << " " << to_string(GetParam().b); }
+TEST_P(MatmulTest, RandomValues) {
+  for (const KernelUnderTest& kernel : kernels()) EXPECT_TRUE(agrees(matmul_case(GetParam()), kernel.bound, kernel.options())) << kernel.name << " " << to_string(GetParam().a) << " " << to_string(GetParam().b);
+}
 
 TEST_P(MatmulTest, WholeNumbersComeOutExactly) {
   OpCase c;
@@ -35,7 +56,7 @@ TEST_P(MatmulTest, WholeNumbersComeOutExactly) {
   graph::MatmulAttributes attributes = GetParam().attributes;
   attributes.scale = 0.5;
   c.output(c.graph.add(Op::matmul, {a, b}, attributes));
-  EXPECT_TRUE(agrees(c, kExact));
+  for (const KernelUnderTest& kernel : kernels()) EXPECT_TRUE(agrees(c, kExact, kernel.options())) << kernel.name;
 }
 
 INSTANTIATE_TEST_SUITE_P(Shapes, MatmulTest,
@@ -44,7 +65,7 @@ INSTANTIATE_TEST_SUITE_P(Shapes, MatmulTest,
                                            Product{{7, 9}, {40, 7}, {.transpose_a = true, .transpose_b = true, .scale = -0.25}}, Product{{2, 3, 8, 5}, {2, 3, 5, 7}, {}},
                                            Product{{2, 1, 8, 5}, {3, 5, 7}, {}}, Product{{8, 5}, {2, 3, 5, 7}, {}}, Product{{3, 9, 5}, {5, 7}, {}}, Product{{3, 1, 9, 5}, {1, 4, 7, 5}, {.transpose_b = true}}));
 
-/// Sums that are about 1e-6 of their terms, where plain f32 has no digit right.
+/// Sums that are about 1e-6 of their terms, where plain f32 has no digit right, as other kernels have.
 TEST(MatmulTest, TermsThatCancel) {
   OpCase c;
   std::vector<float> a = random_values(5 * 128, 5, 1000), b = random_values(128 * 6, 6);
@@ -55,18 +76,20 @@ TEST(MatmulTest, TermsThatCancel) {
     for (std::size_t n = 0; n < 6; ++n) b[(k + 1) * 6 + n] = b[k * 6 + n] * (1 + 1e-5f * static_cast<float>(n));
   }
   c.output(c.graph.add(Op::matmul, {c.f32("a", {5, 128}, a), c.f32("b", {128, 6}, b)}));
-  EXPECT_TRUE(agrees(c, Tolerance{1e-11}));
+  EXPECT_TRUE(agrees(c, Tolerance{1e-11}, kernels().front().options()));
 }
 
 /// As deep as is allowed, where llvmpipe's limit of loop iterations would show.
-TEST(MatmulTest, DeepSums) { EXPECT_TRUE(agrees(matmul_case({{2, 49152}, {3, 49152}, {.transpose_b = true}}), kBound)); }
+TEST(MatmulTest, DeepSums) {
+  for (const KernelUnderTest& kernel : kernels()) EXPECT_TRUE(agrees(matmul_case({{2, 49152}, {3, 49152}, {.transpose_b = true}}), kernel.bound, kernel.options())) << kernel.name;
+}
 
 TEST(MatmulTest, InactiveSequencesStayUntouched) {
   for (bool first : {false, true}) {
     OpCase c(2);
     c.output(c.graph.add(Op::matmul, {c.f32("a", {2, 7, 5}, random_values(70, 1)), c.f32("b", {2, 5, 9}, random_values(90, 2))}), 1);
     c.set_count(first ? 0 : 1, 0, false);
-    EXPECT_TRUE(agrees(c, kBound));
+    for (const KernelUnderTest& kernel : kernels()) EXPECT_TRUE(agrees(c, kernel.bound, kernel.options())) << kernel.name;
   }
 }
 

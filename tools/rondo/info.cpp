@@ -46,7 +46,7 @@ struct PlanReport {
   std::string step;                  ///< with the fewest rows: of how many of its linears round their activations
   std::size_t n_linears = 0, n_rounding = 0;
   std::uint32_t most_rows = 0;       ///< of a step: how many of its linears are for matrix units
-  std::size_t n_linears_of_most = 0, n_rounding_of_most = 0, n_matrix = 0, n_matrix_attention = 0;
+  std::size_t n_linears_of_most = 0, n_rounding_of_most = 0, n_matrix = 0, n_matrix_attention = 0, n_matrix_others = 0;
   std::string refusal;  ///< why there is no `memory`
   std::string tuned_on;  ///< the device that `tuned` is of, or ""
   std::map<std::string, std::string, std::less<>> tuned;  ///< choices that rondo tune made: what for, and which kernel
@@ -143,7 +143,7 @@ void count_linears(const models::SessionPlan& whole, PlanReport& plan) {
     const runtime::Kernel& kernel = most->lowered.program.kernels[dispatch.kernel];
     plan.n_linears_of_most += is_linear(dispatch);
     plan.n_rounding_of_most += graph::by_integer_dots(kernel);
-    (is_linear(dispatch) ? plan.n_matrix : plan.n_matrix_attention) += graph::by_matrix_units(kernel);
+    (is_linear(dispatch) ? plan.n_matrix : dispatch.label.starts_with("attention") ? plan.n_matrix_attention : plan.n_matrix_others) += graph::by_matrix_units(kernel);
   }
 }
 
@@ -243,7 +243,7 @@ json plan_json(const PlanReport& plan) {
                 {"n_source", plan.n_source},
                 {"source_bytes", plan.source_bytes},
                 {"source_formula", plan.source_formula},
-                {"activations", {{"linears", plan.n_linears}, {"rounding", plan.n_rounding}, {"most_rows", plan.most_rows}, {"linears_of_most_rows", plan.n_linears_of_most}, {"rounding_of_most_rows", plan.n_rounding_of_most}, {"by_matrix_units", plan.n_matrix}, {"attention_by_matrix_units", plan.n_matrix_attention}}},
+                {"activations", {{"linears", plan.n_linears}, {"rounding", plan.n_rounding}, {"most_rows", plan.most_rows}, {"linears_of_most_rows", plan.n_linears_of_most}, {"rounding_of_most_rows", plan.n_rounding_of_most}, {"by_matrix_units", plan.n_matrix}, {"attention_by_matrix_units", plan.n_matrix_attention}, {"others_by_matrix_units", plan.n_matrix_others}}},
                 {"refusal", plan.memory ? json() : json(plan.refusal)},
                 {"tuned", plan.tuned_on.empty() ? json() : json{{"device", plan.tuned_on}, {"choices", plan.tuned}}}};
   for (const char* key : {"activation_bytes", "unaliased_activation_bytes", "constant_bytes", "staging_bytes", "device_bytes", "host_bytes"}) document[key] = nullptr;
@@ -316,6 +316,7 @@ void print_plan(const PlanReport& plan) {
   if (plan.n_rounding_of_most > 0 && plan.step != fmt::format("{} rows", plan.most_rows)) fmt::print("  {} of the {} linears of {} rows round their activations to bytes (--activations)\n", plan.n_rounding_of_most, plan.n_linears_of_most, plan.most_rows);
   if (plan.n_matrix > 0) fmt::print("  {} of the {} linears of {} rows are multiplied in f16 by matrix units (--activations)\n", plan.n_matrix, plan.n_linears_of_most, plan.most_rows);
   if (plan.n_matrix_attention > 0) fmt::print("  attention of {} rows is computed in f16 by matrix units, in {} {} of a step (--activations)\n", plan.most_rows, plan.n_matrix_attention, plan.n_matrix_attention == 1 ? "place" : "places");
+  if (plan.n_matrix_others > 0) fmt::print("  {} other products of {} rows are multiplied in f16 by matrix units (--activations)\n", plan.n_matrix_others, plan.most_rows);
   line("activations", memory.activation_bytes, fmt::format("{} before aliasing", memory.unaliased_activation_bytes));
   line("tables", memory.constant_bytes, "");
   line("in all", memory.total_bytes(runtime::MemoryIntent::kDevice), "of device memory, with step state, tokens and alignment");
