@@ -146,6 +146,17 @@ TEST(InfoTest, OtherArchitecturesHaveNoPlan) {
   EXPECT_GT(document.at("n_parameters"), 0);
 }
 
+/// An image's patches are no linear, nor attention.
+TEST(InfoTest, ProductsOfOtherOperatorsAreCountedApart) {
+  RONDO_REQUIRE_TEST_DATA();
+  const std::string model = testing::test_data_path("models/vit");
+  const json activations = testing::parse_output(info({"-m", model, "--as", "h200", "--json"})).at("plan").at("activations");
+  EXPECT_EQ(activations.at("by_matrix_units"), activations.at("linears_of_most_rows"));
+  EXPECT_EQ(activations.at("attention_by_matrix_units"), 3) << "layers";
+  EXPECT_EQ(activations.at("others_by_matrix_units"), 1);
+  EXPECT_NE(info({"-m", model, "--as", "h200"}).out.find("other products of 17 rows are computed in f16 by matrix units, in 1 place of a step"), std::string::npos);
+}
+
 TEST(InfoTest, VocabularyFilesAreFine) {
   RONDO_REQUIRE_TEST_DATA();
   for (const char* name : {"vocab/ggml-vocab-llama-spm.gguf", "vocab/ggml-vocab-bert-bge.gguf"}) {

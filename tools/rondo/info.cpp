@@ -316,7 +316,7 @@ void print_plan(const PlanReport& plan) {
   if (plan.n_rounding_of_most > 0 && plan.step != fmt::format("{} rows", plan.most_rows)) fmt::print("  {} of the {} linears of {} rows round their activations to bytes (--activations)\n", plan.n_rounding_of_most, plan.n_linears_of_most, plan.most_rows);
   if (plan.n_matrix > 0) fmt::print("  {} of the {} linears of {} rows are multiplied in f16 by matrix units (--activations)\n", plan.n_matrix, plan.n_linears_of_most, plan.most_rows);
   if (plan.n_matrix_attention > 0) fmt::print("  attention of {} rows is computed in f16 by matrix units, in {} {} of a step (--activations)\n", plan.most_rows, plan.n_matrix_attention, plan.n_matrix_attention == 1 ? "place" : "places");
-  if (plan.n_matrix_others > 0) fmt::print("  {} other products of {} rows are multiplied in f16 by matrix units (--activations)\n", plan.n_matrix_others, plan.most_rows);
+  if (plan.n_matrix_others > 0) fmt::print("  other products of {} rows are computed in f16 by matrix units, in {} {} of a step (--activations)\n", plan.most_rows, plan.n_matrix_others, plan.n_matrix_others == 1 ? "place" : "places");
   line("activations", memory.activation_bytes, fmt::format("{} before aliasing", memory.unaliased_activation_bytes));
   line("tables", memory.constant_bytes, "");
   line("in all", memory.total_bytes(runtime::MemoryIntent::kDevice), "of device memory, with step state, tokens and alignment");
