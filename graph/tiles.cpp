@@ -211,11 +211,29 @@ DotTile many_dots_tile(const runtime::DeviceCaps& caps, std::uint32_t n_rows, st
 
 namespace {
 
+/// Most rows of the first factor in a tile, by what invocations have in registers meanwhile.
+struct MatrixRows {
+  std::uint32_t of_simple, of_four_bits, of_others;  ///< weights: f16 and q8_0; those of 4 bits without mxfp4, f32 and bf16
+  std::uint32_t of_vectors, of_elements;             ///< matmul's factors, by how they are loaded; 0: no such tiles
+
+  std::uint32_t of_weight(Type type) const {
+    switch (type) {
+      case Type::kF16:
+      case Type::kQ8_0: return of_simple;
+      case Type::kF32:
+      case Type::kBF16:
+      case Type::kQ4_0:
+      case Type::kQ4_1:
+      case Type::kQ4_K:
+      case Type::kIQ4_NL: return of_four_bits;
+      default: return of_others;
+    }
+  }
+};
+
 struct MatrixWorkgroup {
   std::uint32_t threads, outputs;
-  std::uint32_t rows_of_simple, rows_of_others, rows_of_q6_K;  ///< most rows of the input in a tile, by the weight's type; simple are f16 and q8_0
-
-  std::uint32_t most_rows(Type weight) const { return weight == Type::kQ6_K ? rows_of_q6_K : weight == Type::kF16 || weight == Type::kQ8_0 ? rows_of_simple : rows_of_others; }
+  MatrixRows most_rows;
 };
 
 struct MatrixClass {
@@ -226,11 +244,11 @@ struct MatrixClass {
 // By compilers' counts, as kClasses: as many rows as spill nothing. In a larger tile each input and weight is converted less often: 128 x 128
 // outputs ask for 0.6 of the bytes of 128 x 64, which are more than an H200's caches deliver.
 constexpr MatrixClass kMatrixClasses[] = {
-    {32, 32, {256, 128, 128, 128, 128}, {128, 64, 128, 128, 128}},  // NVIDIA: 160 registers, 232 of the small one
-    {16, 32, {256, 128, 64, 32, 32}, {128, 64, 32, 32, 16}},        // Intel's Xe2: 253 registers; of other types 64 rows spill 7 to 40
-    {8, 32, {256, 128, 32, 32, 32}, {128, 64, 32, 32, 16}},         // Intel's others: 114 registers; 64 rows spill 60, and of q6_K in the small one even 32
-    {32, 64, {256, 128, 128, 128, 128}, {128, 64, 64, 64, 64}},     // AMD: all 256 registers; 128 rows of the small one spill on navi31
-    {4, 128, {128, 64, 64, 64, 64}, {128, 64, 64, 64, 64}},         // what is not known
+    {32, 32, {256, 128, {128, 128, 128, 128, 128}}, {128, 64, {128, 128, 128, 128, 128}}},  // NVIDIA: 208 registers, 248 of the small one; 16 matrices spill
+    {16, 32, {256, 128, {64, 64, 32, 32, 32}}, {128, 64, {32, 32, 32, 32, 16}}},            // Intel's Xe2: 253 registers; of other types 64 rows spill 2 to 9
+    {8, 32, {256, 128, {64, 64, 64, 32, 0}}, {128, 64, {64, 32, 32, 16, 16}}},              // Intel's others: 126 registers; 64 rows of the small one spill 4 to 13
+    {32, 64, {256, 128, {128, 128, 128, 128, 128}}, {128, 64, {64, 64, 64, 64, 64}}},       // AMD: all 256 registers; 128 rows of the small one spill on navi31
+    {4, 128, {128, 64, {64, 64, 64, 64, 64}}, {128, 64, {64, 64, 64, 64, 64}}},             // what is not known
 };
 
 /// Two tiles of 32 columns in f16 and 16 bytes a row, magnitudes of all rows, and a table of 16 values.
@@ -270,18 +288,17 @@ MatrixTile largest_matrices(const runtime::DeviceCaps& caps, std::uint32_t threa
   return best;
 }
 
-}  // namespace
-
-MatrixTile matrix_tile(const runtime::DeviceCaps& caps, Type weight, std::uint32_t n_rows, std::uint32_t n_outputs, bool glu, std::uint32_t n_batches) {
+MatrixTile matrix_tile_of(const runtime::DeviceCaps& caps, const auto& most_rows, std::uint32_t n_rows, std::uint32_t n_outputs, bool glu, std::uint32_t n_batches) {
   const MatrixClass* one = class_of(std::span<const MatrixClass>(kMatrixClasses), caps);
   if (!one) return {};
   for (const MatrixWorkgroup* workgroup : {&one->large, &one->small}) {
     const bool is_last = workgroup == &one->small;
-    const std::uint32_t lanes = matrix_lanes(caps, workgroup->threads), most = workgroup->most_rows(weight);
+    const std::uint32_t lanes = matrix_lanes(caps, workgroup->threads), most = most_rows(workgroup->most_rows);
+    if (lanes == 0 || most == 0) continue;
     const auto fits = [&](std::uint32_t rows) { return matrix_shared_bytes(rows, workgroup->outputs) <= caps.max_shared_bytes; };
     const auto fills = [&](std::uint32_t rows) { return std::uint64_t{n_batches} * ceil_div(n_rows, rows) * ceil_div(n_outputs, workgroup->outputs >> (glu ? 1 : 0)) >= workgroups_to_fill(caps) / 2; };
     std::uint32_t rows = std::clamp(std::bit_ceil(n_rows), 16u, most);
-    if (lanes == 0 || (!is_last && (rows < most || !fits(rows) || !fills(rows)))) continue;
+    if (!is_last && (rows < most || !fits(rows) || !fills(rows))) continue;
     while (rows > 32 && (!fits(rows) || !fills(rows))) rows /= 2;
     const MatrixTile best = largest_matrices(caps, workgroup->threads, workgroup->outputs, lanes, rows, glu);
     if (best.lanes != 0 && fits(best.rows())) return best;
@@ -289,11 +306,14 @@ MatrixTile matrix_tile(const runtime::DeviceCaps& caps, Type weight, std::uint32
   return {};
 }
 
+}  // namespace
+
+MatrixTile matrix_tile(const runtime::DeviceCaps& caps, Type weight, std::uint32_t n_rows, std::uint32_t n_outputs, bool glu) {
+  return matrix_tile_of(caps, [&](const MatrixRows& most) { return most.of_weight(weight); }, n_rows, n_outputs, glu, 1);
+}
+
 MatrixTile matmul_matrix_tile(const runtime::DeviceCaps& caps, std::uint32_t n_rows, std::uint32_t n_outputs, std::uint32_t n_batches, bool by_vectors) {
-  // Addresses of elements take as many registers as weights in q6_K do, on Intel before Xe2 those of vectors, too; there 32 rows by elements
-  // spill 35.
-  const bool few_registers = is_intel(caps) && caps.min_required_subgroup_size < 16;
-  return matrix_tile(caps, by_vectors && !few_registers ? Type::kF32 : Type::kQ6_K, !by_vectors && few_registers ? std::min(n_rows, 16u) : n_rows, n_outputs, false, n_batches);
+  return matrix_tile_of(caps, [&](const MatrixRows& most) { return by_vectors ? most.of_vectors : most.of_elements; }, n_rows, n_outputs, false, n_batches);
 }
 
 namespace {

@@ -5,6 +5,7 @@
 
 #include "graph/tensor.h"
 #include "runtime/device_caps.h"
+#include "runtime/program.h"
 
 namespace rondo::graph {
 
@@ -75,12 +76,17 @@ struct MatrixTile {
   runtime::MatrixShape shape;
 
   std::uint32_t rows() const { return row_subgroups * row_matrices * shape.rows; }
+  /// Of linear's kernel and matmul's, which multiply 32 columns at a time.
+  runtime::InnerLoop loop() const {
+    const std::uint32_t multiply_adds = rows() * outputs * 32 / threads;
+    return {multiply_adds * shape.depth / 32, multiply_adds, true};
+  }
 };
 
-/// For `n_rows` rows of input, so many outputs, and a weight of this type, in each of so many batches.
-MatrixTile matrix_tile(const runtime::DeviceCaps& caps, Type weight, std::uint32_t n_rows, std::uint32_t n_outputs, bool glu, std::uint32_t n_batches = 1);
+/// For `n_rows` rows of input, so many outputs, and a weight of this type.
+MatrixTile matrix_tile(const runtime::DeviceCaps& caps, Type weight, std::uint32_t n_rows, std::uint32_t n_outputs, bool glu);
 
-/// The same for matmul (shaders/matmul_matrix.comp), whose factors are loaded by vectors or else by elements.
+/// The same for matmul (shaders/matmul_matrix.comp), in each of so many batches; its factors are loaded by vectors or else by elements.
 MatrixTile matmul_matrix_tile(const runtime::DeviceCaps& caps, std::uint32_t n_rows, std::uint32_t n_outputs, std::uint32_t n_batches, bool by_vectors);
 
 /// Keys that attention's "matrix" and "registers" multiply rows with at a time.

@@ -237,7 +237,7 @@ void weigh(uint first_key, uint parity) {
   }
 
 void attend() {
-  [[unroll]] for (uint i = 0u; i < kMatrices * kValueChunks; ++i) sums[i] = sums_of(0.0);
+  [[unroll]] for (uint i = 0u; i < kMatrices * kValueChunks; ++i) sums[i] = NO_SUMS;
   const uint step = block_step(), first = first_block();
   if (first * kBlock < span.reach) load_keys(first * kBlock, 0u);
   [[dont_unroll]] for (uint block = first; block * kBlock < span.reach; block += step) {

@@ -171,7 +171,7 @@ void emit_tiled(Lowering& lowering, const LinearVariant& v, const LinearPiece& p
 void emit_matrix(Lowering& lowering, const LinearVariant& v, const LinearPiece& piece) {
   const MatrixTile tile = shape_of(v, piece).tile_of_matrices(lowering.caps());
   runtime::Cost cost = piece.cost;
-  cost.loops[0] = {tile.rows() * tile.outputs * kGroupElements / tile.threads};
+  cost.loops[0] = tile.loop();
   lowering.dispatch(v.label, {lowering.module_for(runtime::Shader::linear_matrix, v.activations), tile.lanes},
                     {tile.threads, v.type, tile.lanes, tile.row_matrices, tile.output_matrices, tile.row_subgroups, v.glu, v.input_vec4, v.activation, v.has_bias, v.limited, tile.shape.rows, tile.shape.columns, tile.shape.depth},
                     piece.without_norm(), piece.push, {ceil_div(piece.push.outputs, tile.outputs >> v.glu), ceil_div(piece.push.rows, tile.rows()), 1}, cost);

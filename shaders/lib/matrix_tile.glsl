@@ -70,13 +70,34 @@ uint first_of_matrix(uint output_subgroup, uint j) {
   return (j / n) * kOutputs + (output_subgroup * n + j % n) * kMatrixColumns;
 }
 
+// The products of columns k to k + kMatrixDepth.
+#define MULTIPLY(k)                                                                                                                                              \
+  {                                                                                                                                                              \
+    Left a[kRowMatrices];                                                                                                                                        \
+    [[unroll]] for (uint i = 0u; i < kRowMatrices; ++i) {                                                                                                        \
+      a[i] = load_left(tiles[tile + (row_subgroup * kRowMatrices + i) * kMatrixRows * kStride + (k) / 8u], MATRIX_BY_ROW, kStride, MATRIX_VISIBLE);               \
+    }                                                                                                                                                            \
+    [[unroll]] for (uint j = 0u; j < kOutputMatrices; ++j) {                                                                                                     \
+      const Right b = load_right(tiles[tile + (kM + first_of_matrix(output_subgroup, j)) * kStride + (k) / 8u], MATRIX_BY_COLUMN, kStride, MATRIX_VISIBLE);       \
+      [[unroll]] for (uint i = 0u; i < kRowMatrices; ++i) sums[i * kOutputMatrices + j] = multiply_add(a[i], b, sums[i * kOutputMatrices + j]);                   \
+    }                                                                                                                                                            \
+  }
+
+// Element e of a subgroup's matrix (i, j), which lies in shared memory.
+#define FINISH(i, j, e)                                                                                                                                          \
+  {                                                                                                                                                              \
+    const uint row = (row_subgroup * kRowMatrices + i) * kMatrixRows + e / kMatrixColumns, column = first_of_matrix(output_subgroup, j) + e % kMatrixColumns;     \
+    if (!row_counts(row)) continue;                                                                                                                              \
+    finish(row, column, unscaled(tiles[own + e / 4u][e & 3u], row, column), kGlu == 1u ? unscaled(tiles[own + kMatrixQuads + e / 4u][e & 3u], row, kOutputs + column) : 0.0); \
+  }
+
 void main() {
   if (!begin_tile()) return;
   const uint row_subgroup = gl_SubgroupID / kOutputSubgroups, output_subgroup = gl_SubgroupID % kOutputSubgroups;
 
   Sums sums[kMatrices];
   [[dont_unroll]] for (uint pass = 0u; pass < 2u; ++pass) {
-    [[unroll]] for (uint i = 0u; i < kMatrices; ++i) sums[i] = sums_of(0.0);
+    [[unroll]] for (uint i = 0u; i < kMatrices; ++i) sums[i] = NO_SUMS;
     clear_magnitudes();
     load_group(0u);
     store_group(0u, pass == 1u);
@@ -84,15 +105,10 @@ void main() {
       const uint tile = (group & 1u) * kTile;
       barrier();
       load_group(min(group + 1u, n_groups() - 1u));  // the last is loaded twice, and nobody reads it
-      [[unroll]] for (uint k = 0u; k < 32u; k += kMatrixDepth) {
-        Left a[kRowMatrices];
-        [[unroll]] for (uint i = 0u; i < kRowMatrices; ++i) {
-          a[i] = load_left(tiles[tile + (row_subgroup * kRowMatrices + i) * kMatrixRows * kStride + k / 8u], MATRIX_BY_ROW, kStride, MATRIX_VISIBLE);
-        }
-        [[unroll]] for (uint j = 0u; j < kOutputMatrices; ++j) {
-          const Right b = load_right(tiles[tile + (kM + first_of_matrix(output_subgroup, j)) * kStride + k / 8u], MATRIX_BY_COLUMN, kStride, MATRIX_VISIBLE);
-          [[unroll]] for (uint i = 0u; i < kRowMatrices; ++i) sums[i * kOutputMatrices + j] = multiply_add(a[i], b, sums[i * kOutputMatrices + j]);
-        }
+      if (kLanes == 8u) {  // addresses of all columns take as many registers as there are
+        [[dont_unroll]] for (uint k = 0u; k < 32u; k += kMatrixDepth) MULTIPLY(k)
+      } else {
+        [[unroll]] for (uint k = 0u; k < 32u; k += kMatrixDepth) MULTIPLY(k)
       }
       store_group(kTile - tile, pass == 1u);
     }
@@ -118,10 +134,10 @@ void main() {
       store_sums(tiles[own], sums[i * kOutputMatrices + j], MATRIX_BY_ROW, kMatrixColumns / 4u, MATRIX_AVAILABLE);
       if (kGlu == 1u) store_sums(tiles[own + kMatrixQuads], sums[i * kOutputMatrices + kOutputMatrices / 2u + j], MATRIX_BY_ROW, kMatrixColumns / 4u, MATRIX_AVAILABLE);
       barrier();
-      for (uint e = gl_SubgroupInvocationID; e < kMatrixRows * kMatrixColumns; e += kLanes) {
-        const uint row = (row_subgroup * kRowMatrices + i) * kMatrixRows + e / kMatrixColumns, column = first_of_matrix(output_subgroup, j) + e % kMatrixColumns;
-        if (!row_counts(row)) continue;
-        finish(row, column, unscaled(tiles[own + e / 4u][e & 3u], row, column), kGlu == 1u ? unscaled(tiles[own + kMatrixQuads + e / 4u][e & 3u], row, kOutputs + column) : 0.0);
+      if (kLanes < 32u) {
+        [[dont_unroll]] for (uint e = gl_SubgroupInvocationID; e < kMatrixRows * kMatrixColumns; e += kLanes) FINISH(i, j, e)
+      } else {  // of a loop in these Mesa's compiler for NVIDIA leaves the sums in memory
+        [[unroll]] for (uint e = gl_SubgroupInvocationID; e < kMatrixRows * kMatrixColumns; e += kLanes) FINISH(i, j, e)
       }
     }
   }

@@ -72,6 +72,22 @@ TEST(IsaExecutableTest, LoopsAreMeasuredByTheRegisteredOnes) {
   EXPECT_FALSE(vector_per_multiply_add({}));
 }
 
+TEST(IsaExecutableTest, WorkOfTheLoopAroundCountsWhereItIsRegistered) {
+  const runtime::InnerLoop matrices[] = {{256, 512, true}, {}}, alone[] = {{256, 512}, {}};
+  Executable executable;
+  executable.loops = {loop(600, 10000, false), loop(0, 64, false), loop(256, 96)};
+  for (std::size_t i = 0; i < 3; ++i) executable.loops[i].first_line = 1 + i, executable.loops[i].last_line = 100 - i;
+  const std::vector<LoopCost> costs = cost_of_loops(executable, matrices);
+  ASSERT_EQ(costs.size(), 1U);
+  EXPECT_EQ(costs[0].multiply_adds, 512);
+  EXPECT_EQ(costs[0].vector, (64 + 2 * 96) / 512.0);
+  EXPECT_EQ(costs[0].shared, (16 + 2 * 16) / 512.0);
+  EXPECT_EQ(vector_per_multiply_add(cost_of_loops(executable, alone)), 96 / 256.0);
+
+  executable.loops = {loop(520, 260)};  // unrolled
+  EXPECT_EQ(vector_per_multiply_add(cost_of_loops(executable, matrices)), 260 / 512.0);
+}
+
 TEST(IsaExecutableTest, OfTwoLoopsEachIsTheDearestAndTheyCountAlike) {
   const runtime::InnerLoop attention[] = {{32}, {8}};
   Executable executable;

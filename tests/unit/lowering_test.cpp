@@ -209,14 +209,15 @@ TEST(LoweringTest, ManyRowsGoToMatrixUnits) {
   intel.max_invocations = 1024;
   intel.max_shared_bytes = 65536;
   intel.matrices = {{8, 8, 16}};
-  EXPECT_EQ(made(intel, 512), (Made{"linear matrix q4_0", {2, 1, 2}, {8, 8, 16}, {64, 16, 1}}));
+  EXPECT_EQ(made(intel, 512), (Made{"linear matrix q4_0", {2, 2, 4}, {8, 8, 16}, {64, 8, 1}}));
   EXPECT_EQ(made(intel, 20), (Made{"linear matrix q4_0", {2, 1, 2}, {8, 8, 16}, {128, 1, 1}})) << "too few for large tiles";
-  EXPECT_EQ(made(intel, 20, Type::kQ6_K).grid[1], 2u) << "of which more spill";
+  EXPECT_EQ(made(intel, 512, Type::kQ6_K).grid, (std::array<std::uint32_t, 3>{64, 8, 1}));
   DeviceCaps xe2 = intel;
   xe2.min_required_subgroup_size = 16;
   xe2.matrices = {{8, 16, 16}};
   EXPECT_EQ(made(xe2, 512, Type::kF16).grid, (std::array<std::uint32_t, 3>{64, 8, 1}));
-  EXPECT_EQ(made(xe2, 512, Type::kQ4_0).grid, (std::array<std::uint32_t, 3>{64, 16, 1}));
+  EXPECT_EQ(made(xe2, 512, Type::kQ4_0).grid, (std::array<std::uint32_t, 3>{64, 8, 1}));
+  EXPECT_EQ(made(xe2, 512, Type::kQ6_K).grid, (std::array<std::uint32_t, 3>{64, 16, 1}));
   intel.matrices = {{64, 64, 64}};
   EXPECT_EQ(made(intel, 512).label, "linear tiled q4_0") << "that is no subgroup's";
 }

@@ -42,6 +42,22 @@ LoopCost cost_of(const CompiledLoop& loop, double multiply_adds) {
   return {multiply_adds, loop.vector_instructions() / multiply_adds, loop.count(Kind::kMemory) / multiply_adds, loop.count(Kind::kShared) / multiply_adds, loop.count(Kind::kScratch) / multiply_adds};
 }
 
+/// The shortest loop that contains `loop`, or null.
+const CompiledLoop* loop_around(const std::vector<CompiledLoop>& loops, const CompiledLoop& loop) {
+  const CompiledLoop* found = nullptr;
+  for (const CompiledLoop& one : loops) {
+    if (one.innermost || one.first_line > loop.first_line || one.last_line < loop.last_line) continue;
+    if (!found || one.last_line - one.first_line < found->last_line - found->first_line) found = &one;
+  }
+  return found;
+}
+
+/// The cost of a loop that the one around it runs `times`, and of that one.
+LoopCost cost_of_both(const CompiledLoop& inner, const CompiledLoop& outer, double multiply_adds, double times) {
+  const LoopCost each = cost_of(inner, multiply_adds), once = cost_of(outer, multiply_adds * times);
+  return {once.multiply_adds, each.vector + once.vector, each.memory + once.memory, each.shared + once.shared, each.scratch + once.scratch};
+}
+
 /// Whether a compiled loop can hold `multiply_adds`: compilers may save one or the other.
 bool holds(const CompiledLoop& loop, double multiply_adds) { return multiply_adds > 0 && loop.multiply_adds >= 0.9 * multiply_adds; }
 
@@ -72,7 +88,10 @@ std::vector<LoopCost> cost_of_loops(const Executable& executable, std::span<cons
       }
     }
     if (of == registered.size()) continue;
-    const LoopCost cost = cost_of(loop, multiply_adds);
+    LoopCost cost = cost_of(loop, multiply_adds);
+    if (registered[of].with_outer && multiply_adds == registered[of].multiply_adds) {
+      if (const CompiledLoop* outer = loop_around(executable.loops, loop)) cost = cost_of_both(loop, *outer, multiply_adds, registered[of].unrolled / multiply_adds);
+    }
     if (costs[of].multiply_adds == 0 || cost.vector > costs[of].vector) costs[of] = cost;
   }
   std::erase_if(costs, [](const LoopCost& cost) { return cost.multiply_adds == 0; });
