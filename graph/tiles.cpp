@@ -216,17 +216,18 @@ struct MatrixRows {
   std::uint32_t of_simple, of_four_bits, of_others;  ///< weights: f16 and q8_0; those of 4 bits without mxfp4, f32 and bf16
   std::uint32_t of_vectors, of_elements;             ///< matmul's factors, by how they are loaded; 0: no such tiles
 
-  std::uint32_t of_weight(Type type) const {
+  /// Which of them is of weights of this type.
+  static std::uint32_t MatrixRows::*of_weight(Type type) {
     switch (type) {
       case Type::kF16:
-      case Type::kQ8_0: return of_simple;
+      case Type::kQ8_0: return &MatrixRows::of_simple;
       case Type::kF32:
       case Type::kBF16:
       case Type::kQ4_0:
       case Type::kQ4_1:
       case Type::kQ4_K:
-      case Type::kIQ4_NL: return of_four_bits;
-      default: return of_others;
+      case Type::kIQ4_NL: return &MatrixRows::of_four_bits;
+      default: return &MatrixRows::of_others;
     }
   }
 };
@@ -288,12 +289,12 @@ MatrixTile largest_matrices(const runtime::DeviceCaps& caps, std::uint32_t threa
   return best;
 }
 
-MatrixTile matrix_tile_of(const runtime::DeviceCaps& caps, const auto& most_rows, std::uint32_t n_rows, std::uint32_t n_outputs, bool glu, std::uint32_t n_batches) {
+MatrixTile matrix_tile_of(const runtime::DeviceCaps& caps, std::uint32_t MatrixRows::*most_rows, std::uint32_t n_rows, std::uint32_t n_outputs, bool glu, std::uint32_t n_batches) {
   const MatrixClass* one = class_of(std::span<const MatrixClass>(kMatrixClasses), caps);
   if (!one) return {};
   for (const MatrixWorkgroup* workgroup : {&one->large, &one->small}) {
     const bool is_last = workgroup == &one->small;
-    const std::uint32_t lanes = matrix_lanes(caps, workgroup->threads), most = most_rows(workgroup->most_rows);
+    const std::uint32_t lanes = matrix_lanes(caps, workgroup->threads), most = workgroup->most_rows.*most_rows;
     if (lanes == 0 || most == 0) continue;
     const auto fits = [&](std::uint32_t rows) { return matrix_shared_bytes(rows, workgroup->outputs) <= caps.max_shared_bytes; };
     const auto fills = [&](std::uint32_t rows) { return std::uint64_t{n_batches} * ceil_div(n_rows, rows) * ceil_div(n_outputs, workgroup->outputs >> (glu ? 1 : 0)) >= workgroups_to_fill(caps) / 2; };
@@ -309,11 +310,11 @@ MatrixTile matrix_tile_of(const runtime::DeviceCaps& caps, const auto& most_rows
 }  // namespace
 
 MatrixTile matrix_tile(const runtime::DeviceCaps& caps, Type weight, std::uint32_t n_rows, std::uint32_t n_outputs, bool glu) {
-  return matrix_tile_of(caps, [&](const MatrixRows& most) { return most.of_weight(weight); }, n_rows, n_outputs, glu, 1);
+  return matrix_tile_of(caps, MatrixRows::of_weight(weight), n_rows, n_outputs, glu, 1);
 }
 
 MatrixTile matmul_matrix_tile(const runtime::DeviceCaps& caps, std::uint32_t n_rows, std::uint32_t n_outputs, std::uint32_t n_batches, bool by_vectors) {
-  return matrix_tile_of(caps, [&](const MatrixRows& most) { return by_vectors ? most.of_vectors : most.of_elements; }, n_rows, n_outputs, false, n_batches);
+  return matrix_tile_of(caps, by_vectors ? &MatrixRows::of_vectors : &MatrixRows::of_elements, n_rows, n_outputs, false, n_batches);
 }
 
 namespace {

@@ -212,6 +212,7 @@ TEST(LoweringTest, ManyRowsGoToMatrixUnits) {
   EXPECT_EQ(made(intel, 512), (Made{"linear matrix q4_0", {2, 2, 4}, {8, 8, 16}, {64, 8, 1}}));
   EXPECT_EQ(made(intel, 20), (Made{"linear matrix q4_0", {2, 1, 2}, {8, 8, 16}, {128, 1, 1}})) << "too few for large tiles";
   EXPECT_EQ(made(intel, 512, Type::kQ6_K).grid, (std::array<std::uint32_t, 3>{64, 8, 1}));
+  EXPECT_EQ(made(intel, 20, Type::kQ6_K).grid, (std::array<std::uint32_t, 3>{128, 1, 1}));
   DeviceCaps xe2 = intel;
   xe2.min_required_subgroup_size = 16;
   xe2.matrices = {{8, 16, 16}};
