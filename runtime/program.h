@@ -49,7 +49,7 @@ struct Kernel {
 struct InnerLoop {
   std::uint32_t multiply_adds = 0;  ///< 0: there is no such loop
   std::uint32_t unrolled = 0;       ///< where a compiler unrolls it: those of the loop around it; 0: it can't
-  bool with_outer = false;          ///< work of the loop around it counts as well
+  bool with_outer = false;          ///< what the loop around it does besides counts as well
 };
 
 /// What a dispatch is expected to cost: bytes moved and floating-point operations, upper bounds for predictions; and by what

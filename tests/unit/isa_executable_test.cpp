@@ -86,6 +86,12 @@ TEST(IsaExecutableTest, WorkOfTheLoopAroundCountsWhereItIsRegistered) {
 
   executable.loops = {loop(520, 260)};  // unrolled
   EXPECT_EQ(vector_per_multiply_add(cost_of_loops(executable, matrices)), 260 / 512.0);
+  executable.loops = {loop(256, 96)};
+  EXPECT_TRUE(cost_of_loops(executable, matrices).empty()) << "a part of the work";
+  const runtime::InnerLoop once[] = {{512, 512, true}, {}};  // all columns in one product
+  executable.loops = {loop(600, 10000, false), loop(512, 96)};
+  executable.loops[0].last_line = 100;
+  EXPECT_EQ(vector_per_multiply_add(cost_of_loops(executable, once)), 96 / 512.0) << "the loop around is no part of it";
 }
 
 TEST(IsaExecutableTest, OfTwoLoopsEachIsTheDearestAndTheyCountAlike) {

@@ -89,8 +89,10 @@ std::vector<LoopCost> cost_of_loops(const Executable& executable, std::span<cons
     }
     if (of == registered.size()) continue;
     LoopCost cost = cost_of(loop, multiply_adds);
-    if (registered[of].with_outer && multiply_adds == registered[of].multiply_adds) {
-      if (const CompiledLoop* outer = loop_around(executable.loops, loop)) cost = cost_of_both(loop, *outer, multiply_adds, registered[of].unrolled / multiply_adds);
+    if (registered[of].with_outer && multiply_adds < registered[of].unrolled) {
+      const CompiledLoop* const outer = loop_around(executable.loops, loop);
+      if (!outer) continue;
+      cost = cost_of_both(loop, *outer, multiply_adds, registered[of].unrolled / multiply_adds);
     }
     if (costs[of].multiply_adds == 0 || cost.vector > costs[of].vector) costs[of] = cost;
   }
