@@ -134,7 +134,7 @@ void main() {
       store_sums(tiles[own], sums[i * kOutputMatrices + j], MATRIX_BY_ROW, kMatrixColumns / 4u, MATRIX_AVAILABLE);
       if (kGlu == 1u) store_sums(tiles[own + kMatrixQuads], sums[i * kOutputMatrices + kOutputMatrices / 2u + j], MATRIX_BY_ROW, kMatrixColumns / 4u, MATRIX_AVAILABLE);
       barrier();
-      if (kLanes < 32u) {
+      if (kLanes < 32u) {  // unrolled it is most of the kernel's code
         [[dont_unroll]] for (uint e = gl_SubgroupInvocationID; e < kMatrixRows * kMatrixColumns; e += kLanes) FINISH(i, j, e)
       } else {  // of a loop in these Mesa's compiler for NVIDIA leaves the sums in memory
         [[unroll]] for (uint e = gl_SubgroupInvocationID; e < kMatrixRows * kMatrixColumns; e += kLanes) FINISH(i, j, e)
