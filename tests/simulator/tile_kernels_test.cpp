@@ -53,27 +53,27 @@ struct Machine {
   std::uint32_t most_rows;  ///< of a tile
 };
 
-class MatrixKernelsTest : public testing::TestWithParam<Machine> {};
+constexpr Machine kMachines[] = {{8, {8, 8, 16}, 64}, {16, {8, 16, 16}, 64}, {32, {16, 16, 16}, 128}, {64, {16, 16, 16}, 128}};
 
-TEST_P(MatrixKernelsTest, AreRightAndWithoutFindings) {
+TEST(MatrixKernelsTest, AreRightAndWithoutFindings) {
   const char* const tools = std::getenv("RONDO_TEST_SPIRV_TOOLS");
   if (!tools) GTEST_SKIP() << "RONDO_TEST_SPIRV_TOOLS is not set";
   simulator::ModuleCache modules(tools);
-  const Machine& machine = GetParam();
-  runtime::DeviceCaps caps = caps_of(machine.lanes);
-  caps.matrices = {machine.shape};
   const auto rows_of = [](const runtime::Kernel& kernel) { return kernel.shader == runtime::Shader::linear_matrix ? kernel.constants[3] * kernel.constants[5] * kernel.constants[11] : 0; };
-  EXPECT_EQ(check_all(modules, caps, machine.lanes, "matrix", {"linear", "linear_glu"}, false, 200, rows_of), machine.most_rows);
-  for (const char* op : {"attention", "matmul"}) check_all(modules, caps, machine.lanes, "matrix", {op}, true, 50, rows_of);  // their values decide little
   const auto rows_of_matmul = [](const runtime::Kernel& kernel) { return kernel.shader == runtime::Shader::matmul_matrix ? kernel.constants[3] * kernel.constants[5] * kernel.constants[8] : 0; };
   check::CheckOptions large;
   large.kernels = {"matrix"};
   large.text = "matmul a (113, 64), b (141, 64), transpose_b";
   large.brief = true;
-  EXPECT_EQ(check_some(modules, caps, machine.lanes, large, 1, rows_of_matmul), std::min(machine.most_rows, machine.lanes < 32 ? 32u : 128u));
+  for (const Machine& machine : kMachines) {
+    SCOPED_TRACE(machine.lanes);
+    runtime::DeviceCaps caps = caps_of(machine.lanes);
+    caps.matrices = {machine.shape};
+    EXPECT_EQ(check_all(modules, caps, machine.lanes, "matrix", {"linear", "linear_glu"}, false, 200, rows_of), machine.most_rows);
+    for (const char* op : {"attention", "matmul"}) check_all(modules, caps, machine.lanes, "matrix", {op}, true, 50, rows_of);  // their values decide little
+    EXPECT_EQ(check_some(modules, caps, machine.lanes, large, 1, rows_of_matmul), std::min(machine.most_rows, machine.lanes < 32 ? 32u : 128u));
+  }
 }
-
-INSTANTIATE_TEST_SUITE_P(Lanes, MatrixKernelsTest, testing::Values(Machine{8, {8, 8, 16}, 64}, Machine{16, {8, 16, 16}, 64}, Machine{32, {16, 16, 16}, 128}, Machine{64, {16, 16, 16}, 128}));
 
 class TilesTest : public testing::TestWithParam<std::uint32_t> {};
 
