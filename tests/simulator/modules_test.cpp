@@ -165,7 +165,7 @@ TEST(ModulesTest, SubgroupsShareWhatTheyShould) {
 }
 
 TEST(ModulesTest, OperatorsGiveWhatTheirReferencesGive) {
-  simulator::ModuleCache modules;
+  simulator::ModuleCache modules(simulator::Loops::kUnrolled);
   for (const std::uint32_t lanes : {16u, 64u, 128u}) {
     std::string found;
     const check::CaseRunner run_case = [&](const check::OpCase& op, const check::RunOptions& how) {
@@ -188,7 +188,7 @@ TEST(ModulesTest, OperatorsGiveWhatTheirReferencesGive) {
 
 TEST(ModulesTest, ANormBetweenLinearsIsRightAndFree) {
   namespace chain = tests::norm_chain;
-  simulator::ModuleCache modules;
+  simulator::ModuleCache modules(simulator::Loops::kKept);
   for (const std::uint32_t lanes : {8u, 32u, 64u, 128u}) {
     for (const chain::Sizes& sizes : {chain::Sizes{1, 64, 1036, 5}, {3, 32, 64, 7}, {9, 32, 36, 3}}) {
       const check::OpCase op = chain::chain(graph::Type::kF16, sizes, {});
@@ -206,7 +206,7 @@ TEST(ModulesTest, ANormBetweenLinearsIsRightAndFree) {
 
 /// Of a device with several sizes: the size that a kernel relies on is the one it gets, whatever others have.
 TEST(ModulesTest, AKernelGetsTheSizeOfSubgroupsThatItRequires) {
-  simulator::ModuleCache modules;
+  simulator::ModuleCache modules(simulator::Loops::kKept);
   runtime::DeviceCaps caps = simulator::simulated_caps(32);
   caps.max_subgroup_size = 64;
   caps.min_required_subgroup_size = caps.max_required_subgroup_size = 64;

@@ -58,7 +58,7 @@ constexpr Machine kMachines[] = {{8, {8, 8, 16}, 64}, {16, {8, 16, 16}, 64}, {32
 TEST(MatrixKernelsTest, AreRightAndWithoutFindings) {
   const char* const tools = std::getenv("RONDO_TEST_SPIRV_TOOLS");
   if (!tools) GTEST_SKIP() << "RONDO_TEST_SPIRV_TOOLS is not set";
-  simulator::ModuleCache modules(tools);
+  simulator::ModuleCache modules(simulator::Loops::kKept, tools);
   const auto rows_of = [](const runtime::Kernel& kernel) { return kernel.shader == runtime::Shader::linear_matrix ? kernel.constants[3] * kernel.constants[5] * kernel.constants[11] : 0; };
   const auto rows_of_matmul = [](const runtime::Kernel& kernel) { return kernel.shader == runtime::Shader::matmul_matrix ? kernel.constants[3] * kernel.constants[5] * kernel.constants[8] : 0; };
   check::CheckOptions large;
@@ -78,14 +78,14 @@ TEST(MatrixKernelsTest, AreRightAndWithoutFindings) {
 class TilesTest : public testing::TestWithParam<std::uint32_t> {};
 
 TEST_P(TilesTest, OfDotsAreRightAndWithoutFindings) {
-  simulator::ModuleCache modules;
+  simulator::ModuleCache modules(simulator::Loops::kKept);
   const auto rows_of = [](const runtime::Kernel& kernel) { return kernel.shader == runtime::Shader::linear_dot_tiled ? 16 * kernel.constants[3] : 0; };
   EXPECT_EQ(check_all(modules, caps_of(GetParam()), GetParam(), "dot_tiled", {"linear", "linear_glu"}, false, 200, rows_of), 64u);
 }
 
 /// The largest take long: all operands of linear where they are smallest, the others' with GLU, and one that needs the largest.
 TEST_P(TilesTest, OfFloatsAreRightAndWithoutFindings) {
-  simulator::ModuleCache modules;
+  simulator::ModuleCache modules(simulator::Loops::kKept);
   const std::uint32_t lanes = GetParam();
   const auto rows_of = [](const runtime::Kernel& kernel) { return runtime::f16_variant(kernel.shader) == runtime::Shader::linear_tiled_f16 ? kernel.constants[0] / kernel.constants[2] * kernel.constants[3] : 0; };
   if (lanes == 8) {
@@ -101,7 +101,7 @@ TEST_P(TilesTest, OfFloatsAreRightAndWithoutFindings) {
 
 /// Factors along the depth and across it, by vectors of four and by elements: all operands where it takes seconds, and the largest tiles.
 TEST_P(TilesTest, OfMatmulAreRightAndWithoutFindings) {
-  simulator::ModuleCache modules;
+  simulator::ModuleCache modules(simulator::Loops::kKept);
   const std::uint32_t lanes = GetParam();
   const auto rows_of = [](const runtime::Kernel& kernel) { return runtime::f16_variant(kernel.shader) == runtime::Shader::matmul_tiled_f16 ? kernel.constants[0] / kernel.constants[1] * kernel.constants[2] : 0; };
   if (lanes <= 16) check_all(modules, caps_of(lanes), lanes, "tiled", {"matmul"}, true, 50, rows_of);

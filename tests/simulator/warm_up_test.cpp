@@ -22,7 +22,7 @@ class WarmUpTest : public ::testing::TestWithParam<std::uint32_t> {};
 
 TEST_P(WarmUpTest, StaysWithinItsBuffer) {
   const char* const tools = std::getenv("RONDO_TEST_SPIRV_TOOLS");  // without, cooperative matrices can't be read
-  simulator::ModuleCache modules(tools ? tools : "");
+  simulator::ModuleCache modules(simulator::Loops::kKept, tools ? tools : "");
   std::set<std::string> seen;
   const auto warm_up = [&](const runtime::Kernel& kernel) {
     if (kernel.shader == runtime::Shader::attention_tables) return;  // they are made whatever the state is

@@ -33,13 +33,13 @@ bool has_special_numbers(const check::OpCase& op) {
 
 }  // namespace
 
-ModuleCache::ModuleCache(std::string spirv_tools) : source_(shader_with_lines), spirv_tools_(std::move(spirv_tools)) {}
+ModuleCache::ModuleCache(Loops loops, std::string spirv_tools) : source_(shader_with_lines), loops_(loops), spirv_tools_(std::move(spirv_tools)) {}
 
 Result<const Module*> ModuleCache::find_or_read(const runtime::Kernel& kernel, std::uint32_t subgroup_size) {
   const std::vector<std::uint32_t> constants(kernel.constants.begin(), kernel.constants.begin() + kernel.n_constants);
   std::unique_ptr<Module>& found = modules_[{kernel.shader, constants, subgroup_size}];
   if (!found) {
-    RONDO_ASSIGN(Module module, read_module(source_(kernel.shader), {constants, subgroup_size, spirv_tools_}, runtime::shader_name(kernel.shader)));
+    RONDO_ASSIGN(Module module, read_module(source_(kernel.shader), {constants, subgroup_size, spirv_tools_, loops_}, runtime::shader_name(kernel.shader)));
     found = std::make_unique<Module>(std::move(module));
   }
   return found.get();

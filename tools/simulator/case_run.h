@@ -22,8 +22,9 @@ namespace rondo::simulator {
 class ModuleCache {
  public:
   using Source = std::function<std::vector<std::uint32_t>(runtime::Shader)>;
-  explicit ModuleCache(std::string spirv_tools = {});
-  /// Of modules from elsewhere, as a test's.
+  /// `spirv_tools`: as of ReadOptions.
+  explicit ModuleCache(Loops loops, std::string spirv_tools = {});
+  /// Of modules from elsewhere, as a test's; loops are kept.
   explicit ModuleCache(Source source) : source_(std::move(source)) {}
 
   /// Errors: those of read_module.
@@ -31,7 +32,8 @@ class ModuleCache {
 
  private:
   Source source_;
-  std::string spirv_tools_;  ///< as of ReadOptions
+  Loops loops_ = Loops::kKept;
+  std::string spirv_tools_;
   std::map<std::tuple<runtime::Shader, std::vector<std::uint32_t>, std::uint32_t>, std::unique_ptr<Module>> modules_;
 };
 

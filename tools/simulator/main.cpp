@@ -104,7 +104,7 @@ Status simulate_kernel(const Flags& flags, const OnDispatch& on_dispatch) {
   RONDO_ASSIGN(const runtime::DeviceCaps caps, find_caps(flags, kernel, lanes));
   check::RunOptions how;
   if (!kernel.empty()) how.kernels[check::table_of(op).name] = kernel;
-  ModuleCache modules(flags.own.spirv_tools);
+  ModuleCache modules(Loops::kUnrolled, flags.own.spirv_tools);
   return simulate_case(modules, built, how, caps, lanes, on_dispatch).status();
 }
 
@@ -164,7 +164,7 @@ int run_check(const Flags& flags) {
   options.ops = flags.ops, options.kernels = flags.kernels, options.text = flags.one_case;
   options.brief = flags.brief;
   const std::uint32_t lanes = flags.subgroup ? flags.subgroup : 32;
-  ModuleCache modules(flags.own.spirv_tools);
+  ModuleCache modules(Loops::kKept, flags.own.spirv_tools);
   std::size_t n_findings = 0;
   std::uint64_t lane_operations = 0;
   const check::CaseRunner run_case = [&](const check::OpCase& op, const check::RunOptions& how) -> Result<check::DeviceRun> {

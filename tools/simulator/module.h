@@ -155,12 +155,17 @@ struct Module {
   std::uint32_t n_invocations() const { return local_size[0] * local_size[1] * local_size[2]; }
 };
 
+/// What becomes of loops that ask to be unrolled: as in drivers, or kept, which takes a fraction of the time to read, more to run, and
+/// finds the same.
+enum class Loops { kUnrolled, kKept };
+
 struct ReadOptions {
   std::span<const std::uint32_t> constants;  ///< values of specialization constants 0, 1, ...
   std::uint32_t subgroup_size = 0;           ///< needed where there are cooperative matrices
   /// A program that runs `spirv-val` and `spirv-opt` of another release than the one that is linked, as its first argument says;
   /// empty: the linked one is used.
   std::string spirv_tools;
+  Loops loops = Loops::kUnrolled;
 };
 
 /// Reads a module with one compute entry point. Errors: kCorruptData (it is not valid SPIR-V for Vulkan, with what SPIRV-Tools

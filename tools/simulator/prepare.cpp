@@ -45,8 +45,8 @@ class FirstMessage {
 
 bool is_comparison(spv::Op op) { return op >= spv::Op::OpIEqual && op <= spv::Op::OpSLessThanEqual; }
 
-/// Takes the wish to be unrolled from loops that count to, from or by more than `most`, or with the loops around them 16 times that,
-/// which SPIRV-Tools would unroll until memory ends. What a loop counts is taken for constants among its header's phis and its first
+/// Takes the wish to be unrolled from loops that count to, from or by more than `most` (0: from all), or with the loops around them
+/// 16 times that, which SPIRV-Tools would unroll until memory ends. What a loop counts is taken for constants among its header's phis and its first
 /// comparison.
 void bound_unrolling(std::vector<std::uint32_t>& words, std::uint32_t most) {
   constexpr std::uint32_t kUnroll = 1;
@@ -117,7 +117,7 @@ bool has_cooperative_matrices(std::span<const std::uint32_t> words) {
 
 // What is done before and after loops are kept from being unrolled, as arguments of spirv-opt.
 const std::vector<std::string>& inlining() {
-  static const std::vector<std::string> kPasses = {"--freeze-spec-const", "--fold-spec-const-op-composite", "--merge-return", "--inline-entry-points-exhaustive", "--eliminate-dead-functions", "--ssa-rewrite", "--ccp"};
+  static const std::vector<std::string> kPasses = {"--freeze-spec-const", "--fold-spec-const-op-composite", "--eliminate-dead-branches", "--eliminate-dead-functions", "--merge-return", "--inline-entry-points-exhaustive", "--eliminate-dead-functions", "--ssa-rewrite", "--ccp"};
   return kPasses;
 }
 const std::vector<std::string>& optimising() {
@@ -234,7 +234,7 @@ Result<std::vector<std::uint32_t>> prepare_with(Tools tools, std::span<const std
   set_constants(set, options.constants);
   Result<std::vector<std::uint32_t>> inlined = tools.run(set, inlining());
   if (!inlined.ok()) return inlined.status().with_prefix(fmt::format("{}: SPIRV-Tools can't inline it", name));
-  bound_unrolling(*inlined, kMostUnrolled);
+  bound_unrolling(*inlined, options.loops == Loops::kUnrolled ? kMostUnrolled : 0);
   Result<std::vector<std::uint32_t>> optimised = tools.run(*inlined, optimising());
   if (!optimised.ok()) return optimised.status().with_prefix(fmt::format("{}: SPIRV-Tools can't optimise it", name));
   return optimised;
