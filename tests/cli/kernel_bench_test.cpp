@@ -70,6 +70,7 @@ INSTANTIATE_TEST_SUITE_P(Operators, KernelBenchTest, ::testing::ValuesIn(operato
 TEST(KernelBenchFilterTest, IsAPartOfOperatorAndKernel) {
   EXPECT_EQ(names_of(measure("argmax/base").at("kernels")), std::set<std::string>{"argmax/baseline"});
   EXPECT_EQ(names_of(measure("step").at("kernels")), (std::set<std::string>{"step_begin/baseline", "step_end/baseline"}));
+  EXPECT_EQ(names_of(measure("max/").at("kernels")), std::set<std::string>{"max/baseline"}) << "neither softmax nor argmax";
 }
 
 TEST(KernelBenchFilterTest, MatchingNothingNamesTheOperators) {

@@ -9,7 +9,7 @@
 namespace rondo::tools {
 
 struct KernelBenchFlags {
-  std::string filter;  ///< a part of OP/KERNEL, or "" for all
+  std::string filter;  ///< as of kernel_cases(), "" for all
   std::uint32_t repetitions = 3;
   bool json = false;
 };

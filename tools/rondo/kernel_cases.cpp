@@ -449,6 +449,12 @@ std::vector<std::optional<Type>> list_types(const StandardShape& shape, const Ll
   return all;
 }
 
+/// "linear" is in names of several operators, "linear/" and "linear/ti" are of one, "/ti" of any.
+bool is_wanted(const KernelCase& one, std::string_view filter) {
+  if (filter.starts_with('/') || filter.find('/') == std::string_view::npos) return kernel_name(one).find(filter) != std::string::npos;
+  return kernel_name(one).starts_with(filter);
+}
+
 /// Whether the operator's work depends on the model at all.
 bool depends_on_model(Op op) { return op != Op::step_begin && op != Op::step_end; }
 
@@ -466,7 +472,7 @@ std::vector<KernelCase> kernel_cases(std::string_view filter, bool large) {
       one.op = shape.op;
       one.kernel = kernel;
       one.shape = &shape;
-      if (kernel_name(one).find(filter) == std::string::npos) continue;
+      if (!is_wanted(one, filter)) continue;
       for (const LlamaExtents& model : kModels) {
         if (model.large && (!large || !depends_on_model(shape.op))) continue;
         for (const std::optional<Type>& type : list_types(shape, model)) {

@@ -48,7 +48,7 @@ std::string kernel_name(const KernelCase& one);
 std::string type_of(const KernelCase& one);
 
 /// Every kernel that the operators register, at every standard shape of its operator, of kernels whose OP/KERNEL contains
-/// `filter`; those of large models only with `large`.
+/// `filter`, or begins with it where it has an operator and a slash; those of large models only with `large`.
 std::vector<KernelCase> kernel_cases(std::string_view filter, bool large);
 
 /// The names of all operators, for messages: "step_begin, embedding, ...".
