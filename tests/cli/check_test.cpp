@@ -90,6 +90,8 @@ TEST(CheckCommandTest, WrongUsageIsRefused) {
   expect_error(testing::run_command({"check", "--case", "relu input"}), 2, {"case 'relu input'", "the shape of 'input'"});
   expect_error(testing::run_command({"check", "--case", "relu input (3), axis 1"}), 2, {"[relu] has no attributes, but 'axis' is given"});
   expect_error(testing::run_command({"check", "--seed", "x"}), 2, {"--seed"});
+  expect_error(testing::run_command({"check", "--repeats", "0"}), 2, {"--repeats"});
+  expect_error(testing::run_command({"check", "--repeats", "2", "--simulate"}), 2, {"--repeats"});
   expect_error(testing::run_command({"check", "--case", ""}), 2, {"--case"});
   expect_error(testing::run_command({"check", "--op", "add", "--case", "relu input (3)"}), 2, {"case 'relu input (3)' is not one of add"});
   expect_error(testing::run_command({"check", "--kernel", "baseline", "--kernel", "foo"}), 2, {"is called foo"});

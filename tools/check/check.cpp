@@ -214,7 +214,7 @@ class Checker {
     CheckResult result{run, Outcome::kFailed, std::numeric_limits<double>::infinity(), ""};
     RunOptions how;
     how.kernels[table_of(run.op).name] = run.kernel;
-    how.repeats = options_.brief ? 1 : options_.repeats;
+    how.repeats = options_.repeats.value_or(options_.brief ? 1 : 25);
     Result<DeviceRun> ran = run_case_(*case_, how);
     if (!ran.ok()) {
       if (ran.status().code() == StatusCode::kDeviceLost) return ran.status();

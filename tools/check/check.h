@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -24,8 +25,8 @@ struct CheckOptions {
   std::string text;                  ///< this case rather than those of the table
   std::uint32_t seed = 1;            ///< of all random numbers
   bool thorough = false;
-  bool brief = false;                ///< only whole and random numbers, and each run once
-  int repeats = 25;                  ///< of each run, all of which must leave the same bytes
+  bool brief = false;                ///< only whole and random numbers
+  std::optional<int> repeats{};      ///< of each run, all of which must leave the same bytes; none: 25, or 1 of a brief check
 };
 
 /// A case with one kernel and one kind of numbers.
