@@ -2,9 +2,9 @@
 # Builds the tests and runs them under the validation layers on lavapipe: everything that a change can break, on one driver.
 # Last line: "N passed, N failed, N skipped".
 # usage: tools/test.sh [--all | --thorough]
-#   --all       also the tests labelled `all`; and with `check --brief`, which runs every kernel: lavapipe at 4 and 16 lanes (the
-#               default is 8), a newer lavapipe under newer validation layers (tools/new_drivers.sh) with every second of the
-#               tests labelled `device`, and SwiftShader, which is the slowest, with every third
+#   --all       also the tests labelled `all`; and with `check --brief`, which runs every kernel: a newer lavapipe at 16 lanes (the
+#               default is 8) under newer validation layers (tools/new_drivers.sh) with every fourth of the tests labelled
+#               `device`, and SwiftShader, which has 4 lanes and compiles everything again each time, with every eighth
 #   --thorough  all that, with everything labelled `device` on every driver and at 4 and 16 lanes, the tests labelled `thorough`, and
 #               RONDO_TEST_THOROUGH=1 for those that can do more
 # RONDO_TEST_DATA=FOLDER gives the tests more models and cases. With CI=true, no SwiftShader or
@@ -84,13 +84,13 @@ if [[ $all == yes ]]; then
     LP_NATIVE_VECTOR_WIDTH=512 run_tests lavapipe-16-lanes "$lavapipe" "${others[@]}"
   fi
   if swiftshader=$(tools/fetch_swiftshader.sh); then
-    share 3 run_tests swiftshader "$swiftshader" "${others[@]}"
+    share 8 run_tests swiftshader "$swiftshader" "${others[@]}"
   else
     echo "test: no SwiftShader, so its run is left out"
     if [[ ${CI-} == true ]]; then failed_runs+=(swiftshader); fi
   fi
   if [[ -n $newer ]]; then
-    RONDO_TEST_LAUNCHER=$newer/run RONDO_TEST_DRIVER=lvp share 2 run_tests "lavapipe-of-mesa-$(cat "$newer/mesa.txt")" "$newer/icd/lvp.json" "${others[@]/device/device|matrix}"
+    LP_NATIVE_VECTOR_WIDTH=512 MESA_SHADER_CACHE_DISABLE=false RONDO_TEST_LAUNCHER=$newer/run RONDO_TEST_DRIVER=lvp share 4 run_tests "lavapipe-of-mesa-$(cat "$newer/mesa.txt")" "$newer/icd/lvp.json" "${others[@]/device/device|matrix}"
   else
     echo "test: no newer drivers, so their run is left out"
     if [[ ${CI-} == true ]]; then failed_runs+=(newer-lavapipe); fi
