@@ -188,7 +188,8 @@ TEST(LoweringTest, ManyRowsGoToMatrixUnits) {
   EXPECT_EQ(made(nvidia, 512).label, "linear tiled q4_0");
   nvidia.matrices = {{16, 16, 16}, {16, 8, 16}};
   EXPECT_EQ(made(nvidia, 512), (Made{"linear matrix q4_0", {4, 2, 2}, {16, 16, 16}, {64, 4, 1}})) << "tiles of 128 x 128";
-  EXPECT_EQ(made(nvidia, 256), (Made{"linear matrix q4_0", {4, 2, 2}, {16, 16, 16}, {128, 2, 1}})) << "of 128 x 64, for those would be fewer than cores";
+  EXPECT_EQ(made(nvidia, 256), (Made{"linear matrix q4_0", {4, 2, 2}, {16, 16, 16}, {128, 2, 1}})) << "of 128 x 64, for those would be for half of the cores";
+  EXPECT_EQ(made(nvidia, 384), (Made{"linear matrix q4_0", {4, 2, 2}, {16, 16, 16}, {64, 3, 1}})) << "for three quarters of them";
   EXPECT_EQ(made(nvidia, 9).shape, (std::array<std::uint32_t, 3>{16, 16, 16}));
   EXPECT_EQ(made(nvidia, 9).matrices_and_subgroups, (std::array<std::uint32_t, 3>{1, 1, 1}));
   EXPECT_EQ(made(nvidia, 8).label, "linear subgroup q4_0");
