@@ -5,8 +5,8 @@
 #   --all       also the tests labelled `all`; and of device_tests on SwiftShader, which has 4 lanes rather than 8 and compiles
 #               everything again each time, every eighth, and on a newer lavapipe under newer validation layers
 #               (tools/new_drivers.sh), with the tests of matrix units, every fourth
-#   --thorough  all that, with everything labelled `device`, such as the check of every kernel, on every driver and at 4 and 16 lanes, the tests labelled `thorough`, and
-#               RONDO_TEST_THOROUGH=1 for those that can do more
+#   --thorough  all that, with everything labelled `device` and the check of every kernel on every driver and at 4 and 16 lanes,
+#               the tests labelled `thorough`, and RONDO_TEST_THOROUGH=1 for those that can do more
 # RONDO_TEST_DATA=FOLDER gives the tests more models and cases. With CI=true, no SwiftShader or
 # newer lavapipe is a failure of --all.
 set -euo pipefail
@@ -75,22 +75,23 @@ newer=
 if [[ $all == yes ]] && newer=$(tools/new_drivers.sh || tools/new_drivers.sh sid); then
   export RONDO_TEST_SPIRV_TOOLS=$newer/tool
 fi
-run_tests lavapipe "$lavapipe" -E '_of_matrix_units$'
+run_tests lavapipe "$lavapipe" -E '^check_brief$|_of_matrix_units$'
 if [[ $all == yes ]]; then
-  others=(-L '^device$' -E '^check$')
+  others=(-L '^device$' -E '^check$') of_4_lanes=(-L '^device$' -E '^check$')
   if [[ $thorough == yes ]]; then
-    others=(-L '^device$')
-    LP_NATIVE_VECTOR_WIDTH=128 run_tests lavapipe-4-lanes "$lavapipe" "${others[@]}"
+    others=(-L '^device$') of_4_lanes=(-L '^(device|brief)$' -E '^check$')
+    LP_NATIVE_VECTOR_WIDTH=128 run_tests lavapipe-4-lanes "$lavapipe" "${of_4_lanes[@]}"
     LP_NATIVE_VECTOR_WIDTH=512 run_tests lavapipe-16-lanes "$lavapipe" "${others[@]}"
   fi
   if swiftshader=$(tools/fetch_swiftshader.sh); then
-    share 8 run_tests swiftshader "$swiftshader" "${others[@]}"
+    share 8 run_tests swiftshader "$swiftshader" "${of_4_lanes[@]}"
   else
     echo "test: no SwiftShader, so its run is left out"
     if [[ ${CI-} == true ]]; then failed_runs+=(swiftshader); fi
   fi
   if [[ -n $newer ]]; then
-    MESA_SHADER_CACHE_DISABLE=false RONDO_TEST_LAUNCHER=$newer/run RONDO_TEST_DRIVER=lvp share 4 run_tests "lavapipe-of-mesa-$(cat "$newer/mesa.txt")" "$newer/icd/lvp.json" "${others[@]/device/device|matrix}"
+    MESA_SHADER_CACHE_DISABLE=false RONDO_TEST_LAUNCHER=$newer/run RONDO_TEST_DRIVER=lvp \
+      share 4 run_tests "lavapipe-of-mesa-$(cat "$newer/mesa.txt")" "$newer/icd/lvp.json" "${others[@]/device/device|matrix}"
   else
     echo "test: no newer drivers, so their run is left out"
     if [[ ${CI-} == true ]]; then failed_runs+=(newer-lavapipe); fi
