@@ -451,8 +451,8 @@ std::vector<std::optional<Type>> list_types(const StandardShape& shape, const Ll
 
 /// "linear" is in names of several operators, "linear/" and "linear/ti" are of one, "/ti" of any.
 bool is_wanted(const KernelCase& one, std::string_view filter) {
-  if (filter.starts_with('/') || filter.find('/') == std::string_view::npos) return kernel_name(one).find(filter) != std::string::npos;
-  return kernel_name(one).starts_with(filter);
+  const std::size_t at = kernel_name(one).find(filter), slash = filter.find('/');
+  return slash == 0 || slash == std::string_view::npos ? at != std::string::npos : at == 0;
 }
 
 /// Whether the operator's work depends on the model at all.

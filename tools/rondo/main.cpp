@@ -387,7 +387,7 @@ void add_check(CLI::App& app, GlobalFlags& flags, int& status) {
   command->add_option("--seed", own->options.seed, "of all random numbers")->capture_default_str();
   command->add_flag("--thorough", own->options.thorough, "many more shapes; takes long on a CPU driver");
   command->add_flag("--brief", own->options.brief, "whole and random numbers only, and each run once");
-  CLI::Option* repeats = command->add_option("--repeats", own->options.repeats, "run each case this often, with the same bytes each time (default: 25)")->check(CLI::Range(1, 1000))->type_name("N");
+  CLI::Option* repeats = command->add_option("--repeats", own->options.repeats, "run each case this often, with the same bytes each time (default: 25, with --brief 1)")->check(CLI::Range(1, 1000))->type_name("N");
   CLI::Option* list = command->add_flag("--list", own->list, "only print what would run, with the bounds; needs no Vulkan");
   command->add_flag("--json", own->json, "one JSON document")->excludes(list);
   CLI::Option* simulate = command->add_flag("--simulate", own->simulate, "in rondo-simulate, which finds races too; needs no Vulkan")->excludes(list)->excludes(repeats);

@@ -46,8 +46,8 @@ class FirstMessage {
 bool is_comparison(spv::Op op) { return op >= spv::Op::OpIEqual && op <= spv::Op::OpSLessThanEqual; }
 
 /// Takes the wish to be unrolled from loops that count to, from or by more than `most` (0: from all), or with the loops around them
-/// 16 times that, which SPIRV-Tools would unroll until memory ends. What a loop counts is taken for constants among its header's phis and its first
-/// comparison.
+/// 16 times that, which SPIRV-Tools would unroll until memory ends. What a loop counts is taken for constants among its header's
+/// phis and its first comparison.
 void bound_unrolling(std::vector<std::uint32_t>& words, std::uint32_t most) {
   constexpr std::uint32_t kUnroll = 1;
   std::unordered_map<std::uint32_t, std::uint32_t> values;
