@@ -45,16 +45,20 @@ esac
 reports=$PWD/build/dev/reports
 rm -rf "$reports"
 mkdir -p "$reports"
-failed_runs=()
+
+fail() { echo "$1" >>"$reports/failed_runs.txt"; }
 
 # run_tests NAME ICD_MANIFEST [ctest arguments]
 run_tests() {
   local name=$1 manifest=$2
   shift 2
   printf '\n== %s\n' "$name"
-  VK_DRIVER_FILES=$manifest VK_ICD_FILENAMES=$manifest ctest --test-dir build/dev \
+  # In a folder of its own, as two at once would write the same log.
+  mkdir "$reports/$name"
+  printf 'subdirs("%s")\n' "$PWD/build/dev" >"$reports/$name/CTestTestfile.cmake"
+  VK_DRIVER_FILES=$manifest VK_ICD_FILENAMES=$manifest ctest --test-dir "$reports/$name" \
     --output-junit "$reports/$name.xml" "${select_tests[@]}" "$@" ||
-    failed_runs+=("$name")
+    fail "$name"
 }
 
 # share N COMMAND...: with every Nth test of each program, or all if thorough.
@@ -83,26 +87,29 @@ if [[ $all == yes ]]; then
     LP_NATIVE_VECTOR_WIDTH=128 run_tests lavapipe-4-lanes "$lavapipe" "${of_4_lanes[@]}"
     LP_NATIVE_VECTOR_WIDTH=512 run_tests lavapipe-16-lanes "$lavapipe" "${others[@]}"
   fi
+  # At once, as most of each is one program; the lines of both come together.
+  select_tests+=(--parallel "$((($(nproc) + 1) / 2))")
   if swiftshader=$(tools/fetch_swiftshader.sh); then
-    share 8 run_tests swiftshader "$swiftshader" "${of_4_lanes[@]}"
+    share 8 run_tests swiftshader "$swiftshader" "${of_4_lanes[@]}" | sed 's/^./swiftshader: &/' &
   else
     echo "test: no SwiftShader, so its run is left out"
-    if [[ ${CI-} == true ]]; then failed_runs+=(swiftshader); fi
+    if [[ ${CI-} == true ]]; then fail swiftshader; fi
   fi
   if [[ -n $newer ]]; then
     MESA_SHADER_CACHE_DISABLE=false RONDO_TEST_LAUNCHER=$newer/run RONDO_TEST_DRIVER=lvp \
       share 4 run_tests "lavapipe-of-mesa-$(cat "$newer/mesa.txt")" "$newer/icd/lvp.json" "${others[@]/device/device|matrix}"
   else
     echo "test: no newer drivers, so their run is left out"
-    if [[ ${CI-} == true ]]; then failed_runs+=(newer-lavapipe); fi
+    if [[ ${CI-} == true ]]; then fail newer-lavapipe; fi
   fi
+  wait
 fi
 
 status=0
-for name in "${failed_runs[@]}"; do
-  echo "test: run $name failed"
+if [[ -e $reports/failed_runs.txt ]]; then
+  sed 's/.*/test: run & failed/' "$reports/failed_runs.txt"
   status=1
-done
+fi
 
 # A CTest test may be one case or a whole GoogleTest program: where the output has GoogleTest's lines, they are counted.
 /usr/bin/python3 - "$max_skipped" "$reports"/*.xml <<'PYTHON' || status=1
