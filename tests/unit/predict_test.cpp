@@ -73,6 +73,20 @@ TEST(PredictTest, FewWorkgroupsDoNotFillTheMemory) {
   EXPECT_GT(predict_one(program, caps).memory, 2 * bandwidth_bound_ns(program, caps));
 }
 
+TEST(PredictTest, CoresWithoutAWorkgroupWait) {
+  runtime::DeviceCaps caps = card();
+  const runtime::Program program = linear(caps, graph::Type::kF16, 65536, 4096);
+  caps.cores = program.dispatches[0].grid[0];
+  const double busy = predict_one(program, caps).arithmetic;
+  for (const std::uint32_t factor : {2u, 3u}) {
+    runtime::DeviceCaps more = caps;  // as fast in all
+    more.cores = factor * caps.cores;
+    EXPECT_NEAR(predict_one(program, more).arithmetic, factor * busy, 1e-6 * busy);
+  }
+  --caps.cores;
+  EXPECT_NEAR(predict_one(program, caps).arithmetic, 2 * busy * caps.cores / (caps.cores + 1), 1e-6 * busy) << "one has two";
+}
+
 TEST(PredictTest, AProfileWithoutRatesIsRefused) {
   runtime::DeviceCaps caps = card();
   caps.name = "plain";

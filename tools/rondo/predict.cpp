@@ -1,6 +1,7 @@
 #include "tools/rondo/predict.h"
 
 #include <algorithm>
+#include <cmath>
 #include <optional>
 #include <string_view>
 
@@ -107,6 +108,7 @@ Result<std::vector<Prediction>> predict(const runtime::Program& program, const r
     const bool by_matrices = graph::by_matrix_units(kernel);
     if (by_matrices && caps.matrix_flops_per_s > 0) one.arithmetic += 1e9 * dispatch.cost.flops / caps.matrix_flops_per_s;
     one.counted = one.counted && (!by_matrices || caps.matrix_flops_per_s > 0);
+    one.arithmetic *= std::ceil(workgroups / caps.cores) * caps.cores / workgroups;
     if (simulated && simulated->useful_bytes > 0) one.lines = 1e9 * dispatch.cost.bytes * (1 / simulated->useful_bytes + simulated->activation_bytes / 64) / caps.lines_per_s;
     one.waits = simulated ? (std::max(simulated->dependent_loads, 1.0) - 1) * kLoadNs : kLoadNs;
     found.push_back(one);
