@@ -239,13 +239,11 @@ struct MatrixWorkgroup {
 
 struct MatrixClass {
   std::uint32_t min_size, max_size;
-  MatrixWorkgroup large, small;  ///< the large one where its tiles are for more than half of the cores
+  MatrixWorkgroup large, small;  ///< of the large one only with the most rows, or half of them
 };
 
 // By compilers' counts, as kClasses: as many rows as spill nothing. In a larger tile each input and weight is converted less often: 128 x 128
-// outputs ask for 0.6 of the bytes of 128 x 64, which are more than an H200's caches deliver. Where there are no more tiles than cores, all
-// take the time of one. Halves of them take as long as soon as there are more halves than cores, and more instructions: 0.15 for a product
-// on gh100 instead of 0.09.
+// outputs ask for 0.6 of the bytes of 128 x 64, which are more than an H200's caches deliver.
 constexpr MatrixClass kMatrixClasses[] = {
     {32, 32, {256, 128, {128, 128, 128, 128, 128}}, {128, 64, {128, 128, 128, 128, 128}}},  // NVIDIA: 208 registers, 248 of the small one; 16 matrices spill
     {16, 32, {256, 128, {64, 64, 32, 32, 32}}, {128, 64, {32, 32, 32, 32, 16}}},            // Intel's Xe2: 253 registers; of other types 64 rows spill 2 to 9
@@ -291,22 +289,28 @@ MatrixTile largest_matrices(const runtime::DeviceCaps& caps, std::uint32_t threa
   return best;
 }
 
+/// Of all tiles that fit, the one of which the core that gets most has least to do. A tile's work is its products, and what each of its rows and
+/// outputs takes, as so many products: 64 x 64 outputs cost 1.3 times as much for a product as 128 x 128, about as counted.
 MatrixTile matrix_tile_of(const runtime::DeviceCaps& caps, std::uint32_t MatrixRows::*most_rows, std::uint32_t n_rows, std::uint32_t n_outputs, bool glu, std::uint32_t n_batches) {
+  constexpr std::uint64_t kProductsOfARow = 32;
   const MatrixClass* one = class_of(std::span<const MatrixClass>(kMatrixClasses), caps);
   if (!one) return {};
+  const std::uint64_t cores = std::max(workgroups_to_fill(caps) / 2, 1u);
+  MatrixTile best;
+  std::uint64_t least = 0;
   for (const MatrixWorkgroup* workgroup : {&one->large, &one->small}) {
-    const bool is_last = workgroup == &one->small;
     const std::uint32_t lanes = matrix_lanes(caps, workgroup->threads), most = workgroup->most_rows.*most_rows;
     if (lanes == 0 || most == 0) continue;
-    const auto fits = [&](std::uint32_t rows) { return matrix_shared_bytes(rows, workgroup->outputs) <= caps.max_shared_bytes; };
-    const auto fills = [&](std::uint32_t rows) { return std::uint64_t{n_batches} * ceil_div(n_rows, rows) * ceil_div(n_outputs, workgroup->outputs >> (glu ? 1 : 0)) > workgroups_to_fill(caps) / 4; };
-    std::uint32_t rows = std::clamp(std::bit_ceil(n_rows), 16u, most);
-    if (!is_last && (rows < most || !fits(rows) || !fills(rows))) continue;
-    while (rows > 32 && (!fits(rows) || !fills(rows))) rows /= 2;
-    const MatrixTile best = largest_matrices(caps, workgroup->threads, workgroup->outputs, lanes, rows, glu);
-    if (best.lanes != 0 && fits(best.rows())) return best;
+    const std::uint32_t all_rows = std::clamp(std::bit_ceil(n_rows), 16u, most);
+    for (std::uint32_t rows = all_rows; rows >= (workgroup == &one->large ? most / 2 : std::min(all_rows, 32u)); rows /= 2) {
+      const MatrixTile tile = largest_matrices(caps, workgroup->threads, workgroup->outputs, lanes, rows, glu);
+      if (tile.lanes == 0 || matrix_shared_bytes(tile.rows(), tile.outputs) > caps.max_shared_bytes) continue;
+      const std::uint64_t n_tiles = std::uint64_t{n_batches} * ceil_div(n_rows, tile.rows()) * ceil_div(n_outputs, tile.outputs >> (glu ? 1 : 0));
+      const std::uint64_t work = (n_tiles + cores - 1) / cores * (tile.rows() * tile.outputs + kProductsOfARow * (tile.rows() + tile.outputs));
+      if (best.lanes == 0 || work < least) best = tile, least = work;
+    }
   }
-  return {};
+  return best;
 }
 
 }  // namespace

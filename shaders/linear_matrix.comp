@@ -87,7 +87,7 @@ void store_group(uint tile, bool scaled) {
           else w = scaled_quad(chunks[i * kChunksOfWeight + quad / kQuads], quad % kQuads);
           if (kWide) {
             largest_weights[i] = larger(largest_weights[i], w);
-            [[branch]] if (scaled) w *= power_of_two(scale_exponent(kM + (item >> 1)));
+            [[branch]] if (scaled) w *= scale_of(kM + (item >> 1));
           }
           halves[j] = to_halves(w);
         }
@@ -97,7 +97,7 @@ void store_group(uint tile, bool scaled) {
   }
   [[unroll]] for (uint i = 0u; i < kInputs; ++i) largest[i] = larger(largest[i], x[i]);
   [[branch]] if (scaled) {
-    [[unroll]] for (uint i = 0u; i < kInputs; ++i) x[i] *= power_of_two(scale_exponent((i * kWidth + gl_LocalInvocationID.x) / 8u));
+    [[unroll]] for (uint i = 0u; i < kInputs; ++i) x[i] *= scale_of((i * kWidth + gl_LocalInvocationID.x) / 8u);
   }
   [[unroll]] for (uint i = 0u; i < kInputs; ++i) {
     const uint item = i * kWidth + gl_LocalInvocationID.x;

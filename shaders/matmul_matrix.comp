@@ -43,13 +43,13 @@ void store_group(uint tile, bool scaled) {
   [[unroll]] for (uint i = 0u; i < kAs; ++i) {
     const uvec2 place = place_of_a(i);
     largest_a[i] = larger(largest_a[i], a_items[i]);
-    [[branch]] if (scaled) a_items[i] *= power_of_two(scale_exponent(place.x));
+    [[branch]] if (scaled) a_items[i] *= scale_of(place.x);
     store_quad(tile, place.x, place.y, a_items[i]);
   }
   [[unroll]] for (uint i = 0u; i < kBs; ++i) {
     const uvec2 place = place_of_b(i);
     largest_b[i] = larger(largest_b[i], b_items[i]);
-    [[branch]] if (scaled) b_items[i] *= power_of_two(scale_exponent(kM + place.x));
+    [[branch]] if (scaled) b_items[i] *= scale_of(kM + place.x);
     store_quad(tile, kM + place.x, place.y, b_items[i]);
   }
 }

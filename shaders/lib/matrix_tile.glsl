@@ -30,19 +30,19 @@ const uint kStride = 5u;  // uvec4: 32 halves, and 16 bytes that move the next r
 const uint kTile = (kM + kN) * kStride;
 // Two tiles, each with kM rows of the first factor and kN of the second; in the end a matrix of sums of each subgroup, with GLU two.
 shared uvec4 tiles[2u * kTile];
-shared uint magnitudes[kM + kN];  // bits of the largest number of each row; with kWide of the second factor's as well
+// Bits of the largest number of each row, with kWide of the second factor's as well; then of what the row is multiplied by.
+shared uint magnitudes[kM + kN];
 shared uint some_unsuited;
 
 // Rows whose largest number is beyond f16's don't suit it, and those below 2^-6, of which much may lie below 2^-14, which devices may
 // take for 0. Of rows with an infinity or NaN the result is one as well.
 bool suits_f16(uint magnitude) { return magnitude == 0u || (magnitude >= 0x3c800000u && magnitude < 0x477fe000u) || magnitude >= 0x7f800000u; }
 
-// A row's largest number becomes 256 or more where it does not suit f16. Of a row of a tile, the second factor's behind the first's.
-int scale_exponent(uint row_of_tile) {
-  const uint magnitude = magnitudes[row_of_tile];
-  return suits_f16(magnitude) ? 0 : clamp(135 - int(magnitude >> 23), -126, 126);
-}
-float power_of_two(int exponent) { return uintBitsToFloat(uint(exponent + 127) << 23); }
+// A row's largest number becomes 256 or more where it does not suit f16.
+float scale_for(uint magnitude) { return suits_f16(magnitude) ? 1.0 : uintBitsToFloat(uint(clamp(135 - int(magnitude >> 23), -126, 126) + 127) << 23); }
+// Of a row of a tile, the second factor's behind the first's: what it is multiplied by, a power of two, and the inverse of that.
+float scale_of(uint row_of_tile) { return uintBitsToFloat(magnitudes[row_of_tile]); }
+float inverse_scale_of(uint row_of_tile) { return uintBitsToFloat(0x7f000000u - magnitudes[row_of_tile]); }
 
 // A NaN, and with it what came before, may get lost: of such a row the result is one, however it is scaled.
 float larger(float largest, vec4 x) { return max(max(largest, max(abs(x.x), abs(x.y))), max(abs(x.z), abs(x.w))); }
@@ -56,12 +56,12 @@ void store_quad(uint tile, uint row_of_tile, uint quad, vec4 x) {
   tiles[at][(quad & 1u) * 2u + 1u] = halves.y;
 }
 
-// Of the bits of a sum, what it is of rows of a tile as they were. By two factors: both rows may be far beyond f16.
+// Of the bits of a sum, what it is of rows of a tile as they were. By the lesser factor first: a row may be far above f16, the other far below.
 float unscaled(uint bits, uint row, uint weight_row) {
-  int exponent = -scale_exponent(row);
-  if (!kWide) return uintBitsToFloat(bits) * power_of_two(exponent);
-  exponent -= scale_exponent(kM + weight_row);
-  return uintBitsToFloat(bits) * power_of_two(exponent / 2) * power_of_two(exponent - exponent / 2);
+  const float sum = uintBitsToFloat(bits), scale = inverse_scale_of(row);
+  if (!kWide) return sum * scale;
+  const float other = inverse_scale_of(kM + weight_row);
+  return sum * min(scale, other) * max(scale, other);
 }
 
 // The first row of the second factor of a subgroup's matrix j.
@@ -120,8 +120,10 @@ void main() {
     merge_magnitudes();
     barrier();
     for (uint row = gl_LocalInvocationID.x; row < n_rows; row += kWidth) {
+      const float scale = scale_for(magnitudes[row]);
       const bool counts = row < kM ? row_counts(row) : true;
-      if (counts && !suits_f16(magnitudes[row])) atomicOr(some_unsuited, 1u);
+      if (counts && scale != 1.0) atomicOr(some_unsuited, 1u);
+      magnitudes[row] = floatBitsToUint(scale);
     }
     barrier();
     if (some_unsuited == 0u) break;

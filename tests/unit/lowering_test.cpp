@@ -188,8 +188,13 @@ TEST(LoweringTest, ManyRowsGoToMatrixUnits) {
   EXPECT_EQ(made(nvidia, 512).label, "linear tiled q4_0");
   nvidia.matrices = {{16, 16, 16}, {16, 8, 16}};
   EXPECT_EQ(made(nvidia, 512), (Made{"linear matrix q4_0", {4, 2, 2}, {16, 16, 16}, {64, 4, 1}})) << "tiles of 128 x 128";
-  EXPECT_EQ(made(nvidia, 256), (Made{"linear matrix q4_0", {4, 2, 2}, {16, 16, 16}, {128, 2, 1}})) << "of 128 x 64, for those would be for half of the cores";
+  EXPECT_EQ(made(nvidia, 256), (Made{"linear matrix q4_0", {2, 2, 2}, {16, 16, 16}, {64, 4, 1}})) << "of 64 x 128, for those would be for half of the cores";
   EXPECT_EQ(made(nvidia, 384), (Made{"linear matrix q4_0", {4, 2, 2}, {16, 16, 16}, {64, 3, 1}})) << "for three quarters of them";
+  nvidia.cores = 192;
+  EXPECT_EQ(made(nvidia, 512), (Made{"linear matrix q4_0", {2, 2, 2}, {16, 16, 16}, {64, 8, 1}})) << "no core has more than three, where it would have two that are twice as large";
+  nvidia.cores = 128;
+  EXPECT_EQ(made(nvidia, 512), (Made{"linear matrix q4_0", {4, 2, 2}, {16, 16, 16}, {64, 4, 1}}));
+  nvidia.cores = 0;
   EXPECT_EQ(made(nvidia, 9).shape, (std::array<std::uint32_t, 3>{16, 16, 16}));
   EXPECT_EQ(made(nvidia, 9).matrices_and_subgroups, (std::array<std::uint32_t, 3>{1, 1, 1}));
   EXPECT_EQ(made(nvidia, 8).label, "linear subgroup q4_0");
@@ -203,7 +208,7 @@ TEST(LoweringTest, ManyRowsGoToMatrixUnits) {
   amd.matrices = {{16, 16, 16}};
   EXPECT_EQ(made(amd, 512), (Made{"linear matrix q4_0", {4, 2, 2}, {16, 16, 16}, {64, 4, 1}}));
   amd.max_shared_bytes = 32768;
-  EXPECT_EQ(made(amd, 512), (Made{"linear matrix q4_0", {2, 2, 2}, {16, 16, 16}, {128, 8, 1}})) << "those need 42 KB";
+  EXPECT_EQ(made(amd, 512), (Made{"linear matrix q4_0", {2, 2, 2}, {16, 16, 16}, {64, 8, 1}})) << "those need 42 KB";
   amd.max_shared_bytes = 16384;
   EXPECT_EQ(made(amd, 512).grid[1], 16u) << "32 rows";
   DeviceCaps intel = gpu_of(8, 32);

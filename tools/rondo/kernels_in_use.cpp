@@ -1,6 +1,7 @@
 #include "tools/rondo/kernels_in_use.h"
 
 #include <algorithm>
+#include <iterator>
 #include <string_view>
 
 #include "graph/operator.h"
@@ -47,6 +48,9 @@ class Collector {
       add_one(graph, fusion);
     }
   }
+
+  /// From now on the device has so many cores, which tiles are chosen by.
+  void set_cores(std::uint32_t cores) { options_.lowering.cores = cores; }
 
   std::vector<KernelInUse> take() { return std::move(found_); }
 
@@ -98,6 +102,14 @@ Result<std::vector<KernelInUse>> kernels_in_use(const runtime::DeviceCaps& caps,
   }
   for (const graph::Type type : {graph::Type::kF16, graph::Type::kQ8_0, graph::Type::kQ4_0, graph::Type::kQ4_K, graph::Type::kQ6_K, graph::Type::kIQ4_NL}) collector.add(norm_between_linears(type, 1), true);
   collector.add(norm_between_linears(graph::Type::kQ8_0, 8), true);
+  // The largest tiles, which devices of this kind with other numbers of cores have; of the types that models have most.
+  collector.set_cores(1);
+  constexpr graph::Type kUsual[] = {graph::Type::kF32, graph::Type::kF16, graph::Type::kQ8_0, graph::Type::kQ4_0, graph::Type::kQ4_K, graph::Type::kQ6_K};
+  for (const graph::Op op : {graph::Op::linear, graph::Op::linear_glu}) {
+    for (const KernelCase& one : kernel_cases(fmt::format("{}/{}", graph::operator_of(op).name, graph::operator_of(op).kernels[0]), true)) {
+      if (one.rows == 512 && one.model->large && std::find(std::begin(kUsual), std::end(kUsual), one.type) != std::end(kUsual)) collector.add(build_case(one).graph, false);
+    }
+  }
   return collector.take();
 }
 
