@@ -3,8 +3,8 @@
 # Last line: "N passed, N failed, N skipped".
 # usage: tools/test.sh [--all | --thorough]
 #   --all       also the tests labelled `all`; and of device_tests on SwiftShader, which has 4 lanes rather than 8 and compiles
-#               everything again each time, every eighth, and on a newer lavapipe under newer validation layers
-#               (tools/new_drivers.sh), with the tests of matrix units, every fourth
+#               everything again each time, every twelfth, and on a newer lavapipe under newer validation layers
+#               (tools/new_drivers.sh), with the tests of matrix units, every sixth
 #   --thorough  all that, with everything labelled `device` and the check of every kernel on every driver and at 4 and 16 lanes,
 #               the tests labelled `thorough`, and RONDO_TEST_THOROUGH=1 for those that can do more
 # RONDO_TEST_DATA=FOLDER gives the tests more models and cases. With CI=true, no SwiftShader or
@@ -90,14 +90,14 @@ if [[ $all == yes ]]; then
   # At once, as most of each is one program; the lines of both come together.
   select_tests+=(--parallel "$((($(nproc) + 1) / 2))")
   if swiftshader=$(tools/fetch_swiftshader.sh); then
-    share 8 run_tests swiftshader "$swiftshader" "${of_4_lanes[@]}" | sed 's/^./swiftshader: &/' &
+    share 12 run_tests swiftshader "$swiftshader" "${of_4_lanes[@]}" | sed 's/^./swiftshader: &/' &
   else
     echo "test: no SwiftShader, so its run is left out"
     if [[ ${CI-} == true ]]; then fail swiftshader; fi
   fi
   if [[ -n $newer ]]; then
     MESA_SHADER_CACHE_DISABLE=false RONDO_TEST_LAUNCHER=$newer/run RONDO_TEST_DRIVER=lvp \
-      share 4 run_tests "lavapipe-of-mesa-$(cat "$newer/mesa.txt")" "$newer/icd/lvp.json" "${others[@]/device/device|matrix}"
+      share 6 run_tests "lavapipe-of-mesa-$(cat "$newer/mesa.txt")" "$newer/icd/lvp.json" "${others[@]/device/device|matrix}"
   else
     echo "test: no newer drivers, so their run is left out"
     if [[ ${CI-} == true ]]; then fail newer-lavapipe; fi

@@ -32,20 +32,20 @@ class IsaTest : public ::testing::Test {
 };
 
 TEST_F(IsaTest, EveryFieldOfEveryKernel) {
-  const CommandResult result = isa({"linear", "--json"});
+  const CommandResult result = isa({"linear_glu", "--json"});
   testing::expect_done(result);
   const json document = testing::parse_output(result);
   EXPECT_NE(document.at("device").at("name").get<std::string>().find("NAVI21"), std::string::npos);
   bool subgroup_q8 = false, tiled_glu = false;
   for (const json& row : document.at("kernels")) {
     const std::string label = row.at("label");
-    EXPECT_NE(label.find("linear"), std::string::npos);
+    EXPECT_NE(label.find("linear_glu"), std::string::npos);
     EXPECT_EQ(label.find("wide"), std::string::npos) << "a GPU does not choose the kernels for CPUs";
     for (const char* field : {"registers", "occupancy", "instructions", "cost", "subgroup_size"}) EXPECT_GT(row.at(field).get<double>(), 0) << field << " of " << row;
     for (const char* field : {"spills", "scratch_bytes"}) EXPECT_EQ(row.at(field), 0) << field << " of " << row;
     EXPECT_GT(row.at("per_multiply_add").get<double>(), label.find(" dot") == label.npos ? 1 : 0.25) << row;
     EXPECT_LT(row.at("per_multiply_add").get<double>(), 20) << row;
-    subgroup_q8 = subgroup_q8 || (label == "linear subgroup q8_0" && row.at("specialization").at("kWeightType") == 2 && row.at("kernel") == "linear_subgroup" && row.at("subgroup_size") == row.at("specialization").at("kLanes"));
+    subgroup_q8 = subgroup_q8 || (label == "linear_glu subgroup q8_0" && row.at("specialization").at("kWeightType") == 2 && row.at("kernel") == "linear_subgroup" && row.at("subgroup_size") == row.at("specialization").at("kLanes"));
     tiled_glu = tiled_glu || (label == "linear_glu tiled q4_0" && row.at("specialization").at("kGlu") == 1);
   }
   EXPECT_TRUE(subgroup_q8);

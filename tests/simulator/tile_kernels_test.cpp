@@ -69,8 +69,9 @@ TEST(MatrixKernelsTest, AreRightAndWithoutFindings) {
     SCOPED_TRACE(machine.lanes);
     runtime::DeviceCaps caps = caps_of(machine.lanes);
     caps.matrices = {machine.shape};
-    EXPECT_EQ(check_all(modules, caps, machine.lanes, "matrix", {"linear", "linear_glu"}, false, 200, rows_of), machine.most_rows);
-    for (const char* op : {"attention", "matmul"}) check_all(modules, caps, machine.lanes, "matrix", {op}, true, 50, rows_of);  // their values decide little
+    // Numbers that do not suit f16 take other paths, which are the same for all of them.
+    EXPECT_EQ(check_all(modules, caps, machine.lanes, "matrix", {"linear", "linear_glu"}, machine.lanes != 32, 100, rows_of), machine.most_rows);
+    for (const char* op : {"attention", "matmul"}) check_all(modules, caps, machine.lanes, "matrix", {op}, true, 50, rows_of);
     EXPECT_EQ(check_some(modules, caps, machine.lanes, large, 1, rows_of_matmul), std::min(machine.most_rows, machine.lanes < 32 ? 32u : 128u));
   }
 }
