@@ -5,8 +5,8 @@ usage: fetch_peer_kernels.py FOLDER
 
 The library is that of node-llama-cpp, from npm; nothing of it is built, installed or run. FOLDER gets modules.json and the SPIR-V
 of those kernels that llama.cpp's host code would choose for a 4096 x 4096 matrix and for attention over heads of 128, with its
-specialization constants and subgroup sizes, by chip. Where it would use matrix units for prefill (RDNA3 on, Xe2, NVIDIA) there
-is nothing to compare with yet. Exit status 1, with the reason, where the package can't be had.
+specialization constants and subgroup sizes, by chip; for prefill from RDNA3 on, on Xe2 and NVIDIA those that use matrix units with
+VK_KHR_cooperative_matrix. Exit status 1, with the reason, where the package can't be had.
 """
 import json
 import os
@@ -41,6 +41,16 @@ def matrix(name, beside, chips, constants):
     return {"name": name, "beside": f"linear tiled {beside} kTileRows=4 kInputVec4=2 kBias=0 kActivation=0", "chips": chips, "constants": constants}
 
 
+def matrix_units(beside, chips, threads, subgroup, columns, shape, ggml_type=None):
+    """A tile of 128 x 128 outputs by matrices of `shape`, of which a subgroup makes 128 x 128 or so many columns; sums in f16, which host code prefers
+    where a device has them."""
+    rows = 128 * 128 * subgroup // (threads * columns)
+    name = "f16" if ggml_type is None else "quant"
+    return {"name": f"matmul_{name}_f32_f16acc_cm1", "beside": f"linear matrix {beside} kWidth=256 kInputVec4=2 kBias=0 kActivation=0", "chips": chips,
+            "constants": [threads, 128, 128, 16 if ggml_type is None else 32, rows, columns, 2, *shape, subgroup, 1] + ([] if ggml_type is None else [ggml_type]),
+            "subgroup_size": subgroup, "full_subgroups": True}
+
+
 def attention(beside, chips, width, rows, row_split, subgroup, flags, full):
     """Flash attention over heads of 128 and keys in f16: blocks of `rows` queries and 32 keys."""
     return {"name": "flash_attn_f32_f16", "beside": f"attention {beside} kCacheType=1 kFeatures=0", "chips": chips, "subgroup_size": subgroup if full else 0, "full_subgroups": full,
@@ -66,6 +76,10 @@ MODULES = [
     matrix("matmul_f16_f32_f16acc", "f16", INTEL[:2], [128, 64, 64, 16, 32, 32, 2, 4, 2, 1, 32, 1]),
     matrix("matmul_q8_0_q8_1", "q8_0", INTEL[:2], [128, 64, 64, 32, 32, 32, 2, 2, 2, 1, 32, 1]),
     matrix("matmul_q4_0_q8_1", "q4_0", INTEL[:2], [128, 64, 64, 32, 32, 32, 2, 2, 2, 1, 32, 1]),
+    # With them.
+    *[matrix_units(f"{type} kRowMatrices={rows}", chips, threads, subgroup, columns, shape, ggml_type)
+      for chips, rows, threads, subgroup, columns, shape in ((["navi31", "gfx1201"], 4, 256, 64, 64, (16, 16, 16)), (NVIDIA, 4, 128, 32, 64, (16, 16, 16)), (["bmg"], 2, 512, 32, 32, (8, 16, 16)))
+      for type, ggml_type in (("f16", None), ("q8_0", 8), ("q4_0", 2), ("q4_K", 12), ("q6_K", 14))],
     attention("subgroup kRows=4 kKeyWidth=128", RDNA, 256, 4, 4, 64, 2, True),
     attention("split kTile=4", ADRENO, 256, 4, 4, 64, 2, True),
     attention("tiled kTile=8", RDNA, 256, 4, 1, 64, 3, True),

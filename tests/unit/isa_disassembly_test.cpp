@@ -65,6 +65,8 @@ TEST(IsaDisassemblyTest, ProductsOfMatrices) {
   EXPECT_EQ(loop_of("Assembly", kWmma, 32).multiply_adds, 128);
   EXPECT_EQ(loop_of("Assembly", kWmma, 64).multiply_adds, 64);
   EXPECT_EQ(loop_of("Assembly", kWmma, 32).vector_instructions(), 1);
+  constexpr std::string_view kSumsInF16 = "BB1:\n\tv_wmma_f16_16x16x16_f16 v[0:3], v[8:15], v[16:23], v[0:3]    ; cc421000\n\ts_cbranch_scc1 BB1         ; bf850000\n";
+  EXPECT_EQ(loop_of("Assembly", kSumsInF16, 64).multiply_adds, 64);
   constexpr std::string_view kHmma = "block 0 L0 [] -> {\n  r76..80  = hmma.m16n8k16.f32 r80..84 r88..90 r76..80\n  r20..24  = hmma.m16n8k8.f32 r40..42 r48..49 r20..24\n  bra L0\n} -> [0]\n";
   EXPECT_EQ(loop_of("NAK assembly", kHmma, 32).multiply_adds, 64 + 32);
   EXPECT_EQ(loop_of("NAK assembly", kHmma, 32).count(Kind::kMatrix), 2);

@@ -20,7 +20,7 @@ struct Rule {
 };
 
 constexpr Rule kAmd[] = {
-    {"v_dot4", Kind::kDot, 4}, {"v_dot8", Kind::kDot, 8}, {"v_dot2", Kind::kDot, 2}, {"v_wmma_f32_16x16x16", Kind::kMatrix, 16 * 16 * 16}, {"v_wmma", Kind::kMatrix}, {"v_swmmac", Kind::kMatrix}, {"v_mfma", Kind::kMatrix},
+    {"v_dot4", Kind::kDot, 4}, {"v_dot8", Kind::kDot, 8}, {"v_dot2", Kind::kDot, 2}, {"v_wmma_f32_16x16x16", Kind::kMatrix, 16 * 16 * 16}, {"v_wmma_f16_16x16x16", Kind::kMatrix, 16 * 16 * 16}, {"v_wmma", Kind::kMatrix}, {"v_swmmac", Kind::kMatrix}, {"v_mfma", Kind::kMatrix},
     {"v_pk_fma", Kind::kMultiplyAdd, 2}, {"v_pk_mul_f", Kind::kMultiply, 2}, {"v_pk_add_f", Kind::kFloat}, {"v_pk_m", Kind::kFloat},
     {"v_fma", Kind::kMultiplyAdd, 1}, {"v_mac_", Kind::kMultiplyAdd, 1}, {"v_mad_f", Kind::kMultiplyAdd, 1}, {"v_mad_mix", Kind::kMultiplyAdd, 1}, {"v_mul_f", Kind::kMultiply, 1}, {"v_mul_legacy", Kind::kMultiply, 1},
     {"v_cvt", Kind::kConvert}, {"v_cndmask", Kind::kSelect}, {"v_cmp", Kind::kSelect}, {"v_mov", Kind::kMove}, {"v_read", Kind::kMove}, {"v_write", Kind::kMove}, {"v_swap", Kind::kMove}, {"v_permlane", Kind::kMove},
