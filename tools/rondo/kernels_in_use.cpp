@@ -110,6 +110,11 @@ Result<std::vector<KernelInUse>> kernels_in_use(const runtime::DeviceCaps& caps,
       if (one.rows == 512 && one.model->large && std::find(std::begin(kUsual), std::end(kUsual), one.type) != std::end(kUsual)) collector.add(build_case(one).graph, false);
     }
   }
+  for (const char* text : {"matmul a (512, 128), b (512, 128), transpose_b", "matmul a (512, 512), b (512, 128)"}) {
+    RONDO_ASSIGN(const check::CaseText parsed, check::parse_case(text));
+    RONDO_ASSIGN(check::OpCase built, check::build_case(parsed, check::Values::kRandom, 1));
+    collector.add(std::move(built.graph), false);
+  }
   return collector.take();
 }
 
