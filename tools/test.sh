@@ -87,8 +87,7 @@ if [[ $all == yes ]]; then
     LP_NATIVE_VECTOR_WIDTH=128 run_tests lavapipe-4-lanes "$lavapipe" "${of_4_lanes[@]}"
     LP_NATIVE_VECTOR_WIDTH=512 run_tests lavapipe-16-lanes "$lavapipe" "${others[@]}"
   fi
-  # At once, as most of each is one program; the lines of both come together.
-  select_tests+=(--parallel "$((($(nproc) + 1) / 2))")
+  # At once, as the first is one program; the lines of both come together.
   if swiftshader=$(tools/fetch_swiftshader.sh); then
     share 12 run_tests swiftshader "$swiftshader" "${of_4_lanes[@]}" | sed 's/^./swiftshader: &/' &
   else
