@@ -38,11 +38,12 @@ shared uint some_unsuited;
 // take for 0. Of rows with an infinity or NaN the result is one as well.
 bool suits_f16(uint magnitude) { return magnitude == 0u || (magnitude >= 0x3c800000u && magnitude < 0x477fe000u) || magnitude >= 0x7f800000u; }
 
+float power_of_two(int exponent) { return uintBitsToFloat(uint(exponent + 127) << 23); }
 // A row's largest number becomes 256 or more where it does not suit f16.
-float scale_for(uint magnitude) { return suits_f16(magnitude) ? 1.0 : uintBitsToFloat(uint(clamp(135 - int(magnitude >> 23), -126, 126) + 127) << 23); }
-// Of a row of a tile, the second factor's behind the first's: what it is multiplied by, a power of two, and the inverse of that.
+float scale_for(uint magnitude) { return suits_f16(magnitude) ? 1.0 : power_of_two(clamp(135 - int(magnitude >> 23), -126, 126)); }
+// Of a row of a tile, the second factor's behind the first's: what it is multiplied by, a power of two, and the exponent of that.
 float scale_of(uint row_of_tile) { return uintBitsToFloat(magnitudes[row_of_tile]); }
-float inverse_scale_of(uint row_of_tile) { return uintBitsToFloat(0x7f000000u - magnitudes[row_of_tile]); }
+int scale_exponent(uint row_of_tile) { return int(magnitudes[row_of_tile] >> 23) - 127; }
 
 // A NaN, and with it what came before, may get lost: of such a row the result is one, however it is scaled.
 float larger(float largest, vec4 x) { return max(max(largest, max(abs(x.x), abs(x.y))), max(abs(x.z), abs(x.w))); }
@@ -56,12 +57,13 @@ void store_quad(uint tile, uint row_of_tile, uint quad, vec4 x) {
   tiles[at][(quad & 1u) * 2u + 1u] = halves.y;
 }
 
-// Of the bits of a sum, what it is of rows of a tile as they were. By the lesser factor first: a row may be far above f16, the other far below.
+// Of the bits of a sum, what it is of rows of a tile as they were. By two factors that are alike: both rows may be far beyond f16, or one far above and one
+// far below, where one row's factor after the other's would leave f32 on the way.
 float unscaled(uint bits, uint row, uint weight_row) {
-  const float sum = uintBitsToFloat(bits), scale = inverse_scale_of(row);
-  if (!kWide) return sum * scale;
-  const float other = inverse_scale_of(kM + weight_row);
-  return sum * min(scale, other) * max(scale, other);
+  int exponent = -scale_exponent(row);
+  if (!kWide) return uintBitsToFloat(bits) * power_of_two(exponent);
+  exponent -= scale_exponent(kM + weight_row);
+  return uintBitsToFloat(bits) * power_of_two(exponent / 2) * power_of_two(exponent - exponent / 2);
 }
 
 // The first row of the second factor of a subgroup's matrix j.

@@ -1,3 +1,8 @@
+#include <cmath>
+#include <span>
+#include <utility>
+#include <vector>
+
 #include <gtest/gtest.h>
 
 #include "graph/lowering.h"
@@ -125,6 +130,27 @@ TEST_P(LinearTest, SliceOfAWeight) {
   const TensorId weight = c.weight("weight", type(), 48, k, weight_rows(type(), 48, k, 7, WeightValues::kInteger));
   c.output(c.graph.add(Op::linear, {input, c.graph.slice(weight, 0, 7, 40)}));
   EXPECT_TRUE(agrees(c, kExact, options()));
+}
+
+/// One factor as far below f16 as the other is above it, the largest numbers of both meeting zeros: the product of what is left is near 1.
+TEST(MatrixLinearTest, FactorsMayBeFarApart) {
+  if (test_runtime_device().caps().matrices.empty()) GTEST_SKIP() << "this device has no cooperative matrices";
+  constexpr std::int64_t kRows = 16, kColumns = 64;
+  const auto factor = [&](int exponent, std::size_t largest_at) {
+    std::vector<float> values(static_cast<std::size_t>(kRows * kColumns), std::ldexp(1.0f, exponent - 20));
+    for (std::size_t row = 0; row < static_cast<std::size_t>(kRows * kColumns); row += kColumns) values[row + largest_at] = std::ldexp(1.0f, exponent), values[row + 1 - largest_at] = 0;
+    return values;
+  };
+  RunOptions options;
+  options.kernels["linear"] = "matrix";
+  for (const auto& [input_exponent, weight_exponent] : {std::pair{-104, 127}, std::pair{127, -104}}) {
+    OpCase c;
+    const std::vector<float> weights = factor(weight_exponent, 1);
+    const auto bytes = std::as_bytes(std::span(weights));
+    const TensorId input = c.f32("input", {kRows, kColumns}, factor(input_exponent, 0)), weight = c.weight("weight", Type::kF32, kRows, kColumns, {bytes.begin(), bytes.end()});
+    c.output(c.graph.add(Op::linear, {input, weight}));
+    EXPECT_TRUE(agrees(c, {graph::kRoundedFactors}, options)) << input_exponent << ", " << weight_exponent;
+  }
 }
 
 class LinearCountTest : public ::testing::TestWithParam<const char*> {};
