@@ -94,27 +94,24 @@ Result<std::vector<KernelInUse>> kernels_in_use(const runtime::DeviceCaps& caps,
   for (const KernelCase& one : kernel_cases("", true)) {
     if (one.kernel == graph::operator_of(one.op).kernels[0]) collector.add(build_case(one).graph, false);  // which kernel is the device's choice
   }
-  for (const std::string& text : check::all_cases(false)) {
+  const auto add_case = [&](const std::string& text) -> Status {
     RONDO_ASSIGN(const check::CaseText parsed, check::parse_case(text));
-    if (!caps.storage16 && check::has_f16_activations(parsed)) continue;
+    if (!caps.storage16 && check::has_f16_activations(parsed)) return {};
     RONDO_ASSIGN(check::OpCase built, check::build_case(parsed, check::Values::kRandom, 1));
     collector.add(std::move(built.graph), false);
-  }
+    return {};
+  };
+  for (const std::string& text : check::all_cases(false)) RONDO_TRY(add_case(text));
   for (const graph::Type type : {graph::Type::kF16, graph::Type::kQ8_0, graph::Type::kQ4_0, graph::Type::kQ4_K, graph::Type::kQ6_K, graph::Type::kIQ4_NL}) collector.add(norm_between_linears(type, 1), true);
   collector.add(norm_between_linears(graph::Type::kQ8_0, 8), true);
   // The largest tiles, which devices of this kind with other numbers of cores have; of the types that models have most.
   collector.set_cores(1);
   constexpr graph::Type kUsual[] = {graph::Type::kF32, graph::Type::kF16, graph::Type::kQ8_0, graph::Type::kQ4_0, graph::Type::kQ4_K, graph::Type::kQ6_K};
-  for (const graph::Op op : {graph::Op::linear, graph::Op::linear_glu}) {
-    for (const KernelCase& one : kernel_cases(fmt::format("{}/{}", graph::operator_of(op).name, graph::operator_of(op).kernels[0]), true)) {
-      if (one.rows == 512 && one.model->large && std::find(std::begin(kUsual), std::end(kUsual), one.type) != std::end(kUsual)) collector.add(build_case(one).graph, false);
-    }
+  for (const KernelCase& one : kernel_cases("linear", true)) {
+    if ((one.op != graph::Op::linear && one.op != graph::Op::linear_glu) || one.kernel != graph::operator_of(one.op).kernels[0] || one.rows != 512 || !one.model->large) continue;
+    if (std::find(std::begin(kUsual), std::end(kUsual), one.type) != std::end(kUsual)) collector.add(build_case(one).graph, false);
   }
-  for (const char* text : {"matmul a (512, 128), b (512, 128), transpose_b", "matmul a (512, 512), b (512, 128)"}) {
-    RONDO_ASSIGN(const check::CaseText parsed, check::parse_case(text));
-    RONDO_ASSIGN(check::OpCase built, check::build_case(parsed, check::Values::kRandom, 1));
-    collector.add(std::move(built.graph), false);
-  }
+  for (const char* text : {"matmul a (512, 128), b (512, 128), transpose_b", "matmul a (512, 512), b (512, 128)"}) RONDO_TRY(add_case(text));
   return collector.take();
 }
 

@@ -1,5 +1,5 @@
 // The pipelines that a device would run: what the lowering chooses for it at the standard shapes of kernel_cases.h and for
-// all cases of `check`. Pure.
+// all cases of `check`, and the largest tiles, which a device with other numbers of cores has. Pure.
 #pragma once
 
 #include <array>
