@@ -239,7 +239,7 @@ struct MatrixWorkgroup {
 
 struct MatrixClass {
   std::uint32_t min_size, max_size;
-  MatrixWorkgroup large, small;  ///< of the large one only with the most rows, or half of them
+  MatrixWorkgroup large, small;  ///< the large one with the most rows, or with half as many
 };
 
 // By compilers' counts, as kClasses: as many rows as spill nothing. In a larger tile each input and weight is converted less often: 128 x 128

@@ -42,8 +42,8 @@ def matrix(name, beside, chips, constants):
 
 
 def matrix_units(beside, chips, threads, subgroup, columns, shape, ggml_type=None):
-    """A tile of 128 x 128 outputs by matrices of `shape`, of which a subgroup makes 128 x 128 or so many columns; sums in f16, which host code prefers
-    where a device has them."""
+    """A tile of 128 x 128 outputs by matrices of `shape`; each subgroup makes so many columns of it. Sums in f16, which host code prefers where a device
+    has them."""
     rows = 128 * 128 * subgroup // (threads * columns)
     name = "f16" if ggml_type is None else "quant"
     return {"name": f"matmul_{name}_f32_f16acc_cm1", "beside": f"linear matrix {beside} kWidth=256 kInputVec4=2 kBias=0 kActivation=0", "chips": chips,
@@ -76,7 +76,7 @@ MODULES = [
     matrix("matmul_f16_f32_f16acc", "f16", INTEL[:2], [128, 64, 64, 16, 32, 32, 2, 4, 2, 1, 32, 1]),
     matrix("matmul_q8_0_q8_1", "q8_0", INTEL[:2], [128, 64, 64, 32, 32, 32, 2, 2, 2, 1, 32, 1]),
     matrix("matmul_q4_0_q8_1", "q4_0", INTEL[:2], [128, 64, 64, 32, 32, 32, 2, 2, 2, 1, 32, 1]),
-    # With them.
+    # Prefill with matrix units.
     *[matrix_units(f"{type} kRowMatrices={rows}", chips, threads, subgroup, columns, shape, ggml_type)
       for chips, rows, threads, subgroup, columns, shape in ((["navi31", "gfx1201"], 4, 256, 64, 64, (16, 16, 16)), (NVIDIA, 4, 128, 32, 64, (16, 16, 16)), (["bmg"], 2, 512, 32, 32, (8, 16, 16)))
       for type, ggml_type in (("f16", None), ("q8_0", 8), ("q4_0", 2), ("q4_K", 12), ("q6_K", 14))],
