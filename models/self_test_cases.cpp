@@ -473,33 +473,40 @@ class Collector {
     if (before || after) {
       RONDO_ASSIGN(test, cutter.add_norms(before, after));
     }
-    RONDO_TRY(add_lowered(node, cutter, test, wanted, before != nullptr));
+    RONDO_ASSIGN(std::string key, add_lowered(node, cutter, test, wanted, before != nullptr));
+    if (!nodes_.insert(std::move(key)).second) return {};  // layers are alike
     // How the rows of linears and of attention are shared out depends on how many there are, and a case has fewer. Some ways are there
     // for a range of cores that holds no power of two.
-    for (test.cores = 1; (is_linear(node.op) || node.op == graph::Op::attention) && test.cores <= kMostCores && !missing().empty(); test.cores += std::max(1u, test.cores / 4)) RONDO_TRY(add_lowered(node, cutter, test, wanted, before != nullptr));
+    for (test.cores = 1; (is_linear(node.op) || node.op == graph::Op::attention) && test.cores <= kMostCores && !missing().empty(); test.cores += std::max(1u, test.cores / 4)) {
+      RONDO_TRY(add_lowered(node, cutter, test, wanted, before != nullptr).status());
+    }
     return {};
   }
 
-  Status add_lowered(const graph::Node& node, const Cutter& cutter, SelfTestCase test, const std::vector<runtime::Kernel>* wanted, bool has_input_made) {
-    graph::Graph lowered = test.graph;
-    RONDO_ASSIGN(const GraphPlan plan, plan_graph(lowered, caps_, case_options(model_options_, test.norms, test.cores)));
+  /// Keeps the case if it is new. Returns its key.
+  Result<std::string> add_lowered(const graph::Node& node, const Cutter& cutter, const SelfTestCase& unlabelled, const std::vector<runtime::Kernel>* wanted, bool has_input_made) {
+    graph::Graph lowered = unlabelled.graph;
+    RONDO_ASSIGN(const GraphPlan plan, plan_graph(lowered, caps_, case_options(model_options_, unlabelled.norms, unlabelled.cores)));
     const runtime::Program& program = plan.lowered.program;
-    if (program.dispatches.empty()) return {};
+    std::string key;
+    for (const runtime::Dispatch& dispatch : program.dispatches) {
+      const runtime::Kernel& kernel = program.kernels[dispatch.kernel];
+      key += fmt::format("{} {} ", runtime::shader_name(kernel.shader), fmt::join(std::span(kernel.constants).first(kernel.n_constants), ","));
+      key.append(reinterpret_cast<const char*>(dispatch.push.data()), dispatch.push.size());
+    }
+    if (program.dispatches.empty() || keys_.contains(key)) return key;
+    if (unlabelled.cores != 0 && std::none_of(program.kernels.begin(), program.kernels.end(), [untested = missing()](const runtime::Kernel& kernel) { return is_in(untested, kernel); })) return key;
+    if (wanted && std::none_of(program.kernels.begin(), program.kernels.end(), [&](const runtime::Kernel& kernel) { return is_in(*wanted, kernel); })) return key;
+    keys_.insert(key);
     const std::size_t own = has_input_made ? 1 : 0;  // the node's dispatch: what makes its input comes first
-    if (test.cores != 0 && std::none_of(program.kernels.begin(), program.kernels.end(), [untested = missing()](const runtime::Kernel& kernel) { return is_in(untested, kernel); })) return {};
-    if (wanted && std::none_of(program.kernels.begin(), program.kernels.end(), [&](const runtime::Kernel& kernel) { return is_in(*wanted, kernel); })) return {};
+    SelfTestCase test = unlabelled;
     test.label = has_input_made ? program.dispatches[own].label : label_of(node, program);
     test.kernels = program.kernels;
+    test.key = key;
     for (const runtime::Kernel& kernel : program.kernels) {
       const double rounding = graph::by_integer_dots(kernel) ? graph::kRoundedActivations : graph::by_matrix_units(kernel) ? 10 * graph::kRoundedFactors : 0;
       for (auto& bound : test.bounds) bound.second = std::max(bound.second, rounding);
     }
-    for (const runtime::Dispatch& dispatch : program.dispatches) {
-      const runtime::Kernel& kernel = program.kernels[dispatch.kernel];
-      test.key += fmt::format("{} {} ", runtime::shader_name(kernel.shader), fmt::join(std::span(kernel.constants).first(kernel.n_constants), ","));
-      test.key.append(reinterpret_cast<const char*>(dispatch.push.data()), dispatch.push.size());
-    }
-    if (!keys_.insert(test.key).second) return {};
     covered_.insert(covered_.end(), test.kernels.begin(), test.kernels.end());
     for (const Variant& variant : variants_of(node.op)) {
       SelfTestCase one = test;
@@ -507,7 +514,7 @@ class Collector {
       cutter.fill(one, variant);
       cases_.push_back(std::move(one));
     }
-    return {};
+    return key;
   }
 
   const Network& network_;
@@ -518,7 +525,7 @@ class Collector {
   const std::vector<runtime::Kernel> kernels_;  ///< of the plan
   bool fusion_ = true;
   std::vector<SelfTestCase> cases_;
-  std::set<std::string> keys_;
+  std::set<std::string> keys_, nodes_;  ///< of cases; of nodes as they were lowered for the device's own cores
   std::vector<runtime::Kernel> covered_;
 };
 
