@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
 #include <iterator>
 #include <span>
 
@@ -137,6 +138,26 @@ bool dot_pays(const runtime::DeviceCaps& caps, Type weight, const SubgroupTile& 
 }
 
 namespace {
+
+/// What the core that gets most has to do.
+struct Work {
+  std::uint32_t splits = 1;  ///< workgroups that share the columns of a tile
+  double groups = 0;         ///< groups of 32 columns of a tile
+};
+
+/// With the number of splits that makes it least. To store a sum of some columns and to add it up takes 8 bytes of memory, in which time
+/// devices multiply hundreds of columns.
+Work least_work(const runtime::DeviceCaps& caps, std::uint64_t n_tiles, std::uint32_t n_groups) {
+  constexpr std::uint32_t kMostSplits = 16, kGroupsOfASum = 8;
+  const double cores = std::max(workgroups_to_fill(caps) / 2, 1u);
+  Work least;
+  for (std::uint32_t splits = 1; splits <= kMostSplits && (splits == 1 || (n_groups >= kGroupsOfASum * splits && 3.0 * static_cast<double>(n_tiles) < 2 * cores)); splits *= 2) {
+    const double n = static_cast<double>(n_tiles) * splits, sums = splits == 1 ? 0 : kGroupsOfASum * n / cores;
+    const double groups = std::ceil(n / cores) * ceil_div(n_groups, splits) + sums;
+    if (least.groups == 0 || groups < least.groups) least = {splits, groups};
+  }
+  return least;
+}
 
 struct FloatTileClass {
   std::uint32_t min_size, max_size, lanes;
@@ -289,15 +310,14 @@ MatrixTile largest_matrices(const runtime::DeviceCaps& caps, std::uint32_t threa
   return best;
 }
 
-/// Of all tiles that fit, the one of which the core that gets most has least to do. A tile's work is its products, and what each of its rows and
-/// outputs takes, as so many products: 64 x 64 outputs cost 1.3 times as much for a product as 128 x 128, about as counted.
-MatrixTile matrix_tile_of(const runtime::DeviceCaps& caps, std::uint32_t MatrixRows::*most_rows, std::uint32_t n_rows, std::uint32_t n_outputs, bool glu, std::uint32_t n_batches) {
-  constexpr std::uint64_t kProductsOfARow = 32;
+/// Of all tiles that fit, the one of which the core that gets most has least to do, where columns may be split. A tile's work is its products, and what
+/// each of its rows and outputs takes, as so many products: 64 x 64 outputs cost 1.3 times as much for a product as 128 x 128, about as counted.
+MatrixTile matrix_tile_of(const runtime::DeviceCaps& caps, std::uint32_t MatrixRows::*most_rows, std::uint32_t n_rows, std::uint32_t n_groups, std::uint32_t n_outputs, bool glu, std::uint32_t n_batches) {
+  constexpr std::uint32_t kProductsOfARow = 32;
   const MatrixClass* one = class_of(std::span<const MatrixClass>(kMatrixClasses), caps);
   if (!one) return {};
-  const std::uint64_t cores = std::max(workgroups_to_fill(caps) / 2, 1u);
   MatrixTile best;
-  std::uint64_t least = 0;
+  double least = 0;
   for (const MatrixWorkgroup* workgroup : {&one->large, &one->small}) {
     const std::uint32_t lanes = matrix_lanes(caps, workgroup->threads), most = workgroup->most_rows.*most_rows;
     if (lanes == 0 || most == 0) continue;
@@ -306,7 +326,7 @@ MatrixTile matrix_tile_of(const runtime::DeviceCaps& caps, std::uint32_t MatrixR
       const MatrixTile tile = largest_matrices(caps, workgroup->threads, workgroup->outputs, lanes, rows, glu);
       if (tile.lanes == 0 || matrix_shared_bytes(tile.rows(), tile.outputs) > caps.max_shared_bytes) continue;
       const std::uint64_t n_tiles = std::uint64_t{n_batches} * ceil_div(n_rows, tile.rows()) * ceil_div(n_outputs, tile.outputs >> (glu ? 1 : 0));
-      const std::uint64_t work = (n_tiles + cores - 1) / cores * (tile.rows() * tile.outputs + kProductsOfARow * (tile.rows() + tile.outputs));
+      const double work = least_work(caps, n_tiles, n_groups).groups * (tile.rows() * tile.outputs + kProductsOfARow * (tile.rows() + tile.outputs));
       if (best.lanes == 0 || work < least) best = tile, least = work;
     }
   }
@@ -315,12 +335,12 @@ MatrixTile matrix_tile_of(const runtime::DeviceCaps& caps, std::uint32_t MatrixR
 
 }  // namespace
 
-MatrixTile matrix_tile(const runtime::DeviceCaps& caps, Type weight, std::uint32_t n_rows, std::uint32_t n_outputs, bool glu) {
-  return matrix_tile_of(caps, MatrixRows::of_weight(weight), n_rows, n_outputs, glu, 1);
+MatrixTile matrix_tile(const runtime::DeviceCaps& caps, Type weight, std::uint32_t n_rows, std::uint32_t n_groups, std::uint32_t n_outputs, bool glu) {
+  return matrix_tile_of(caps, MatrixRows::of_weight(weight), n_rows, n_groups, n_outputs, glu, 1);
 }
 
 MatrixTile matmul_matrix_tile(const runtime::DeviceCaps& caps, std::uint32_t n_rows, std::uint32_t n_outputs, std::uint32_t n_batches, bool by_vectors) {
-  return matrix_tile_of(caps, by_vectors ? &MatrixRows::of_vectors : &MatrixRows::of_elements, n_rows, n_outputs, false, n_batches);
+  return matrix_tile_of(caps, by_vectors ? &MatrixRows::of_vectors : &MatrixRows::of_elements, n_rows, 1, n_outputs, false, n_batches);
 }
 
 namespace {
@@ -446,6 +466,10 @@ RowTile row_tile(const runtime::DeviceCaps& caps, std::uint32_t columns) {
   tile.threads = tile.lanes * std::min({ceil_div(columns, 8 * tile.lanes), std::max(1024u / tile.lanes, 1u), most_subgroups(caps, tile.lanes)});
   tile.quads = ceil_div(columns, 4 * tile.threads);
   return tile;
+}
+
+std::uint32_t column_splits(const runtime::DeviceCaps& caps, std::uint64_t n_tiles, std::uint32_t n_groups) {
+  return least_work(caps, n_tiles, n_groups).splits;
 }
 
 std::uint32_t workgroups_to_fill(const runtime::DeviceCaps& caps) {

@@ -83,8 +83,8 @@ struct MatrixTile {
   }
 };
 
-/// For `n_rows` rows of input, so many outputs, and a weight of this type.
-MatrixTile matrix_tile(const runtime::DeviceCaps& caps, Type weight, std::uint32_t n_rows, std::uint32_t n_outputs, bool glu);
+/// For `n_rows` rows of input in so many groups of 32 columns, so many outputs, and a weight of this type.
+MatrixTile matrix_tile(const runtime::DeviceCaps& caps, Type weight, std::uint32_t n_rows, std::uint32_t n_groups, std::uint32_t n_outputs, bool glu);
 
 /// The same for matmul (shaders/matmul_matrix.comp), in each of so many batches; its factors are loaded by vectors or else by elements.
 MatrixTile matmul_matrix_tile(const runtime::DeviceCaps& caps, std::uint32_t n_rows, std::uint32_t n_outputs, std::uint32_t n_batches, bool by_vectors);
@@ -140,6 +140,10 @@ RowTile row_tile(const runtime::DeviceCaps& caps, std::uint32_t columns);
 
 /// Beyond, registers are spilled: of 1,024 invocations with more than 2 on adreno660.
 constexpr std::uint32_t kMostRowQuads = 4, kMostRowElements = 8192;
+
+/// Among how many workgroups the columns of a tile, so many groups of 32, are shared out ("split K") where there are so many tiles: 1 unless these leave
+/// a third of the cores idle; then so many that the core that gets most has the least to do.
+std::uint32_t column_splits(const runtime::DeviceCaps& caps, std::uint64_t n_tiles, std::uint32_t n_groups);
 
 /// Workgroups of a dispatch with which the device is busy: two a core or more, where work can be split as one likes.
 std::uint32_t workgroups_to_fill(const runtime::DeviceCaps& caps);

@@ -32,4 +32,5 @@ RONDO_PARAMS(LinearParams) {
   uint squares_from;       // and of the input
   uint n_squares;          // sums that a row of the input has
   float epsilon;
+  uint groups_of_split;    // columns of a workgroup, where several share a tile (lib/linear_tile.glsl)
 } RONDO_PARAMS_END

@@ -2,7 +2,7 @@
 // For many rows, with integer dot products: 256 invocations make a tile of 16 kTileRows x 128 outputs (64 with GLU) from 32 columns at a
 // time, weights and input, f32, as bytes in shared memory, the next 32 while they multiply. 32 numbers of the input share a scale of
 // largest magnitude / 127. Sums of products of bytes are exact, their sums f32. Weights of all types but floats.
-// Grid (ceil(N / tile), ceil(M / tile)). Needs: subgroups of exactly kLanes invocations, 8 or more, shuffles,
+// Grid (ceil(N / tile), ceil(M / tile), splits of the columns). Needs: subgroups of exactly kLanes invocations, 8 or more, shuffles,
 // VK_KHR_shader_integer_dot_product.
 #version 450
 #extension GL_GOOGLE_include_directive : require
@@ -21,6 +21,7 @@ layout(constant_id = 5) const uint kInputVec4 = 1u;
 layout(constant_id = 6) const uint kActivation = 0u;
 layout(constant_id = 7) const uint kBias = 0u;
 layout(constant_id = 8) const uint kLimited = 0u;
+layout(constant_id = 9) const uint kSplitColumns = 0u;
 
 #include "lib/linear_input.glsl"
 #define RONDO_SHARED_TABLE
@@ -119,13 +120,14 @@ void main() {
   fill_table();
   const uint tx = place() % kColumns, ty = place() / kColumns * kTileRows;
   clear_sums();
-  load(0u, first_row, first_output);
+  const uint first = first_group(), n_own = n_groups();
+  load(first, first_row, first_output);
   store_weights(0u);
   store_inputs(0u);
-  for (uint group = 0u; group < p.groups; ++group) {
+  for (uint group = 0u; group < n_own; ++group) {
     const uint tile = group & 1u;
     barrier();
-    load(min(group + 1u, p.groups - 1u), first_row, first_output);  // the last is loaded twice, and nobody reads it
+    load(first + min(group + 1u, n_own - 1u), first_row, first_output);  // the last is loaded twice, and nobody reads it
     uvec4 a[kTileRows * 2u];
     float scale[kTileRows];
     [[unroll]] for (uint i = 0u; i < kTileRows; ++i) {

@@ -1,6 +1,7 @@
 // output[m, n] = activate(sum_k input[m, k] weight[n, k] + bias[n]) + residual[m, n]; with kGlu glu of weight rows n and N + n.
 // For many rows, with matrix units (lib/matrix_tile.glsl): a workgroup makes a tile of kM x kN outputs (kN / 2 with GLU). Rows of weights are
-// scaled where their type has numbers beyond f16's; values of other blocks beyond 65504 become infinite. Sums in f32. Grid (ceil(N / tile), ceil(M / tile)).
+// scaled where their type has numbers beyond f16's; values of other blocks beyond 65504 become infinite. Sums in f32.
+// Grid (ceil(N / tile), ceil(M / tile), splits of the columns).
 // Needs: subgroups of exactly kLanes invocations, cooperative matrices, Vulkan's memory model.
 #version 450
 #extension GL_GOOGLE_include_directive : require
@@ -29,6 +30,7 @@ layout(constant_id = 10) const uint kLimited = 0u;
 layout(constant_id = 11) const uint kMatrixRows = 16u;
 layout(constant_id = 12) const uint kMatrixColumns = 16u;
 layout(constant_id = 13) const uint kMatrixDepth = 16u;
+layout(constant_id = 14) const uint kSplitColumns = 0u;
 
 #include "lib/matrix.glsl"
 #include "lib/linear_input.glsl"
@@ -52,14 +54,14 @@ float largest[kInputs], largest_weights[kWeights];
 
 uint first_row() { return gl_WorkGroupID.y * kM; }
 uint first_output() { return gl_WorkGroupID.x * kOutputs; }
-uint n_groups() { return p.groups; }
 
 bool begin_tile() {
   fill_table();
   return !tile_is_idle(first_row());
 }
 
-void load_group(uint group) {
+void load_group(uint of_own) {
+  const uint group = first_group() + of_own;
   [[unroll]] for (uint i = 0u; i < kWeights; ++i) {
     const uint item = i * kWidth + gl_LocalInvocationID.x, row = weight_row(item >> 1, first_output()) + p.weight_offset_rows;
     [[unroll]] for (uint c = 0u; c < kChunksOfWeight; ++c) {
@@ -122,5 +124,5 @@ bool row_counts(uint row) { return first_row() + row < p.rows ? row_valid(first_
 void finish(uint row, uint column, float sum, float up) {
   const uint n = first_output() + column;
   if (n >= p.outputs) return;
-  store_output(first_row() + row, n, kGlu == 1u ? output_of_glu(sum, up, n, n + p.outputs) : output_of(sum, n));
+  store_sums_of(first_row() + row, n, sum, up);
 }

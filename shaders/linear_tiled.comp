@@ -2,7 +2,7 @@
 // N + n.
 // For many rows: a workgroup makes a tile of kM x kN outputs (kN / 2 with GLU) from 4 kSteps columns at a time, weights and input as f32 in
 // shared memory, the next columns while these are multiplied; an invocation kTileRows x kTileOutputs, from vectors of four columns.
-// Grid (ceil(N / tile), ceil(M / tile)). f32 accumulation.
+// Grid (ceil(N / tile), ceil(M / tile), splits of the columns). f32 accumulation.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require
@@ -22,6 +22,7 @@ layout(constant_id = 7) const uint kInputVec4 = 1u;
 layout(constant_id = 8) const uint kActivation = 0u;
 layout(constant_id = 9) const uint kBias = 0u;
 layout(constant_id = 10) const uint kLimited = 0u;
+layout(constant_id = 11) const uint kSplitColumns = 0u;
 
 #include "lib/linear_input.glsl"
 #define RONDO_SHARED_TABLE
@@ -81,13 +82,13 @@ void main() {
   if (tile_is_idle(first_row)) return;
   fill_table();
   clear_sums();
-  const uint n_parts = p.groups * (8u / kSteps);
-  load(0u, first_row, first_output);
-  for (uint part = 0u; part < n_parts; ++part) {
+  const uint first_part = first_group() * (8u / kSteps), end_part = first_part + n_groups() * (8u / kSteps);
+  load(first_part, first_row, first_output);
+  for (uint part = first_part; part < end_part; ++part) {
     barrier();
     store_tile(part);
     barrier();
-    load(min(part + 1u, n_parts - 1u), first_row, first_output);  // the last is loaded twice, and nobody reads it
+    load(min(part + 1u, end_part - 1u), first_row, first_output);  // the last is loaded twice, and nobody reads it
     add_products();
   }
   store_outputs(first_row + own_row(), first_output + own_output());

@@ -28,7 +28,7 @@ struct LinearShape {
   SubgroupTile tile_of_dots(const runtime::DeviceCaps& caps) const { return dot_tile(caps, weight, experts ? 1 : rows, glu, outputs, n_chunks()); }
   FloatTile tile_of_floats(const runtime::DeviceCaps& caps) const { return float_tile(caps, rows, outputs, glu); }
   DotTile tile_of_many_dots(const runtime::DeviceCaps& caps) const { return many_dots_tile(caps, rows, outputs, glu); }
-  MatrixTile tile_of_matrices(const runtime::DeviceCaps& caps) const { return matrix_tile(caps, weight, rows, outputs, glu); }
+  MatrixTile tile_of_matrices(const runtime::DeviceCaps& caps) const { return matrix_tile(caps, weight, rows, groups, outputs, glu); }
   bool few_rows() const { return rows <= kMostSubgroupRows || experts; }
 };
 
@@ -159,30 +159,55 @@ void emit_wide(Lowering& lowering, const LinearVariant& v, const LinearPiece& pi
                     {ceil_div(piece.push.rows, tile_rows), ceil_div(piece.push.outputs, width * columns), 1}, piece.cost);
 }
 
-void emit_tiled(Lowering& lowering, const LinearVariant& v, const LinearPiece& piece) {
-  const FloatTile tile = shape_of(v, piece).tile_of_floats(lowering.caps());
-  runtime::Cost cost = piece.cost;
-  cost.loops[0] = {tile.rows_of_invocation * tile.outputs_of_invocation * 4 * tile.steps};
-  lowering.dispatch(v.label, {lowering.module_for(runtime::Shader::linear_tiled, v.activations), tile.lanes},
-                    {tile.threads, v.type, tile.columns, tile.rows_of_invocation, tile.outputs_of_invocation, tile.steps, v.glu, v.input_vec4, v.activation, v.has_bias, v.limited}, piece.without_norm(), piece.push,
-                    {ceil_div(piece.push.outputs, tile.outputs() >> v.glu), ceil_div(piece.push.rows, tile.rows()), 1}, cost);
+using Grid = std::array<std::uint32_t, 3>;
+
+/// Emits a dispatch of tiles, rows by outputs (with GLU gates and ups). Where these are few, workgroups share a tile's columns, and a second dispatch
+/// adds up and finishes. `dispatch` takes the piece, whether they do, and the grid.
+template <typename Dispatch>
+void emit_tiles(Lowering& lowering, const LinearVariant& v, LinearPiece piece, std::uint32_t rows, std::uint32_t outputs, const Dispatch& dispatch) {
+  shaders::LinearParams& push = piece.push;
+  const std::uint32_t x = ceil_div(push.outputs, outputs >> v.glu), y = ceil_div(push.rows, rows);
+  push.groups_of_split = ceil_div(push.groups, column_splits(lowering.caps(), std::uint64_t{x} * y, push.groups));
+  const std::uint32_t splits = ceil_div(push.groups, push.groups_of_split);
+  if (splits == 1) return dispatch(piece, 0u, Grid{x, y, 1});
+  const Lowering::Argument output = piece.arguments[3];
+  const std::uint64_t sums = std::uint64_t{splits} * push.rows * (push.outputs << v.glu);
+  const StorageId partial = lowering.scratch(4 * sums, "partial sums");
+  piece.arguments[3] = {partial, runtime::Access::kWrite};
+  piece.cost.bytes += 4.0 * static_cast<double>(sums);
+  dispatch(piece, 1u, Grid{x, y, splits});
+  constexpr std::uint32_t kWidth = 128;
+  lowering.dispatch("linear combine", lowering.module_for(runtime::Shader::linear_combine, v.activations), {kWidth, splits, v.glu, v.activation, v.has_bias, v.limited},
+                    {{partial, runtime::Access::kRead}, {kNone, runtime::Access::kRead}, piece.arguments[2], output, piece.arguments[4]}, push,
+                    {ceil_div(push.outputs, kWidth), push.rows, 1}, {4.0 * static_cast<double>(sums) + 1.0 * element_bytes(v.activations) * push.rows * push.outputs, 0});
 }
 
-void emit_matrix(Lowering& lowering, const LinearVariant& v, const LinearPiece& piece) {
-  const MatrixTile tile = shape_of(v, piece).tile_of_matrices(lowering.caps());
-  runtime::Cost cost = piece.cost;
-  cost.loops[0] = tile.loop();
-  lowering.dispatch(v.label, {lowering.module_for(runtime::Shader::linear_matrix, v.activations), tile.lanes},
-                    {tile.threads, v.type, tile.lanes, tile.row_matrices, tile.output_matrices, tile.row_subgroups, v.glu, v.input_vec4, v.activation, v.has_bias, v.limited, tile.shape.rows, tile.shape.columns, tile.shape.depth},
-                    piece.without_norm(), piece.push, {ceil_div(piece.push.outputs, tile.outputs >> v.glu), ceil_div(piece.push.rows, tile.rows()), 1}, cost);
+void emit_tiled(Lowering& lowering, const LinearVariant& v, const LinearPiece& whole) {
+  const FloatTile tile = shape_of(v, whole).tile_of_floats(lowering.caps());
+  emit_tiles(lowering, v, whole, tile.rows(), tile.outputs(), [&](LinearPiece& piece, std::uint32_t is_split, const Grid& grid) {
+    piece.cost.loops[0] = {tile.rows_of_invocation * tile.outputs_of_invocation * 4 * tile.steps};
+    lowering.dispatch(v.label, {lowering.module_for(runtime::Shader::linear_tiled, v.activations), tile.lanes},
+                      {tile.threads, v.type, tile.columns, tile.rows_of_invocation, tile.outputs_of_invocation, tile.steps, v.glu, v.input_vec4, v.activation, v.has_bias, v.limited, is_split}, piece.without_norm(), piece.push, grid, piece.cost);
+  });
 }
 
-void emit_dot_tiled(Lowering& lowering, const LinearVariant& v, const LinearPiece& piece) {
-  const DotTile tile = shape_of(v, piece).tile_of_many_dots(lowering.caps());
-  runtime::Cost cost = piece.cost;
-  cost.loops[0] = {tile.rows() * DotTile::kOutputs * kGroupElements / DotTile::kThreads};
-  lowering.dispatch(v.label, {runtime::Shader::linear_dot_tiled, tile.lanes}, {DotTile::kThreads, v.type, tile.lanes, tile.rows_of_invocation, v.glu, v.input_vec4, v.activation, v.has_bias, v.limited}, piece.without_norm(),
-                    piece.push, {ceil_div(piece.push.outputs, DotTile::kOutputs >> v.glu), ceil_div(piece.push.rows, tile.rows()), 1}, cost);
+void emit_matrix(Lowering& lowering, const LinearVariant& v, const LinearPiece& whole) {
+  const MatrixTile tile = shape_of(v, whole).tile_of_matrices(lowering.caps());
+  emit_tiles(lowering, v, whole, tile.rows(), tile.outputs, [&](LinearPiece& piece, std::uint32_t is_split, const Grid& grid) {
+    piece.cost.loops[0] = tile.loop();
+    lowering.dispatch(v.label, {lowering.module_for(runtime::Shader::linear_matrix, v.activations), tile.lanes},
+                      {tile.threads, v.type, tile.lanes, tile.row_matrices, tile.output_matrices, tile.row_subgroups, v.glu, v.input_vec4, v.activation, v.has_bias, v.limited, tile.shape.rows, tile.shape.columns, tile.shape.depth, is_split},
+                      piece.without_norm(), piece.push, grid, piece.cost);
+  });
+}
+
+void emit_dot_tiled(Lowering& lowering, const LinearVariant& v, const LinearPiece& whole) {
+  const DotTile tile = shape_of(v, whole).tile_of_many_dots(lowering.caps());
+  emit_tiles(lowering, v, whole, tile.rows(), DotTile::kOutputs, [&](LinearPiece& piece, std::uint32_t is_split, const Grid& grid) {
+    piece.cost.loops[0] = {tile.rows() * DotTile::kOutputs * kGroupElements / DotTile::kThreads};
+    lowering.dispatch(v.label, {runtime::Shader::linear_dot_tiled, tile.lanes}, {DotTile::kThreads, v.type, tile.lanes, tile.rows_of_invocation, v.glu, v.input_vec4, v.activation, v.has_bias, v.limited, is_split},
+                      piece.without_norm(), piece.push, grid, piece.cost);
+  });
 }
 
 struct LinearEmit {

@@ -1,5 +1,5 @@
 // What a linear does with the sums of its tile: of this invocation kTileRows neighbouring rows, and kTileOutputs outputs kColumns apart, with GLU
-// gates and then ups. Needs what lib/linear_output.glsl has, and kColumns.
+// gates and then ups. Needs lib/linear_tile.glsl, and kColumns.
 #include "lib/tile_sums.glsl"
 
 // Row and output of the first.
@@ -10,8 +10,7 @@ void store_outputs(uint row0, uint output0) {
     if (is_there) {
       [[unroll]] for (uint j = 0u; j < kTileOutputs >> kGlu; ++j) {
         const uint n = output0 + kColumns * j;
-        const float sum = sums[i * kTileOutputs + j];
-        if (n < p.outputs) store_output(row, n, kGlu == 1u ? output_of_glu(sum, sums[i * kTileOutputs + j + kGlu * (kTileOutputs / 2u)], n, n + p.outputs) : output_of(sum, n));
+        if (n < p.outputs) store_sums_of(row, n, sums[i * kTileOutputs + j], sums[i * kTileOutputs + j + kGlu * (kTileOutputs / 2u)]);
       }
     }
   }

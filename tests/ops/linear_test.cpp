@@ -113,6 +113,14 @@ OpCase with_output(Type type, const Sizes& s, graph::Activation activation, bool
   return c;
 }
 
+/// Few tiles of many columns, which kernels that make tiles may split: parts that are not even, and a part of which less is there.
+TEST_P(LinearTest, ManyColumnsOfFewOutputs) {
+  for (const std::int64_t columns : {545, 800, 2080}) {
+    const Sizes s{11, has_blocks(type()) ? whole_blocks(type(), columns / 32 * 32) : columns, 13};
+    EXPECT_TRUE(agrees(with_output(type(), s, graph::Activation::kGelu, true, true), {1e-11}, options())) << case_name(s);
+  }
+}
+
 TEST(LinearOutputTest, AnotherOutputIsRejected) {
   using graph::Activation;
   const Sizes s{3, 37, 41};

@@ -17,6 +17,13 @@ runtime::DeviceCaps caps_of(std::uint32_t lanes) {
   return caps;
 }
 
+/// As many cores as it takes for columns to be split.
+runtime::DeviceCaps caps_of_many_cores(std::uint32_t lanes) {
+  runtime::DeviceCaps caps = caps_of(lanes);
+  caps.cores = 64;
+  return caps;
+}
+
 /// What `options` select on such a device, of which more than `least` must pass; `rows_of` tells a tile's. Returns the most that a tile has.
 template <typename RowsOf>
 std::uint32_t check_some(simulator::ModuleCache& modules, const runtime::DeviceCaps& caps, std::uint32_t lanes, const check::CheckOptions& options, std::size_t least, const RowsOf& rows_of) {
@@ -47,6 +54,24 @@ std::uint32_t check_all(simulator::ModuleCache& modules, const runtime::DeviceCa
   return check_some(modules, caps, lanes, options, least, rows_of);
 }
 
+/// Sums of which several workgroups make parts, with `kernel`, whose shader's name begins so.
+void check_split(simulator::ModuleCache& modules, const runtime::DeviceCaps& caps, std::uint32_t lanes, const char* kernel, std::string_view shader) {
+  for (const char* text : {"linear input (9, 545), weight f32 (13, 545), bias (13), activation gelu, residual (9, 13)", "linear_glu input (9, 544), weight q8_0 (82, 544), activation gelu_tanh"}) {
+    if (kernel == std::string_view("dot_tiled") && std::string_view(text).find("f32") != std::string_view::npos) continue;
+    check::CheckOptions options;
+    options.kernels = {kernel};
+    options.text = text;
+    options.brief = true;
+    bool is_split = false;
+    const auto rows_of = [&](const runtime::Kernel& one) {
+      is_split |= std::string_view(runtime::shader_name(one.shader)).starts_with(shader) && one.constants[one.n_constants - 1] == 1;
+      return 0u;
+    };
+    check_some(modules, caps, lanes, options, 0, rows_of);
+    EXPECT_TRUE(is_split) << text;
+  }
+}
+
 struct Machine {
   std::uint32_t lanes;
   runtime::MatrixShape shape;
@@ -73,6 +98,8 @@ TEST(MatrixKernelsTest, AreRightAndWithoutFindings) {
     EXPECT_EQ(check_all(modules, caps, machine.lanes, "matrix", {"linear", "linear_glu"}, machine.lanes != 32, machine.lanes != 32 ? 100 : 200, rows_of), machine.most_rows);
     for (const char* op : {"attention", "matmul"}) check_all(modules, caps, machine.lanes, "matrix", {op}, true, 50, rows_of);
     EXPECT_EQ(check_some(modules, caps, machine.lanes, large, 1, rows_of_matmul), std::min(machine.most_rows, machine.lanes < 32 ? 32u : 128u));
+    caps.cores = caps_of_many_cores(machine.lanes).cores;
+    check_split(modules, caps, machine.lanes, "matrix", "linear_matrix");
   }
 }
 
@@ -82,6 +109,7 @@ TEST_P(TilesTest, OfDotsAreRightAndWithoutFindings) {
   simulator::ModuleCache modules(simulator::Loops::kKept);
   const auto rows_of = [](const runtime::Kernel& kernel) { return kernel.shader == runtime::Shader::linear_dot_tiled ? 16 * kernel.constants[3] : 0; };
   EXPECT_EQ(check_all(modules, caps_of(GetParam()), GetParam(), "dot_tiled", {"linear", "linear_glu"}, false, 200, rows_of), 64u);
+  check_split(modules, caps_of_many_cores(GetParam()), GetParam(), "dot_tiled", "linear_dot_tiled");
 }
 
 /// The largest take long: all operands of linear where they are smallest, the others' with GLU, and one that needs the largest.
@@ -98,6 +126,7 @@ TEST_P(TilesTest, OfFloatsAreRightAndWithoutFindings) {
   large.text = "linear input (113, 257), weight f16 (141, 257)";
   large.brief = true;
   EXPECT_EQ(check_some(modules, caps_of(lanes), lanes, large, 1, rows_of), lanes == 64 ? 128u : 64u);
+  check_split(modules, caps_of_many_cores(lanes), lanes, "tiled", "linear_tiled");
 }
 
 /// Factors along the depth and across it, by vectors of four and by elements: all operands where it takes seconds, and the largest tiles.

@@ -110,6 +110,23 @@ TEST(DotTileTest, PaysWhereAWorkgroupHasManyOutputs) {
   EXPECT_FALSE(pays(Type::kF16, 128'256));
 }
 
+/// Only where a third of the cores would have nothing to do, and of many columns.
+TEST(ColumnSplitsTest, FillTheDevice) {
+  runtime::DeviceCaps caps;
+  caps.cores = 132;
+  EXPECT_EQ(column_splits(caps, 32, 128), 4u);
+  EXPECT_EQ(column_splits(caps, 64, 128), 2u);
+  EXPECT_EQ(column_splits(caps, 87, 128), 4u);
+  EXPECT_EQ(column_splits(caps, 87, 32), 1u) << "the sums would cost more than the idle cores";
+  EXPECT_EQ(column_splits(caps, 88, 4096), 1u) << "two thirds of the cores";
+  EXPECT_EQ(column_splits(caps, 1, 4096), 16u);
+  EXPECT_EQ(column_splits(caps, 1, 32), 4u);
+  EXPECT_EQ(column_splits(caps, 1, 15), 1u) << "480 columns";
+  EXPECT_EQ(column_splits(caps, 0, 0), 1u);
+  caps.cores = 1;
+  EXPECT_EQ(column_splits(caps, 1, 4096), 1u);
+}
+
 /// As many rows as there are, but not so many that cores are idle.
 TEST(DotTileTest, OfManyRowsFitsTheDevice) {
   const auto tile_of = [](std::uint32_t least, std::uint32_t most, std::uint32_t rows, std::uint32_t outputs, std::uint32_t cores = 80, std::uint32_t invocations = 1024) {
