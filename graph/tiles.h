@@ -74,12 +74,13 @@ struct MatrixTile {
   std::uint32_t row_matrices = 0;     ///< of a subgroup
   std::uint32_t output_matrices = 0;  ///< of a subgroup; with GLU half of them of gates
   runtime::MatrixShape shape;
+  std::uint32_t ahead = 1;            ///< groups of 32 columns that are on their way while one is multiplied
 
   std::uint32_t rows() const { return row_subgroups * row_matrices * shape.rows; }
   /// Of linear's kernel and matmul's, which multiply 32 columns at a time.
   runtime::InnerLoop loop() const {
     const std::uint32_t multiply_adds = rows() * outputs * 32 / threads;
-    return {multiply_adds * shape.depth / 32, multiply_adds, true};
+    return {multiply_adds * shape.depth / 32, multiply_adds * ahead, true};
   }
 };
 
@@ -142,8 +143,8 @@ RowTile row_tile(const runtime::DeviceCaps& caps, std::uint32_t columns);
 constexpr std::uint32_t kMostRowQuads = 4, kMostRowElements = 8192;
 
 /// Among how many workgroups the columns of a tile, so many groups of 32, are shared out ("split K") where there are so many tiles: 1 unless these leave
-/// a third of the cores idle; then so many that the core that gets most has the least to do.
-std::uint32_t column_splits(const runtime::DeviceCaps& caps, std::uint64_t n_tiles, std::uint32_t n_groups);
+/// a third of the cores idle, each of which has room for `of_core`; then so many that the core that gets most has the least to do.
+std::uint32_t column_splits(const runtime::DeviceCaps& caps, std::uint64_t n_tiles, std::uint32_t n_groups, std::uint32_t of_core = 1);
 
 /// Workgroups of a dispatch with which the device is busy: two a core or more, where work can be split as one likes.
 std::uint32_t workgroups_to_fill(const runtime::DeviceCaps& caps);

@@ -31,6 +31,7 @@ layout(constant_id = 11) const uint kMatrixRows = 16u;
 layout(constant_id = 12) const uint kMatrixColumns = 16u;
 layout(constant_id = 13) const uint kMatrixDepth = 16u;
 layout(constant_id = 14) const uint kSplitColumns = 0u;
+layout(constant_id = 15) const uint kAhead = 1u;
 
 #include "lib/matrix.glsl"
 #include "lib/linear_input.glsl"
@@ -48,8 +49,8 @@ const bool kWide = kWeightType == RONDO_WEIGHT_F32 || kWeightType == RONDO_WEIGH
 const uint kInputs = kM * 8u / kWidth;
 const uint kWeights = kN * 2u / kWidth;
 const uint kChunksOfWeight = kQuads == 8u ? 1u : 4u / kQuads;
-vec4 x[kInputs];
-Chunk chunks[kWeights * kChunksOfWeight];
+vec4 x[kAhead * kInputs];
+Chunk chunks[kAhead * kWeights * kChunksOfWeight];
 float largest[kInputs], largest_weights[kWeights];
 
 uint first_row() { return gl_WorkGroupID.y * kM; }
@@ -60,33 +61,33 @@ bool begin_tile() {
   return !tile_is_idle(first_row());
 }
 
-void load_group(uint of_own) {
+void load_group(uint of_own, uint set) {
   const uint group = first_group() + of_own;
   [[unroll]] for (uint i = 0u; i < kWeights; ++i) {
     const uint item = i * kWidth + gl_LocalInvocationID.x, row = weight_row(item >> 1, first_output()) + p.weight_offset_rows;
     [[unroll]] for (uint c = 0u; c < kChunksOfWeight; ++c) {
-      chunks[i * kChunksOfWeight + c] = load_chunk(row, kQuads == 8u ? group : (group * 2u + (item & 1u)) * kChunksOfWeight + c);
+      chunks[(set * kWeights + i) * kChunksOfWeight + c] = load_chunk(row, kQuads == 8u ? group : (group * 2u + (item & 1u)) * kChunksOfWeight + c);
     }
   }
   [[unroll]] for (uint i = 0u; i < kInputs; ++i) {
     const uint item = i * kWidth + gl_LocalInvocationID.x, row = min(first_row() + item / 8u, p.rows - 1u);
-    x[i] = input_quad(p.input_offset + row * p.input_stride, group * 32u + item % 8u * 4u);
+    x[set * kInputs + i] = input_quad(p.input_offset + row * p.input_stride, group * 32u + item % 8u * 4u);
   }
 }
 
-void store_group(uint tile, bool scaled) {
+void store_group(uint tile, uint set, bool scaled) {
   [[unroll]] for (uint i = 0u; i < kWeights; ++i) {
-    const uint item = i * kWidth + gl_LocalInvocationID.x, at = tile + (kM + (item >> 1)) * kStride + (item & 1u) * 2u;
+    const uint item = i * kWidth + gl_LocalInvocationID.x, at = tile + (kM + (item >> 1)) * kStride + (item & 1u) * 2u, first = (set * kWeights + i) * kChunksOfWeight;
     [[unroll]] for (uint half_of_item = 0u; half_of_item < 2u; ++half_of_item) {
       if (kWeightType == RONDO_WEIGHT_F16) {
-        tiles[at + half_of_item] = chunks[i * kChunksOfWeight + half_of_item].bits;
+        tiles[at + half_of_item] = chunks[first + half_of_item].bits;
       } else {
         uvec2 halves[2];
         [[unroll]] for (uint j = 0u; j < 2u; ++j) {
           const uint quad = half_of_item * 2u + j;
           vec4 w;
-          if (kQuads == 8u) w = scaled_quad(chunks[i], (item & 1u) * 4u + quad);
-          else w = scaled_quad(chunks[i * kChunksOfWeight + quad / kQuads], quad % kQuads);
+          if (kQuads == 8u) w = scaled_quad(chunks[first], (item & 1u) * 4u + quad);
+          else w = scaled_quad(chunks[first + quad / kQuads], quad % kQuads);
           if (kWide) {
             largest_weights[i] = larger(largest_weights[i], w);
             [[branch]] if (scaled) w *= scale_of(kM + (item >> 1));
@@ -97,13 +98,13 @@ void store_group(uint tile, bool scaled) {
       }
     }
   }
-  [[unroll]] for (uint i = 0u; i < kInputs; ++i) largest[i] = larger(largest[i], x[i]);
+  [[unroll]] for (uint i = 0u; i < kInputs; ++i) largest[i] = larger(largest[i], x[set * kInputs + i]);
   [[branch]] if (scaled) {
-    [[unroll]] for (uint i = 0u; i < kInputs; ++i) x[i] *= scale_of((i * kWidth + gl_LocalInvocationID.x) / 8u);
+    [[unroll]] for (uint i = 0u; i < kInputs; ++i) x[set * kInputs + i] *= scale_of((i * kWidth + gl_LocalInvocationID.x) / 8u);
   }
   [[unroll]] for (uint i = 0u; i < kInputs; ++i) {
     const uint item = i * kWidth + gl_LocalInvocationID.x;
-    store_quad(tile, item / 8u, item % 8u, x[i]);
+    store_quad(tile, item / 8u, item % 8u, x[set * kInputs + i]);
   }
 }
 

@@ -26,7 +26,7 @@ layout(constant_id = 8) const uint kMatrixRows = 16u;
 layout(constant_id = 9) const uint kMatrixColumns = 16u;
 layout(constant_id = 10) const uint kMatrixDepth = 16u;
 
-const uint kGlu = 0u, kRowQuads = 8u;
+const uint kGlu = 0u, kRowQuads = 8u, kAhead = 1u;
 const bool kWide = true;
 #define MATRIX_IDS_FROM_8
 #include "lib/matrix.glsl"
@@ -37,9 +37,9 @@ float largest_a[kAs], largest_b[kBs];
 
 bool begin_tile() { return !is_idle(); }
 uint n_groups() { return (p.depth + 31u) / 32u; }
-void load_group(uint group) { load_factors(group); }
+void load_group(uint group, uint set) { load_factors(group); }
 
-void store_group(uint tile, bool scaled) {
+void store_group(uint tile, uint set, bool scaled) {
   [[unroll]] for (uint i = 0u; i < kAs; ++i) {
     const uvec2 place = place_of_a(i);
     largest_a[i] = larger(largest_a[i], a_items[i]);

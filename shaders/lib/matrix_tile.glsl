@@ -1,18 +1,19 @@
-// A tile of kM x kN products of rows by matrix units (lib/matrix.glsl): 32 columns at a time are rounded to f16 in shared memory, the next 32 are
-// loaded while these are multiplied. Sums in f32.
+// A tile of kM x kN products of rows by matrix units (lib/matrix.glsl): 32 columns at a time are rounded to f16 in shared memory, the next kAhead times
+// 32 are on their way meanwhile. Sums in f32.
 // Rows whose largest magnitude does not suit f16 are multiplied by a power of two: then all is done once more. So bits depend on nothing but the
 // two rows of a product.
-// Before including: kWidth, kLanes, kRowMatrices, kOutputMatrices, kRowSubgroups, kGlu (of each subgroup's matrices half are of gates, half of ups;
-// kOutputs gates come before their ups), kWide (the second factor's rows may not suit f16 either), and the shapes of lib/matrix.glsl. The includer
-// defines what is declared here.
+// Before including: kWidth, kLanes, kAhead (1 or 2: groups of 32 columns that are under way), kRowMatrices, kOutputMatrices, kRowSubgroups, kGlu (of
+// each subgroup's matrices half are of gates, half of ups; kOutputs gates come before their ups), kWide (the second factor's rows may not suit f16
+// either), and the shapes of lib/matrix.glsl. The includer defines what is declared here.
 
 // Whether this workgroup has something to do; the first that is called.
 bool begin_tile();
 // How many times 32 columns there are.
 uint n_groups();
-// What this invocation brings of group i of 32 columns: from memory into registers, and from these to where a tile begins.
-void load_group(uint i);
-void store_group(uint tile, bool scaled);
+// What this invocation brings of group i of 32 columns: from memory into registers, of which there are kAhead sets, and from these to where a
+// tile begins.
+void load_group(uint i, uint set);
+void store_group(uint tile, uint set, bool scaled);
 // The magnitudes of what it has stored are 0; are merged into the tile's.
 void clear_magnitudes();
 void merge_magnitudes();
@@ -85,6 +86,20 @@ uint first_of_matrix(uint output_subgroup, uint j) {
     }                                                                                                                                                            \
   }
 
+// Group i, which lies in the tile with this number; what comes kAhead groups later is loaded into `set`, what comes next is stored.
+#define STEP(i, number, set)                                                                                                                                     \
+  {                                                                                                                                                              \
+    const uint tile = (number) * kTile;                                                                                                                          \
+    barrier();                                                                                                                                                   \
+    load_group(min((i) + kAhead, n_groups() - 1u), set);                                                                                                         \
+    if (kLanes == 8u) { /* addresses of all columns take as many registers as there are */                                                                       \
+      [[dont_unroll]] for (uint k = 0u; k < 32u; k += kMatrixDepth) MULTIPLY(k)                                                                                  \
+    } else {                                                                                                                                                     \
+      [[unroll]] for (uint k = 0u; k < 32u; k += kMatrixDepth) MULTIPLY(k)                                                                                       \
+    }                                                                                                                                                            \
+    store_group(kTile - tile, (set + 1u) % kAhead, pass == 1u);                                                                                                  \
+  }
+
 // Element e of a subgroup's matrix (i, j), which lies in shared memory.
 #define FINISH(i, j, e)                                                                                                                                          \
   {                                                                                                                                                              \
@@ -101,18 +116,16 @@ void main() {
   [[dont_unroll]] for (uint pass = 0u; pass < 2u; ++pass) {
     [[unroll]] for (uint i = 0u; i < kMatrices; ++i) sums[i] = NO_SUMS;
     clear_magnitudes();
-    load_group(0u);
-    store_group(0u, pass == 1u);
-    for (uint group = 0u; group < n_groups(); ++group) {
-      const uint tile = (group & 1u) * kTile;
-      barrier();
-      load_group(min(group + 1u, n_groups() - 1u));  // the last is loaded twice, and nobody reads it
-      if (kLanes == 8u) {  // addresses of all columns take as many registers as there are
-        [[dont_unroll]] for (uint k = 0u; k < 32u; k += kMatrixDepth) MULTIPLY(k)
-      } else {
-        [[unroll]] for (uint k = 0u; k < 32u; k += kMatrixDepth) MULTIPLY(k)
+    // Groups behind the last are the last, and nobody reads them.
+    load_group(0u, 0u);
+    if (kAhead == 2u) load_group(min(1u, n_groups() - 1u), 1u);
+    store_group(0u, 0u, pass == 1u);
+    for (uint group = 0u; group < n_groups(); group += kAhead) {
+      STEP(group, kAhead == 2u ? 0u : group & 1u, 0u)
+      if (kAhead == 2u) {
+        if (group + 1u >= n_groups()) break;
+        STEP(group + 1u, 1u, 1u)
       }
-      store_group(kTile - tile, pass == 1u);
     }
     if (pass == 1u) break;
     const uint n_rows = kWide ? kM + kN : kM;

@@ -54,8 +54,8 @@ std::uint32_t check_all(simulator::ModuleCache& modules, const runtime::DeviceCa
   return check_some(modules, caps, lanes, options, least, rows_of);
 }
 
-/// Sums of which several workgroups make parts, with `kernel`, whose shader's name begins so.
-void check_split(simulator::ModuleCache& modules, const runtime::DeviceCaps& caps, std::uint32_t lanes, const char* kernel, std::string_view shader) {
+/// Sums of which several workgroups make parts, with `kernel`.
+void check_split(simulator::ModuleCache& modules, const runtime::DeviceCaps& caps, std::uint32_t lanes, const char* kernel) {
   for (const char* text : {"linear input (9, 545), weight f32 (13, 545), bias (13), activation gelu, residual (9, 13)", "linear_glu input (9, 544), weight q8_0 (82, 544), activation gelu_tanh"}) {
     if (kernel == std::string_view("dot_tiled") && std::string_view(text).find("f32") != std::string_view::npos) continue;
     check::CheckOptions options;
@@ -64,7 +64,7 @@ void check_split(simulator::ModuleCache& modules, const runtime::DeviceCaps& cap
     options.brief = true;
     bool is_split = false;
     const auto rows_of = [&](const runtime::Kernel& one) {
-      is_split |= std::string_view(runtime::shader_name(one.shader)).starts_with(shader) && one.constants[one.n_constants - 1] == 1;
+      is_split |= one.shader == runtime::Shader::linear_combine;
       return 0u;
     };
     check_some(modules, caps, lanes, options, 0, rows_of);
@@ -99,7 +99,7 @@ TEST(MatrixKernelsTest, AreRightAndWithoutFindings) {
     for (const char* op : {"attention", "matmul"}) check_all(modules, caps, machine.lanes, "matrix", {op}, true, 50, rows_of);
     EXPECT_EQ(check_some(modules, caps, machine.lanes, large, 1, rows_of_matmul), std::min(machine.most_rows, machine.lanes < 32 ? 32u : 128u));
     caps.cores = caps_of_many_cores(machine.lanes).cores;
-    check_split(modules, caps, machine.lanes, "matrix", "linear_matrix");
+    check_split(modules, caps, machine.lanes, "matrix");
   }
 }
 
@@ -109,7 +109,7 @@ TEST_P(TilesTest, OfDotsAreRightAndWithoutFindings) {
   simulator::ModuleCache modules(simulator::Loops::kKept);
   const auto rows_of = [](const runtime::Kernel& kernel) { return kernel.shader == runtime::Shader::linear_dot_tiled ? 16 * kernel.constants[3] : 0; };
   EXPECT_EQ(check_all(modules, caps_of(GetParam()), GetParam(), "dot_tiled", {"linear", "linear_glu"}, false, 200, rows_of), 64u);
-  check_split(modules, caps_of_many_cores(GetParam()), GetParam(), "dot_tiled", "linear_dot_tiled");
+  check_split(modules, caps_of_many_cores(GetParam()), GetParam(), "dot_tiled");
 }
 
 /// The largest take long: all operands of linear where they are smallest, the others' with GLU, and one that needs the largest.
@@ -126,7 +126,7 @@ TEST_P(TilesTest, OfFloatsAreRightAndWithoutFindings) {
   large.text = "linear input (113, 257), weight f16 (141, 257)";
   large.brief = true;
   EXPECT_EQ(check_some(modules, caps_of(lanes), lanes, large, 1, rows_of), lanes == 64 ? 128u : 64u);
-  check_split(modules, caps_of_many_cores(lanes), lanes, "tiled", "linear_tiled");
+  check_split(modules, caps_of_many_cores(lanes), lanes, "tiled");
 }
 
 /// Factors along the depth and across it, by vectors of four and by elements: all operands where it takes seconds, and the largest tiles.

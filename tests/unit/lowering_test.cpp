@@ -555,7 +555,7 @@ TEST(LoweringTest, WhatDoesNotFitAKernelIsRefused) {
     return lowered.ok() ? "" : lowered.status().message();
   };
   EXPECT_EQ(refused(12, 7), "");
-  EXPECT_EQ(refused(16, 7), "made up: 16 specialization constants but a kernel takes 15");
+  EXPECT_EQ(refused(17, 7), "made up: 17 specialization constants but a kernel takes 16");
   EXPECT_EQ(refused(12, 8), "made up: 9 bindings but a kernel takes 8");
 }
 

@@ -20,12 +20,13 @@ runtime::DeviceCaps card() {
   return caps;
 }
 
-/// A linear of one row, alone.
-runtime::Program linear(const runtime::DeviceCaps& caps, graph::Type type, std::int64_t outputs, std::int64_t columns) {
+/// A linear, alone.
+runtime::Program linear(const runtime::DeviceCaps& caps, graph::Type type, std::int64_t outputs, std::int64_t columns, std::int64_t rows = 1) {
   graph::Graph graph;
   graph.state = graph.tensor(graph.add_tensor("state", graph::StorageKind::kStep, graph::Type::kI32, {1, 64})).storage;
-  graph.add(graph::Op::linear, {graph.add_tensor("input", graph::StorageKind::kInput, graph::Type::kF32, {1, columns}), graph.add_weight("weight", type, {outputs, columns})});
+  graph.add(graph::Op::linear, {graph.add_tensor("input", graph::StorageKind::kInput, graph::Type::kF32, {rows, columns}), graph.add_weight("weight", type, {outputs, columns})});
   models::GraphRunOptions options;
+  options.lowering.activations = Activations::kAuto;
   Result<models::GraphPlan> plan = models::plan_graph(graph, caps, options);
   EXPECT_TRUE(plan.ok()) << plan.status().message();
   return std::move(plan->lowered.program);
@@ -85,6 +86,25 @@ TEST(PredictTest, CoresWithoutAWorkgroupWait) {
   }
   --caps.cores;
   EXPECT_NEAR(predict_one(program, caps).arithmetic, 2 * busy * caps.cores / (caps.cores + 1), 1e-6 * busy) << "one has two";
+}
+
+/// However fast the device is otherwise.
+TEST(PredictTest, EachRoundOfATileWaitsForALoad) {
+  runtime::DeviceCaps caps = card();
+  caps.max_shared_bytes = 49152;
+  caps.cores = 1;  // columns are not split
+  caps.bytes_per_s *= 1e6, caps.lanes_per_s *= 1e6;
+  const runtime::Program program = linear(caps, graph::Type::kF16, 128, 4096, 64);
+  ASSERT_EQ(program.dispatches[0].label, "linear tiled f16");
+  const double one = predict_one(program, caps).waits, workgroups = program.dispatches[0].grid[0] * program.dispatches[0].grid[1];
+  EXPECT_NEAR(one, kLoadNs * 4096 / 32, 1) << "a core has room for all of " << workgroups;
+  EXPECT_STREQ(predict_one(program, caps).bound(), "waits");
+  EXPECT_NEAR(predict_one(linear(caps, graph::Type::kF16, 128, 8192, 64), caps).waits, 2 * one, 1);
+  EXPECT_GE(predict_one(linear(caps, graph::Type::kF16, 128, 4096, 64 * 64), caps).waits, 8 * one);
+  caps.matrices = {{16, 16, 16}};
+  const runtime::Program matrices = linear(caps, graph::Type::kF16, 128, 4096, 64);
+  ASSERT_EQ(matrices.dispatches[0].label, "linear matrix f16");
+  EXPECT_NEAR(predict_one(matrices, caps).waits, one / 2, 1) << "two groups of columns are on their way";
 }
 
 TEST(PredictTest, AProfileWithoutRatesIsRefused) {

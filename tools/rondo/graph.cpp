@@ -387,8 +387,8 @@ void print_prediction(const StepReport& report, std::span<const Prediction> pred
                most->first);
   }
   fmt::print("\n{:.1f} us predicted for {}: {:.2f} times the {:.1f} us that its bytes take at {:.0f} % of the bandwidth\n", total_ns / 1e3, report.caps.name, total_ns / bound_ns, bound_ns / 1e3, 100 * kUsableBandwidth);
-  fmt::print("Assumed: {:.0f} GB/s; {} cores, {:.1f} T lanes a second, a cache line a clock and core; {:.1f} us for a dispatch that waits for another; {:.0f} ns for a load; {:.0f} invocations of a core\n"
-             "under way at most; {}compilers' counts of {}; the most likely token is drawn. No card of this profile has been measured.\n",
+  fmt::print("Assumed: {:.0f} GB/s; {} cores, {:.1f} T lanes a second, a cache line a clock and core; {:.1f} us for a dispatch that waits for another; {:.0f} ns for a load, and for each round of a loop\n"
+             "that loads tiles; {:.0f} invocations of a core under way at most; {}compilers' counts of {}; the most likely token is drawn. No card of this profile has been measured.\n",
              report.caps.bytes_per_s / 1e9, report.caps.cores, report.caps.lanes_per_s / 1e12, report.caps.dispatch_ns / 1e3, kLoadNs, kResident,
              report.caps.matrix_flops_per_s > 0 ? fmt::format("matrix units of {:.0f} Tflop/s, while which nothing else is computed; ", report.caps.matrix_flops_per_s / 1e12) : "", report.caps.counts);
 }

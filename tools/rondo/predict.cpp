@@ -18,6 +18,7 @@ namespace {
 
 struct CompiledCount {
   std::string_view chip, kernel;
+  double waves;  ///< of a SIMD (AMD), core (Adreno) or SM (NVIDIA); 0: not known
   double per_multiply_add;
 };
 struct SimulatedCount {
@@ -41,18 +42,19 @@ struct Words {
   }
 };
 
-double count_instructions(const runtime::Dispatch& dispatch, const runtime::Kernel& kernel, std::string_view chip) {
+/// Null: there is none.
+const CompiledCount* find_compiled(const runtime::Dispatch& dispatch, const runtime::Kernel& kernel, std::string_view chip) {
   std::vector<std::string> constants;
   for (std::uint32_t i = 0; i < kernel.n_constants; ++i) constants.push_back(fmt::format("{}={}", constant_name(kernel.shader, i), kernel.constants[i]));
   const std::string label = (std::string_view(runtime::shader_name(kernel.shader)).ends_with("_f16") ? "f16 " : "") + dispatch.label;
-  double found = 0;
+  const CompiledCount* found = nullptr;
   std::size_t longest = 0;
   for (const CompiledCount& count : kCompiled) {
     if (count.chip != chip) continue;
     const isa::KernelPattern pattern = isa::KernelPattern::parse(count.kernel);
     if (pattern.length <= longest || !pattern.fits(label, constants)) continue;
     longest = pattern.length;
-    found = count.per_multiply_add;
+    found = &count;
   }
   return found;
 }
@@ -75,6 +77,20 @@ std::optional<double> bytes_of_round(const runtime::Kernel& kernel) {
   if (name.starts_with("linear_subgroup") || name == "linear_dot") return kVector * (kernel.constants[3] << kernel.constants[5]);
   if (name.starts_with("attention_subgroup")) return 2 * kVector * kernel.constants[5];
   return std::nullopt;
+}
+
+/// Waits of kernels that make tiles: a round of their loop asks for what a later one multiplies, so each takes as long as a load at least, and
+/// as many workgroups are under way as registers leave room for.
+double waits_of_tiles(const runtime::Dispatch& dispatch, const runtime::Kernel& kernel, const CompiledCount* count, double workgroups, const runtime::DeviceCaps& caps) {
+  const std::string_view name = runtime::shader_name(kernel.shader);
+  const bool by_dots = name == "linear_dot_tiled";
+  if (!by_dots && !name.starts_with("linear_matrix") && !name.starts_with("linear_tiled") && !name.starts_with("matmul_matrix") && !name.starts_with("matmul_tiled")) return 0;
+  const runtime::InnerLoop& loop = dispatch.cost.loops[0];
+  const double threads = by_dots ? 256 : kernel.constants[0], of_round = loop.unrolled > 0 ? loop.unrolled : loop.multiply_adds;
+  const double rounds = std::ceil(dispatch.cost.flops / 2 / (of_round * threads * workgroups));
+  const double simds = caps.counts.starts_with("navi") || caps.counts.starts_with("gfx") ? 2 : 1;
+  const double resident = count && count->waves > 0 && kernel.subgroup_size > 0 ? std::min(kResident, simds * count->waves * kernel.subgroup_size) : kResident;
+  return kLoadNs * rounds * std::ceil(workgroups / (caps.cores * std::max(std::floor(resident / threads), 1.0)));
 }
 
 }  // namespace
@@ -101,8 +117,9 @@ Result<std::vector<Prediction>> predict(const runtime::Program& program, const r
     if (const std::optional<double> round = bytes_of_round(kernel)) bytes_per_s = std::min(bytes_per_s, 1e9 * *round * std::min(workgroups * kernel.constants[0], caps.cores * kResident) / kLoadNs);
     one.memory = 1e9 * dispatch.cost.bytes / bytes_per_s;
     if (words.kernel == "sample") one.memory = 0;  // its cost is that of the longest draw; the most likely token needs one chunk of keys
-    const double per_multiply_add = dispatch.cost.loops[0].multiply_adds > 0 ? count_instructions(dispatch, kernel, caps.counts) : 0;
-    one.counted = per_multiply_add > 0 || dispatch.cost.loops[0].multiply_adds == 0;
+    const CompiledCount* const count = dispatch.cost.loops[0].multiply_adds > 0 ? find_compiled(dispatch, kernel, caps.counts) : nullptr;
+    const double per_multiply_add = count ? count->per_multiply_add : 0;
+    one.counted = count != nullptr || dispatch.cost.loops[0].multiply_adds == 0;
     one.arithmetic = 1e9 * (dispatch.cost.flops / 2 * per_multiply_add + dispatch.cost.rounded * graph::rounding_instructions(caps)) / caps.lanes_per_s;
     // Products of matrices are one of these instructions each, and take longer; at worst, nothing else is done meanwhile.
     const bool by_matrices = graph::by_matrix_units(kernel);
@@ -110,7 +127,7 @@ Result<std::vector<Prediction>> predict(const runtime::Program& program, const r
     one.counted = one.counted && (!by_matrices || caps.matrix_flops_per_s > 0);
     one.arithmetic *= std::ceil(workgroups / caps.cores) * caps.cores / workgroups;
     if (simulated && simulated->useful_bytes > 0) one.lines = 1e9 * dispatch.cost.bytes * (1 / simulated->useful_bytes + simulated->activation_bytes / 64) / caps.lines_per_s;
-    one.waits = simulated ? (std::max(simulated->dependent_loads, 1.0) - 1) * kLoadNs : kLoadNs;
+    one.waits = std::max(waits_of_tiles(dispatch, kernel, count, workgroups, caps), simulated ? (std::max(simulated->dependent_loads, 1.0) - 1) * kLoadNs : kLoadNs);
     found.push_back(one);
   }
   return found;

@@ -19,7 +19,7 @@ struct Prediction {
   double memory = 0;      ///< its bytes, at kUsableBandwidth of the device's, or at what a loop that waits has in flight
   double arithmetic = 0;  ///< instructions of its multiply-adds, by the core that has the most workgroups; 0 where no compiler's count is in the table
   double lines = 0;       ///< cache lines that it asks for, one a clock and core; 0 where the simulator has no count
-  double waits = 0;       ///< loads that depend on each other, but for the first, which is in `launch`
+  double waits = 0;       ///< loads that depend on each other, but for the first, which is in `launch`; rounds of loops that load tiles
   bool counted = false;   ///< a compiler's count is in the table, or it has no multiply-adds
 
   double total() const;
