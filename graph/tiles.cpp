@@ -147,11 +147,11 @@ struct Work {
 
 /// With the number of splits that makes it least. To store a sum of some columns and to add it up takes 8 bytes of memory, in which time
 /// devices multiply hundreds of columns.
-Work least_work(const runtime::DeviceCaps& caps, std::uint64_t n_tiles, std::uint32_t n_groups, std::uint32_t of_core) {
+Work least_work(const runtime::DeviceCaps& caps, std::uint64_t n_tiles, std::uint32_t n_groups, std::uint32_t of_core, bool may_split = true) {
   constexpr std::uint32_t kMostSplits = 16, kGroupsOfASum = 8;
   const double cores = std::max(workgroups_to_fill(caps) / 2, 1u) * of_core;
   Work least;
-  for (std::uint32_t splits = 1; splits <= kMostSplits && (splits == 1 || (n_groups >= kGroupsOfASum * splits && 3.0 * static_cast<double>(n_tiles) < 2 * cores)); splits *= 2) {
+  for (std::uint32_t splits = 1; splits <= (may_split ? kMostSplits : 1) && (splits == 1 || (n_groups >= kGroupsOfASum * splits && 3.0 * static_cast<double>(n_tiles) < 2 * cores)); splits *= 2) {
     const double n = static_cast<double>(n_tiles) * splits, sums = splits == 1 ? 0 : kGroupsOfASum * n / cores;
     const double groups = std::ceil(n / cores) * ceil_div(n_groups, splits) + sums;
     if (least.groups == 0 || groups < least.groups) least = {splits, groups};
@@ -261,17 +261,18 @@ struct MatrixWorkgroup {
 struct MatrixClass {
   std::uint32_t min_size, max_size;
   std::uint32_t ahead;           ///< groups of a linear's columns that are on their way
+  bool splits_large;             ///< MatrixTile::splits of the large one
   MatrixWorkgroup large, small;  ///< the large one with the most rows, or with half as many
 };
 
 // By compilers' counts, as kClasses: as many rows as spill nothing. In a larger tile each input and weight is converted less often: 128 x 128
 // outputs ask for 0.6 of the bytes of 128 x 64, which are more than an H200's caches deliver.
 constexpr MatrixClass kMatrixClasses[] = {
-    {32, 32, 2, {256, 128, {128, 128, 128, 128, 128}}, {128, 64, {128, 128, 128, 128, 128}}},  // NVIDIA: 224 registers, 248 of the small one; 16 matrices spill
-    {16, 32, 1, {256, 128, {64, 64, 32, 32, 32}}, {128, 64, {32, 32, 32, 32, 16}}},            // Intel's Xe2: 253 registers; of other types 64 rows spill 2 to 9
-    {8, 32, 1, {256, 128, {64, 64, 64, 32, 0}}, {128, 64, {64, 32, 32, 16, 16}}},              // Intel's others: 126 registers; 64 rows of the small one spill 4 to 13
-    {32, 64, 1, {256, 128, {128, 128, 128, 128, 128}}, {128, 64, {64, 64, 64, 64, 64}}},       // AMD: all 256 registers; 128 rows of the small one spill on navi31
-    {4, 128, 2, {128, 64, {64, 64, 64, 64, 64}}, {128, 64, {64, 64, 64, 64, 64}}},             // what is not known
+    {32, 32, 2, true, {256, 128, {128, 128, 128, 128, 128}}, {128, 64, {128, 128, 128, 128, 128}}},  // NVIDIA: 224 registers, 248 of the small one; 16 matrices spill
+    {16, 32, 1, false, {256, 128, {64, 64, 32, 32, 32}}, {128, 64, {32, 32, 32, 32, 16}}},            // Intel's Xe2: 253 registers; of other types 64 rows spill 2 to 9, split 2 to 3
+    {8, 32, 1, true, {256, 128, {64, 64, 64, 32, 0}}, {128, 64, {64, 32, 32, 16, 16}}},              // Intel's others: 126 registers; 64 rows of the small one spill 4 to 13
+    {32, 64, 1, true, {256, 128, {128, 128, 128, 128, 128}}, {128, 64, {64, 64, 64, 64, 64}}},       // AMD: all 256 registers; 128 rows of the small one spill on navi31
+    {4, 128, 2, true, {128, 64, {64, 64, 64, 64, 64}}, {128, 64, {64, 64, 64, 64, 64}}},             // what is not known
 };
 
 /// Two tiles of 32 columns in f16 and 16 bytes a row, magnitudes of all rows, and a table of 16 values.
@@ -324,10 +325,11 @@ MatrixTile matrix_tile_of(const runtime::DeviceCaps& caps, std::uint32_t MatrixR
     if (lanes == 0 || most == 0) continue;
     const std::uint32_t all_rows = std::clamp(std::bit_ceil(n_rows), 16u, most);
     for (std::uint32_t rows = all_rows; rows >= (workgroup == &one->large ? most / 2 : std::min(all_rows, 32u)); rows /= 2) {
-      const MatrixTile tile = largest_matrices(caps, workgroup->threads, workgroup->outputs, lanes, rows, glu);
+      MatrixTile tile = largest_matrices(caps, workgroup->threads, workgroup->outputs, lanes, rows, glu);
+      tile.splits = workgroup == &one->small || one->splits_large;
       if (tile.lanes == 0 || matrix_shared_bytes(tile.rows(), tile.outputs) > caps.max_shared_bytes) continue;
       const std::uint64_t n_tiles = std::uint64_t{n_batches} * ceil_div(n_rows, tile.rows()) * ceil_div(n_outputs, tile.outputs >> (glu ? 1 : 0));
-      const double work = least_work(caps, n_tiles, n_groups, 1).groups * (tile.rows() * tile.outputs + kProductsOfARow * (tile.rows() + tile.outputs));
+      const double work = least_work(caps, n_tiles, n_groups, 1, tile.splits).groups * (tile.rows() * tile.outputs + kProductsOfARow * (tile.rows() + tile.outputs));
       if (best.lanes == 0 || work < least) best = tile, least = work;
     }
   }

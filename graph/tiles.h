@@ -75,6 +75,7 @@ struct MatrixTile {
   std::uint32_t output_matrices = 0;  ///< of a subgroup; with GLU half of them of gates
   runtime::MatrixShape shape;
   std::uint32_t ahead = 1;            ///< groups of 32 columns that are on their way while one is multiplied
+  bool splits = true;                 ///< workgroups may share its columns: it spills nothing then
 
   std::uint32_t rows() const { return row_subgroups * row_matrices * shape.rows; }
   /// Of linear's kernel and matmul's, which multiply 32 columns at a time.
