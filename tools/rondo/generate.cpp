@@ -61,14 +61,17 @@ void print_statistics(const Workbench& bench, const std::string& device, const R
 
 Status generate(const GlobalFlags& flags, const GenerateFlags& own, StopReason& stop, int& closed) {
   RONDO_ASSIGN(Profile profile, Profile::open(own.profile));
-  RONDO_ASSIGN(std::unique_ptr<Workbench> bench, Workbench::open(flags, own.model, own.open, {.self_test = own.self_test, .tokenizer = own.tokenizer}));
+  std::vector<std::int32_t> prompt;
+  const auto accepts = [&](const Model& opened) -> Status {
+    const ModelInfo& info = opened.info();
+    if (opened.internal()->model().network().find(models::Role::kDecode) == nullptr) return Status(StatusCode::kUnsupported, fmt::format("{}: a {} makes no tokens; see rondo eval --help", own.model, info.architecture));
+    if (own.ctx > info.context) return Status(StatusCode::kInvalidArgument, fmt::format("--ctx is {} but {} was made for {}", own.ctx, own.model, info.context));
+    RONDO_ASSIGN(prompt, prompt_tokens(own, opened.tokenizer(), info.n_vocab));
+    if (!own.stop_texts.empty() && opened.tokenizer().n_vocab() == 0) return Status(StatusCode::kInvalidArgument, fmt::format("--stop is a text, but {} has no tokenizer", own.model));
+    return {};
+  };
+  RONDO_ASSIGN(std::unique_ptr<Workbench> bench, Workbench::open(flags, own.model, own.open, {.self_test = own.self_test, .tokenizer = own.tokenizer, .accepts = accepts}));
   Model& model = bench->model();
-  if (model.internal()->model().network().find(models::Role::kDecode) == nullptr) return Status(StatusCode::kUnsupported, fmt::format("{}: a {} makes no tokens; see rondo eval --help", own.model, model.info().architecture));
-  if (own.ctx > model.info().context) {
-    return Status(StatusCode::kInvalidArgument, fmt::format("--ctx is {} but {} was made for {}", own.ctx, own.model, model.info().context));
-  }
-  RONDO_ASSIGN(const std::vector<std::int32_t> prompt, prompt_tokens(own, model.tokenizer(), model.info().n_vocab));
-  if (!own.stop_texts.empty() && model.tokenizer().n_vocab() == 0) return Status(StatusCode::kInvalidArgument, fmt::format("--stop is a text, but {} has no tokenizer", own.model));
   SessionOptions options = flags.session_options();
   options.n_ctx = own.ctx;
   options.n_source = source_tokens(model.info(), prompt.size());
