@@ -408,7 +408,7 @@ bool is_in(const std::vector<runtime::Kernel>& kernels, const runtime::Kernel& k
 /// Lowers cases and keeps those that are new.
 class Collector {
  public:
-  Collector(const Network& network, const runtime::DeviceCaps& caps, const SessionPlan& plan, const PlanOptions& options) : network_(network), caps_(caps), plan_(plan), model_options_(options), options_(case_options(options, false, 0)), kernels_(plan.kernels()) { fusion_ = options.fusion; }
+  Collector(const Network& network, const runtime::DeviceCaps& caps, const SessionPlan& plan, const PlanOptions& options) : network_(network), caps_(caps), plan_(plan), model_options_(options), options_(case_options(options, false, 0)), missing_(plan.kernels()) { fusion_ = options.fusion; }
 
   /// Cases of a step of `rows` tokens. With `wanted`, only those that have one of these kernels.
   Status add_step(const StepKind& kind, std::int64_t rows, const std::vector<runtime::Kernel>* wanted) {
@@ -459,11 +459,7 @@ class Collector {
   }
 
   /// Kernels of the plan that no case has.
-  std::vector<runtime::Kernel> missing() const {
-    std::vector<runtime::Kernel> kernels = kernels_;
-    std::erase_if(kernels, [&](const runtime::Kernel& kernel) { return is_in(covered_, kernel); });
-    return kernels;
-  }
+  const std::vector<runtime::Kernel>& missing() const { return missing_; }
 
   std::vector<SelfTestCase> take() { return std::move(cases_); }
 
@@ -477,7 +473,7 @@ class Collector {
     if (!nodes_.insert(std::move(key)).second) return {};  // layers are alike
     // How the rows of linears and of attention are shared out depends on how many there are, and a case has fewer. Some ways are there
     // for a range of cores that holds no power of two.
-    for (test.cores = 1; (is_linear(node.op) || node.op == graph::Op::attention) && test.cores <= kMostCores && !missing().empty(); test.cores += std::max(1u, test.cores / 4)) {
+    for (test.cores = 1; (is_linear(node.op) || node.op == graph::Op::attention) && test.cores <= kMostCores && !missing_.empty(); test.cores += std::max(1u, test.cores / 4)) {
       RONDO_TRY(add_lowered(node, cutter, test, wanted, before != nullptr).status());
     }
     return {};
@@ -495,8 +491,8 @@ class Collector {
       key.append(reinterpret_cast<const char*>(dispatch.push.data()), dispatch.push.size());
     }
     if (program.dispatches.empty() || keys_.contains(key)) return key;
-    if (unlabelled.cores != 0 && std::none_of(program.kernels.begin(), program.kernels.end(), [untested = missing()](const runtime::Kernel& kernel) { return is_in(untested, kernel); })) return key;
-    if (wanted && std::none_of(program.kernels.begin(), program.kernels.end(), [&](const runtime::Kernel& kernel) { return is_in(*wanted, kernel); })) return key;
+    const auto has_one_of = [&](const std::vector<runtime::Kernel>& kernels) { return std::any_of(program.kernels.begin(), program.kernels.end(), [&](const runtime::Kernel& kernel) { return is_in(kernels, kernel); }); };
+    if ((unlabelled.cores != 0 && !has_one_of(missing_)) || (wanted && !has_one_of(*wanted))) return key;
     keys_.insert(key);
     const std::size_t own = has_input_made ? 1 : 0;  // the node's dispatch: what makes its input comes first
     SelfTestCase test = unlabelled;
@@ -507,7 +503,7 @@ class Collector {
       const double rounding = graph::by_integer_dots(kernel) ? graph::kRoundedActivations : graph::by_matrix_units(kernel) ? 10 * graph::kRoundedFactors : 0;
       for (auto& bound : test.bounds) bound.second = std::max(bound.second, rounding);
     }
-    covered_.insert(covered_.end(), test.kernels.begin(), test.kernels.end());
+    std::erase_if(missing_, [&](const runtime::Kernel& kernel) { return is_in(test.kernels, kernel); });
     for (const Variant& variant : variants_of(node.op)) {
       SelfTestCase one = test;
       one.key += variant.name;
@@ -522,11 +518,10 @@ class Collector {
   const SessionPlan& plan_;
   const PlanOptions& model_options_;
   const GraphRunOptions options_;
-  const std::vector<runtime::Kernel> kernels_;  ///< of the plan
+  std::vector<runtime::Kernel> missing_;  ///< kernels of the plan that no case has yet
   bool fusion_ = true;
   std::vector<SelfTestCase> cases_;
   std::set<std::string> keys_, nodes_;  ///< of cases; of nodes as they were lowered for the device's own cores
-  std::vector<runtime::Kernel> covered_;
 };
 
 }  // namespace
