@@ -141,20 +141,22 @@ namespace {
 
 /// What the core that gets most has to do.
 struct Work {
-  std::uint32_t splits = 1;  ///< workgroups that share the columns of a tile
-  double groups = 0;         ///< groups of 32 columns of a tile
+  std::uint32_t splits;  ///< workgroups that share the columns of a tile
+  double groups;         ///< groups of 32 columns of a tile
 };
 
-/// With the number of splits that makes it least. To store a sum of some columns and to add it up takes 8 bytes of memory, in which time
-/// devices multiply hundreds of columns.
-Work least_work(const runtime::DeviceCaps& caps, std::uint64_t n_tiles, std::uint32_t n_groups, std::uint32_t of_core, bool may_split = true) {
-  constexpr std::uint32_t kMostSplits = 16, kGroupsOfASum = 8;
-  const double cores = std::max(workgroups_to_fill(caps) / 2, 1u) * of_core;
-  Work least;
-  for (std::uint32_t splits = 1; splits <= (may_split ? kMostSplits : 1) && (splits == 1 || (n_groups >= kGroupsOfASum * splits && 3.0 * static_cast<double>(n_tiles) < 2 * cores)); splits *= 2) {
-    const double n = static_cast<double>(n_tiles) * splits, sums = splits == 1 ? 0 : kGroupsOfASum * n / cores;
-    const double groups = std::ceil(n / cores) * ceil_div(n_groups, splits) + sums;
-    if (least.groups == 0 || groups < least.groups) least = {splits, groups};
+constexpr std::uint32_t kMostSplits = 16;
+
+/// With the number of splits that makes it least, where cores have room for `of_core` workgroups; one unless tiles leave a third of that idle. To store a
+/// sum of some columns and to add it up takes 8 bytes of memory, in which time devices multiply hundreds of columns.
+Work least_work(const runtime::DeviceCaps& caps, std::uint64_t n_tiles, std::uint32_t n_groups, std::uint32_t most_splits = kMostSplits, std::uint32_t of_core = 1) {
+  constexpr std::uint32_t kGroupsOfASum = 8;
+  const double room = 1.0 * std::max(workgroups_to_fill(caps) / 2, 1u) * of_core, tiles = static_cast<double>(n_tiles);
+  Work least = {1, std::ceil(tiles / room) * n_groups};
+  if (3 * tiles >= 2 * room) return least;
+  for (std::uint32_t splits = 2; splits <= std::min(most_splits, n_groups / kGroupsOfASum); splits *= 2) {
+    const double groups = std::ceil(tiles * splits / room) * ceil_div(n_groups, splits) + kGroupsOfASum * tiles * splits / room;
+    if (groups < least.groups) least = {splits, groups};
   }
   return least;
 }
@@ -180,14 +182,13 @@ constexpr FloatTileClass kFloatTileClasses[] = {
 /// Rows of all tiles, 16 bytes more each, and a table of 16 values.
 std::uint32_t float_shared_bytes(const FloatTile& tile) { return 16 * (tile.rows() + tile.outputs()) * (tile.steps + 1) + 64; }
 
-}  // namespace
-
-FloatTile float_tile(const runtime::DeviceCaps& caps, std::uint32_t n_rows, std::uint32_t n_outputs, bool glu, std::uint32_t n_batches) {
+FloatTile float_tile_of(const runtime::DeviceCaps& caps, std::uint32_t n_rows, std::uint32_t n_groups, std::uint32_t n_outputs, bool glu, std::uint32_t n_batches) {
   const std::span<const FloatTileClass> classes(kFloatTileClasses);
   const FloatTileClass* found = class_of(classes, caps);
   const FloatTileClass& one = found ? *found : classes.back();
   const auto fits = [&](const FloatTile& tile) { return tile.threads <= caps.max_invocations && float_shared_bytes(tile) <= caps.max_shared_bytes; };
-  const auto fills = [&](const FloatTile& tile) { return std::uint64_t{n_batches} * ceil_div(n_rows, tile.rows()) * ceil_div(n_outputs, tile.outputs() >> (glu ? 1 : 0)) >= workgroups_to_fill(caps) / 2; };
+  const auto n_tiles = [&](const FloatTile& tile) { return std::uint64_t{n_batches} * ceil_div(n_rows, tile.rows()) * ceil_div(n_outputs, tile.outputs() >> (glu ? 1 : 0)); };
+  const auto fills = [&](const FloatTile& tile) { return n_tiles(tile) >= workgroups_to_fill(caps) / 2; };
   FloatTile tile = one.large;
   while (tile.rows_of_invocation > 1 && n_rows <= tile.rows() / 2) tile.rows_of_invocation /= 2;
   if (!fits(tile) || !fills(tile)) {
@@ -196,7 +197,18 @@ FloatTile float_tile(const runtime::DeviceCaps& caps, std::uint32_t n_rows, std:
   }
   while (!fits(tile) && tile.threads > 32) tile.threads /= 2;
   tile.lanes = found && one.lanes != 0 && tile.threads / possible_lanes(caps, one.lanes) <= caps.max_workgroup_subgroups ? possible_lanes(caps, one.lanes) : 0;
+  tile.splits = least_work(caps, n_tiles(tile), n_groups).splits;
   return tile;
+}
+
+}  // namespace
+
+FloatTile float_tile(const runtime::DeviceCaps& caps, std::uint32_t n_rows, std::uint32_t n_groups, std::uint32_t n_outputs, bool glu) {
+  return float_tile_of(caps, n_rows, n_groups, n_outputs, glu, 1);
+}
+
+FloatTile matmul_float_tile(const runtime::DeviceCaps& caps, std::uint32_t n_rows, std::uint32_t n_outputs, std::uint32_t n_batches) {
+  return float_tile_of(caps, n_rows, 1, n_outputs, false, n_batches);
 }
 
 namespace {
@@ -220,13 +232,14 @@ constexpr DotTileClass kDotTileClasses[] = {
 
 }  // namespace
 
-DotTile many_dots_tile(const runtime::DeviceCaps& caps, std::uint32_t n_rows, std::uint32_t n_outputs, bool glu) {
+DotTile many_dots_tile(const runtime::DeviceCaps& caps, std::uint32_t n_rows, std::uint32_t n_groups, std::uint32_t n_outputs, bool glu) {
   const DotTileClass* one = class_of(std::span<const DotTileClass>(kDotTileClasses), caps);
   if (!one || caps.max_invocations < DotTile::kThreads) return {};
   DotTile tile{possible_lanes(caps, one->lanes), one->rows, one->pays};
   if (tile.lanes < 8 || DotTile::kThreads / tile.lanes > caps.max_workgroup_subgroups) return {};
   const std::uint32_t columns = ceil_div(n_outputs, DotTile::kOutputs >> (glu ? 1 : 0));
   while (tile.rows_of_invocation > 1 && (n_rows <= tile.rows() / 2 || ceil_div(n_rows, tile.rows()) * columns < workgroups_to_fill(caps) / 2)) tile.rows_of_invocation /= 2;
+  tile.splits = least_work(caps, std::uint64_t{columns} * ceil_div(n_rows, tile.rows()), n_groups).splits;
   return tile;
 }
 
@@ -261,18 +274,18 @@ struct MatrixWorkgroup {
 struct MatrixClass {
   std::uint32_t min_size, max_size;
   std::uint32_t ahead;           ///< groups of a linear's columns that are on their way
-  bool splits_large;             ///< MatrixTile::splits of the large one
+  std::uint32_t most_splits;     ///< of the large one: as many as spill nothing
   MatrixWorkgroup large, small;  ///< the large one with the most rows, or with half as many
 };
 
 // By compilers' counts, as kClasses: as many rows as spill nothing. In a larger tile each input and weight is converted less often: 128 x 128
 // outputs ask for 0.6 of the bytes of 128 x 64, which are more than an H200's caches deliver.
 constexpr MatrixClass kMatrixClasses[] = {
-    {32, 32, 2, true, {256, 128, {128, 128, 128, 128, 128}}, {128, 64, {128, 128, 128, 128, 128}}},  // NVIDIA: 224 registers, 248 of the small one; 16 matrices spill
-    {16, 32, 1, false, {256, 128, {64, 64, 32, 32, 32}}, {128, 64, {32, 32, 32, 32, 16}}},            // Intel's Xe2: 253 registers; of other types 64 rows spill 2 to 9, split 2 to 3
-    {8, 32, 1, true, {256, 128, {64, 64, 64, 32, 0}}, {128, 64, {64, 32, 32, 16, 16}}},              // Intel's others: 126 registers; 64 rows of the small one spill 4 to 13
-    {32, 64, 1, true, {256, 128, {128, 128, 128, 128, 128}}, {128, 64, {64, 64, 64, 64, 64}}},       // AMD: all 256 registers; 128 rows of the small one spill on navi31
-    {4, 128, 2, true, {128, 64, {64, 64, 64, 64, 64}}, {128, 64, {64, 64, 64, 64, 64}}},             // what is not known
+    {32, 32, 2, kMostSplits, {256, 128, {128, 128, 128, 128, 128}}, {128, 64, {128, 128, 128, 128, 128}}},  // NVIDIA: 224 registers, 248 of the small one; 16 matrices spill
+    {16, 32, 1, 1, {256, 128, {64, 64, 32, 32, 32}}, {128, 64, {32, 32, 32, 32, 16}}},                       // Intel's Xe2: 253 registers; of other types 64 rows spill 2 to 9, split 2 to 3
+    {8, 32, 1, kMostSplits, {256, 128, {64, 64, 64, 32, 0}}, {128, 64, {64, 32, 32, 16, 16}}},               // Intel's others: 126 registers; 64 rows of the small one spill 4 to 13
+    {32, 64, 1, kMostSplits, {256, 128, {128, 128, 128, 128, 128}}, {128, 64, {64, 64, 64, 64, 64}}},        // AMD: all 256 registers; 128 rows of the small one spill on navi31
+    {4, 128, 2, kMostSplits, {128, 64, {64, 64, 64, 64, 64}}, {128, 64, {64, 64, 64, 64, 64}}},              // what is not known
 };
 
 /// Two tiles of 32 columns in f16 and 16 bytes a row, magnitudes of all rows, and a table of 16 values.
@@ -325,12 +338,16 @@ MatrixTile matrix_tile_of(const runtime::DeviceCaps& caps, std::uint32_t MatrixR
     if (lanes == 0 || most == 0) continue;
     const std::uint32_t all_rows = std::clamp(std::bit_ceil(n_rows), 16u, most);
     for (std::uint32_t rows = all_rows; rows >= (workgroup == &one->large ? most / 2 : std::min(all_rows, 32u)); rows /= 2) {
-      MatrixTile tile = largest_matrices(caps, workgroup->threads, workgroup->outputs, lanes, rows, glu);
-      tile.splits = workgroup == &one->small || one->splits_large;
+      const MatrixTile tile = largest_matrices(caps, workgroup->threads, workgroup->outputs, lanes, rows, glu);
       if (tile.lanes == 0 || matrix_shared_bytes(tile.rows(), tile.outputs) > caps.max_shared_bytes) continue;
       const std::uint64_t n_tiles = std::uint64_t{n_batches} * ceil_div(n_rows, tile.rows()) * ceil_div(n_outputs, tile.outputs >> (glu ? 1 : 0));
-      const double work = least_work(caps, n_tiles, n_groups, 1, tile.splits).groups * (tile.rows() * tile.outputs + kProductsOfARow * (tile.rows() + tile.outputs));
-      if (best.lanes == 0 || work < least) best = tile, least = work;
+      const std::uint32_t most_splits = workgroup == &one->large ? one->most_splits : kMostSplits;
+      const double work = least_work(caps, n_tiles, n_groups, most_splits).groups * (tile.rows() * tile.outputs + kProductsOfARow * (tile.rows() + tile.outputs));
+      if (best.lanes != 0 && work >= least) continue;
+      best = tile, least = work;
+      best.ahead = one->ahead;
+      // Small ones wait more than they multiply, so that two of a core are not in each other's way.
+      best.splits = least_work(caps, n_tiles, n_groups, most_splits, 256 / workgroup->threads).splits;
     }
   }
   return best;
@@ -339,13 +356,13 @@ MatrixTile matrix_tile_of(const runtime::DeviceCaps& caps, std::uint32_t MatrixR
 }  // namespace
 
 MatrixTile matrix_tile(const runtime::DeviceCaps& caps, Type weight, std::uint32_t n_rows, std::uint32_t n_groups, std::uint32_t n_outputs, bool glu) {
-  MatrixTile tile = matrix_tile_of(caps, MatrixRows::of_weight(weight), n_rows, n_groups, n_outputs, glu, 1);
-  if (const MatrixClass* one = class_of(std::span<const MatrixClass>(kMatrixClasses), caps); one && tile.lanes != 0) tile.ahead = one->ahead;
-  return tile;
+  return matrix_tile_of(caps, MatrixRows::of_weight(weight), n_rows, n_groups, n_outputs, glu, 1);
 }
 
 MatrixTile matmul_matrix_tile(const runtime::DeviceCaps& caps, std::uint32_t n_rows, std::uint32_t n_outputs, std::uint32_t n_batches, bool by_vectors) {
-  return matrix_tile_of(caps, by_vectors ? &MatrixRows::of_vectors : &MatrixRows::of_elements, n_rows, 1, n_outputs, false, n_batches);
+  MatrixTile tile = matrix_tile_of(caps, by_vectors ? &MatrixRows::of_vectors : &MatrixRows::of_elements, n_rows, 1, n_outputs, false, n_batches);
+  tile.ahead = 1;  // its factors take more registers
+  return tile;
 }
 
 namespace {
@@ -471,10 +488,6 @@ RowTile row_tile(const runtime::DeviceCaps& caps, std::uint32_t columns) {
   tile.threads = tile.lanes * std::min({ceil_div(columns, 8 * tile.lanes), std::max(1024u / tile.lanes, 1u), most_subgroups(caps, tile.lanes)});
   tile.quads = ceil_div(columns, 4 * tile.threads);
   return tile;
-}
-
-std::uint32_t column_splits(const runtime::DeviceCaps& caps, std::uint64_t n_tiles, std::uint32_t n_groups, std::uint32_t of_core) {
-  return least_work(caps, n_tiles, n_groups, of_core).splits;
 }
 
 std::uint32_t workgroups_to_fill(const runtime::DeviceCaps& caps) {

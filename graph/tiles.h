@@ -36,13 +36,17 @@ struct FloatTile {
   std::uint32_t columns = 0;  ///< threads that share rows
   std::uint32_t rows_of_invocation = 0, outputs_of_invocation = 0;
   std::uint32_t steps = 0;    ///< quarters of the columns of K at a time
+  std::uint32_t splits = 1;   ///< workgroups that share a tile's columns ("split K"), of linears
 
   std::uint32_t rows() const { return threads / columns * rows_of_invocation; }
   std::uint32_t outputs() const { return columns * outputs_of_invocation; }  ///< with GLU gates and ups
 };
 
-/// For `n_rows` rows of input and so many outputs, in each of so many batches; of matmul's "tiled", too (shaders/matmul_tiled.comp).
-FloatTile float_tile(const runtime::DeviceCaps& caps, std::uint32_t n_rows, std::uint32_t n_outputs, bool glu, std::uint32_t n_batches = 1);
+/// For `n_rows` rows of input in so many groups of 32 columns, and so many outputs.
+FloatTile float_tile(const runtime::DeviceCaps& caps, std::uint32_t n_rows, std::uint32_t n_groups, std::uint32_t n_outputs, bool glu);
+
+/// The same for matmul (shaders/matmul_tiled.comp), in each of so many batches.
+FloatTile matmul_float_tile(const runtime::DeviceCaps& caps, std::uint32_t n_rows, std::uint32_t n_outputs, std::uint32_t n_batches);
 
 /// How linear's "dot_tiled" kernel makes a tile of outputs (shaders/linear_dot_tiled.comp).
 struct DotTile {
@@ -52,12 +56,13 @@ struct DotTile {
   std::uint32_t lanes = 0;               ///< of a subgroup; 0: the device has none that can be relied on, or not so many threads
   std::uint32_t rows_of_invocation = 0;  ///< of the input
   bool pays = false;                     ///< saves 15 % of the instructions of "tiled"
+  std::uint32_t splits = 1;              ///< as FloatTile's
 
   std::uint32_t rows() const { return 16 * rows_of_invocation; }
 };
 
-/// For `n_rows` rows of input and so many outputs.
-DotTile many_dots_tile(const runtime::DeviceCaps& caps, std::uint32_t n_rows, std::uint32_t n_outputs, bool glu);
+/// For `n_rows` rows of input in so many groups of 32 columns, and so many outputs.
+DotTile many_dots_tile(const runtime::DeviceCaps& caps, std::uint32_t n_rows, std::uint32_t n_groups, std::uint32_t n_outputs, bool glu);
 
 /// Instructions for rounding an element, by each workgroup for itself.
 double rounding_instructions(const runtime::DeviceCaps& caps);
@@ -75,7 +80,7 @@ struct MatrixTile {
   std::uint32_t output_matrices = 0;  ///< of a subgroup; with GLU half of them of gates
   runtime::MatrixShape shape;
   std::uint32_t ahead = 1;            ///< groups of 32 columns that are on their way while one is multiplied
-  bool splits = true;                 ///< workgroups may share its columns: it spills nothing then
+  std::uint32_t splits = 1;           ///< as FloatTile's
 
   std::uint32_t rows() const { return row_subgroups * row_matrices * shape.rows; }
   /// Of linear's kernel and matmul's, which multiply 32 columns at a time.
@@ -142,10 +147,6 @@ RowTile row_tile(const runtime::DeviceCaps& caps, std::uint32_t columns);
 
 /// Beyond, registers are spilled: of 1,024 invocations with more than 2 on adreno660.
 constexpr std::uint32_t kMostRowQuads = 4, kMostRowElements = 8192;
-
-/// Among how many workgroups the columns of a tile, so many groups of 32, are shared out ("split K") where there are so many tiles: 1 unless these leave
-/// a third of the cores idle, each of which has room for `of_core`; then so many that the core that gets most has the least to do.
-std::uint32_t column_splits(const runtime::DeviceCaps& caps, std::uint64_t n_tiles, std::uint32_t n_groups, std::uint32_t of_core = 1);
 
 /// Workgroups of a dispatch with which the device is busy: two a core or more, where work can be split as one likes.
 std::uint32_t workgroups_to_fill(const runtime::DeviceCaps& caps);

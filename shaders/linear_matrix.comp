@@ -61,8 +61,8 @@ bool begin_tile() {
   return !tile_is_idle(first_row());
 }
 
-void load_group(uint of_own, uint set) {
-  const uint group = first_group() + of_own;
+void load_group(uint index, uint set) {
+  const uint group = first_group() + index;
   [[unroll]] for (uint i = 0u; i < kWeights; ++i) {
     const uint item = i * kWidth + gl_LocalInvocationID.x, row = weight_row(item >> 1, first_output()) + p.weight_offset_rows;
     [[unroll]] for (uint c = 0u; c < kChunksOfWeight; ++c) {

@@ -26,8 +26,8 @@ struct LinearShape {
   std::uint32_t n_chunks() const { return groups * (kGroupElements / columns_of_chunk(weight)); }
   SubgroupTile tile(const runtime::DeviceCaps& caps) const { return subgroup_tile(caps, activations, experts ? 1 : rows, glu, outputs, n_chunks()); }
   SubgroupTile tile_of_dots(const runtime::DeviceCaps& caps) const { return dot_tile(caps, weight, experts ? 1 : rows, glu, outputs, n_chunks()); }
-  FloatTile tile_of_floats(const runtime::DeviceCaps& caps) const { return float_tile(caps, rows, outputs, glu); }
-  DotTile tile_of_many_dots(const runtime::DeviceCaps& caps) const { return many_dots_tile(caps, rows, outputs, glu); }
+  FloatTile tile_of_floats(const runtime::DeviceCaps& caps) const { return float_tile(caps, rows, groups, outputs, glu); }
+  DotTile tile_of_many_dots(const runtime::DeviceCaps& caps) const { return many_dots_tile(caps, rows, groups, outputs, glu); }
   MatrixTile tile_of_matrices(const runtime::DeviceCaps& caps) const { return matrix_tile(caps, weight, rows, groups, outputs, glu); }
   bool few_rows() const { return rows <= kMostSubgroupRows || experts; }
 };
@@ -161,14 +161,14 @@ void emit_wide(Lowering& lowering, const LinearVariant& v, const LinearPiece& pi
 
 using Grid = std::array<std::uint32_t, 3>;
 
-/// Emits a dispatch of tiles, rows by outputs (with GLU gates and ups). Where these are few, workgroups share a tile's columns, and a second dispatch
-/// adds up and finishes. `dispatch` takes the piece, whether they do, and the grid.
+/// Emits a dispatch of tiles, rows by outputs (with GLU gates and ups). Where `splits` workgroups share a tile's columns, a second dispatch adds up and
+/// finishes. `dispatch` takes the piece, whether they do, and the grid.
 template <typename Dispatch>
-void emit_tiles(Lowering& lowering, const LinearVariant& v, LinearPiece piece, std::uint32_t rows, std::uint32_t outputs, std::uint32_t of_core, bool may_split, const Dispatch& dispatch) {
+void emit_tiles(Lowering& lowering, const LinearVariant& v, LinearPiece piece, std::uint32_t rows, std::uint32_t outputs, std::uint32_t splits, const Dispatch& dispatch) {
   shaders::LinearParams& push = piece.push;
   const std::uint32_t x = ceil_div(push.outputs, outputs >> v.glu), y = ceil_div(push.rows, rows);
-  push.groups_of_split = ceil_div(push.groups, may_split ? column_splits(lowering.caps(), std::uint64_t{x} * y, push.groups, of_core) : 1);
-  const std::uint32_t splits = ceil_div(push.groups, push.groups_of_split);
+  push.groups_of_split = ceil_div(push.groups, splits);
+  splits = ceil_div(push.groups, push.groups_of_split);  // of 129 groups 15 times 9
   if (splits == 1) return dispatch(piece, 0u, Grid{x, y, 1});
   const Lowering::Argument output = piece.arguments[3];
   const std::uint64_t sums = std::uint64_t{splits} * push.rows * (push.outputs << v.glu);
@@ -184,7 +184,7 @@ void emit_tiles(Lowering& lowering, const LinearVariant& v, LinearPiece piece, s
 
 void emit_tiled(Lowering& lowering, const LinearVariant& v, const LinearPiece& whole) {
   const FloatTile tile = shape_of(v, whole).tile_of_floats(lowering.caps());
-  emit_tiles(lowering, v, whole, tile.rows(), tile.outputs(), 1, true, [&](LinearPiece& piece, std::uint32_t is_split, const Grid& grid) {
+  emit_tiles(lowering, v, whole, tile.rows(), tile.outputs(), tile.splits, [&](LinearPiece& piece, std::uint32_t is_split, const Grid& grid) {
     piece.cost.loops[0] = {tile.rows_of_invocation * tile.outputs_of_invocation * 4 * tile.steps};
     lowering.dispatch(v.label, {lowering.module_for(runtime::Shader::linear_tiled, v.activations), tile.lanes},
                       {tile.threads, v.type, tile.columns, tile.rows_of_invocation, tile.outputs_of_invocation, tile.steps, v.glu, v.input_vec4, v.activation, v.has_bias, v.limited, is_split}, piece.without_norm(), piece.push, grid, piece.cost);
@@ -193,7 +193,7 @@ void emit_tiled(Lowering& lowering, const LinearVariant& v, const LinearPiece& w
 
 void emit_matrix(Lowering& lowering, const LinearVariant& v, const LinearPiece& whole) {
   const MatrixTile tile = shape_of(v, whole).tile_of_matrices(lowering.caps());
-  emit_tiles(lowering, v, whole, tile.rows(), tile.outputs, tile.threads <= 128 ? 2 : 1, tile.splits, [&](LinearPiece& piece, std::uint32_t is_split, const Grid& grid) {
+  emit_tiles(lowering, v, whole, tile.rows(), tile.outputs, tile.splits, [&](LinearPiece& piece, std::uint32_t is_split, const Grid& grid) {
     piece.cost.loops[0] = tile.loop();
     lowering.dispatch(v.label, {lowering.module_for(runtime::Shader::linear_matrix, v.activations), tile.lanes},
                       {tile.threads, v.type, tile.lanes, tile.row_matrices, tile.output_matrices, tile.row_subgroups, v.glu, v.input_vec4, v.activation, v.has_bias, v.limited, tile.shape.rows, tile.shape.columns, tile.shape.depth, is_split, tile.ahead},
@@ -203,7 +203,7 @@ void emit_matrix(Lowering& lowering, const LinearVariant& v, const LinearPiece& 
 
 void emit_dot_tiled(Lowering& lowering, const LinearVariant& v, const LinearPiece& whole) {
   const DotTile tile = shape_of(v, whole).tile_of_many_dots(lowering.caps());
-  emit_tiles(lowering, v, whole, tile.rows(), DotTile::kOutputs, 1, true, [&](LinearPiece& piece, std::uint32_t is_split, const Grid& grid) {
+  emit_tiles(lowering, v, whole, tile.rows(), DotTile::kOutputs, tile.splits, [&](LinearPiece& piece, std::uint32_t is_split, const Grid& grid) {
     piece.cost.loops[0] = {tile.rows() * DotTile::kOutputs * kGroupElements / DotTile::kThreads};
     lowering.dispatch(v.label, {runtime::Shader::linear_dot_tiled, tile.lanes}, {DotTile::kThreads, v.type, tile.lanes, tile.rows_of_invocation, v.glu, v.input_vec4, v.activation, v.has_bias, v.limited, is_split},
                       piece.without_norm(), piece.push, grid, piece.cost);

@@ -71,7 +71,7 @@ struct MatmulCall {
 
   std::uint32_t is_whole() const { return push.depth % 32 == 0; }
   MatrixTile matrices(const runtime::DeviceCaps& caps) const { return matmul_matrix_tile(caps, push.rows, push.columns, batches, a_lies == 0 && b_lies == 0); }
-  FloatTile tile(const runtime::DeviceCaps& caps) const { return float_tile(caps, push.rows, push.columns, false, batches); }
+  FloatTile tile(const runtime::DeviceCaps& caps) const { return matmul_float_tile(caps, push.rows, push.columns, batches); }
 };
 
 using MatmulArguments = std::initializer_list<Lowering::Argument>;

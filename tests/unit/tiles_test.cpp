@@ -113,18 +113,51 @@ TEST(DotTileTest, PaysWhereAWorkgroupHasManyOutputs) {
 /// Only where a third of the cores would have nothing to do, and of many columns.
 TEST(ColumnSplitsTest, FillTheDevice) {
   runtime::DeviceCaps caps;
+  caps.max_invocations = 1024, caps.max_workgroup_subgroups = 64, caps.max_shared_bytes = 49152;
+  caps.min_required_subgroup_size = caps.max_required_subgroup_size = 32;
   caps.cores = 132;
-  EXPECT_EQ(column_splits(caps, 32, 128), 4u);
-  EXPECT_EQ(column_splits(caps, 64, 128), 2u);
-  EXPECT_EQ(column_splits(caps, 87, 128), 4u);
-  EXPECT_EQ(column_splits(caps, 87, 32), 1u) << "the sums would cost more than the idle cores";
-  EXPECT_EQ(column_splits(caps, 88, 4096), 1u) << "two thirds of the cores";
-  EXPECT_EQ(column_splits(caps, 1, 4096), 16u);
-  EXPECT_EQ(column_splits(caps, 1, 32), 4u);
-  EXPECT_EQ(column_splits(caps, 1, 15), 1u) << "480 columns";
-  EXPECT_EQ(column_splits(caps, 0, 0), 1u);
+  const auto splits_of = [&](std::uint32_t n_tiles, std::uint32_t n_groups) { return many_dots_tile(caps, 16, n_groups, n_tiles * DotTile::kOutputs, false).splits; };
+  EXPECT_EQ(splits_of(32, 128), 4u);
+  EXPECT_EQ(splits_of(64, 128), 2u);
+  EXPECT_EQ(splits_of(87, 128), 4u);
+  EXPECT_EQ(splits_of(87, 32), 1u) << "the sums would cost more than the idle cores";
+  EXPECT_EQ(splits_of(88, 4096), 1u) << "two thirds of the cores";
+  EXPECT_EQ(splits_of(1, 4096), 16u);
+  EXPECT_EQ(splits_of(1, 32), 4u);
+  EXPECT_EQ(splits_of(1, 15), 1u) << "480 columns";
+  EXPECT_EQ(float_tile(caps, 16, 4096, 64, false).splits, 16u);
+  EXPECT_EQ(matmul_float_tile(caps, 16, 64, 1).splits, 1u);
   caps.cores = 1;
-  EXPECT_EQ(column_splits(caps, 1, 4096), 1u);
+  EXPECT_EQ(splits_of(1, 4096), 1u);
+}
+
+/// Of small tiles twice as many as there are cores are at work; Xe2's large ones spill where they are split.
+TEST(ColumnSplitsTest, OfMatrices) {
+  runtime::DeviceCaps caps;
+  caps.max_invocations = 1024, caps.max_workgroup_subgroups = 64, caps.max_shared_bytes = 49152;
+  caps.cores = 132;
+  const auto tile_of = [&](std::uint32_t least, const runtime::MatrixShape& shape, std::uint32_t rows, std::uint32_t outputs) {
+    caps.min_required_subgroup_size = least, caps.max_required_subgroup_size = 32;
+    caps.matrices = {shape};
+    return matrix_tile(caps, Type::kF16, rows, 128, outputs, false);
+  };
+  const MatrixTile small = tile_of(32, {16, 16, 16}, 16, 96 * 64);
+  EXPECT_EQ(small.threads, 128u);
+  EXPECT_EQ(small.splits, 2u) << "96 tiles for 132 cores, which have room for 264";
+  EXPECT_EQ(small.ahead, 2u);
+  const MatrixTile large = tile_of(32, {16, 16, 16}, 128, 16 * 128);
+  EXPECT_EQ(large.threads, 256u);
+  EXPECT_EQ(large.rows(), 64u);
+  EXPECT_EQ(large.splits, 4u) << "32 tiles, for 132 cores";
+  for (const std::uint32_t rows : {16u, 64u, 128u, 512u}) {
+    for (const std::uint32_t outputs : {64u, 2048u, 4096u, 16384u}) {
+      const MatrixTile xe2 = tile_of(16, {8, 16, 16}, rows, outputs);
+      ASSERT_NE(xe2.lanes, 0u);
+      EXPECT_TRUE(xe2.threads == 128 || xe2.splits == 1) << rows << " x " << outputs;
+      EXPECT_EQ(xe2.ahead, 1u);
+    }
+  }
+  EXPECT_EQ(matmul_matrix_tile(caps, 128, 2048, 1, true).splits, 1u);
 }
 
 /// As many rows as there are, but not so many that cores are idle.
@@ -135,7 +168,7 @@ TEST(DotTileTest, OfManyRowsFitsTheDevice) {
     caps.max_invocations = invocations;
     caps.cores = cores;
     caps.min_required_subgroup_size = least, caps.max_required_subgroup_size = most;
-    return many_dots_tile(caps, rows, outputs, false);
+    return many_dots_tile(caps, rows, 1, outputs, false);
   };
   for (const auto& [least, most, lanes] : {std::array{32u, 32u, 32u}, {32u, 64u, 32u}, {16u, 32u, 16u}, {8u, 32u, 8u}}) {
     EXPECT_EQ(tile_of(least, most, 512, 4096).lanes, lanes);
@@ -168,19 +201,19 @@ TEST(FloatTileTest, FitsTheDevice) {
   };
   for (const Class& one : {Class{32, 32, 0, 64, 128}, {16, 32, 16, 64, 128}, {8, 32, 8, 64, 128}, {32, 64, 32, 128, 128}, {64, 128, 0, 32, 64}, {4, 128, 0, 32, 64}, {0, 0, 0, 32, 64}}) {
     SCOPED_TRACE(::testing::Message() << one.least << " to " << one.most);
-    const FloatTile tile = float_tile(caps_of(one.least, one.most, 40), 512, 4096, false);
+    const FloatTile tile = float_tile(caps_of(one.least, one.most, 40), 512, 1, 4096, false);
     EXPECT_EQ(tile.lanes, one.lanes);
     EXPECT_EQ(tile.rows(), one.rows);
     EXPECT_EQ(tile.outputs(), one.outputs);
-    EXPECT_LE(float_tile(caps_of(one.least, one.most, 4000), 512, 4096, false).rows(), 32u) << "few tiles for many cores";
-    EXPECT_EQ(float_tile(caps_of(one.least, one.most, 4000), 512, 4096, false).outputs(), 64u);
+    EXPECT_LE(float_tile(caps_of(one.least, one.most, 4000), 512, 1, 4096, false).rows(), 32u) << "few tiles for many cores";
+    EXPECT_EQ(float_tile(caps_of(one.least, one.most, 4000), 512, 1, 4096, false).outputs(), 64u);
     for (const std::uint32_t invocations : {32u, 64u, 128u, 256u}) {
       for (const std::uint32_t shared : {16384u, 49152u}) {
         for (const bool glu : {false, true}) {
           for (const std::uint32_t rows : {1u, 2u, 9u, 16u, 17u, 33u, 65u, 4096u}) {
             runtime::DeviceCaps caps = caps_of(one.least, one.most, 1);
             caps.max_invocations = invocations, caps.max_shared_bytes = shared;
-            const FloatTile some = float_tile(caps, rows, 128, glu);
+            const FloatTile some = float_tile(caps, rows, 1, 128, glu);
             SCOPED_TRACE(::testing::Message() << invocations << " invocations, " << shared << " bytes, " << rows << " rows");
             EXPECT_LE(some.threads, invocations);
             EXPECT_LE(16 * (some.rows() + some.outputs()) * (some.steps + 1) + 64, shared);
