@@ -1,5 +1,5 @@
 # Writes kernel_counts.inc: what compilers and the simulator count of kernels (tools/isa/budget.txt, tools/simulator/budget.txt), for
-# predictions: { chip, kernel, waves, instructions per multiply-add } and { kernel, type, lanes, useful bytes of a line, activation
+# predictions: { chip, kernel, waves of a core, instructions per multiply-add } and { kernel, type, lanes, useful bytes of a line, activation
 # bytes for a weight byte, dependent loads }.
 set(compiled "")
 set(simulated "")
@@ -9,8 +9,13 @@ foreach(file isa simulator)
   file(STRINGS ${budget} lines REGEX "^[a-z].*[0-9]")
   foreach(line IN LISTS lines)
     if(file STREQUAL isa AND line MATCHES "^([a-z0-9]+) +[-0-9]+ +([-0-9]+) +[-0-9]+ +[-0-9]+ +([0-9.]+) +([^*]+)$")
+      set(entry "\"${CMAKE_MATCH_1}\", \"${CMAKE_MATCH_4}\"")
+      set(count "${CMAKE_MATCH_3}")
       string(REPLACE "-" "0" waves "${CMAKE_MATCH_2}")
-      string(APPEND compiled "{\"${CMAKE_MATCH_1}\", \"${CMAKE_MATCH_4}\", ${waves}, ${CMAKE_MATCH_3}},\n")
+      if(line MATCHES "^(navi|gfx)")
+        math(EXPR waves "2 * ${waves}")  # AMD's are of a SIMD, and a core has two
+      endif()
+      string(APPEND compiled "{${entry}, ${waves}, ${count}},\n")
     elseif(file STREQUAL simulator AND line MATCHES "^([a-z_/]+) \\| (1 row|input \\(1,|query \\(1,|logits \\(1,)[^|]*\\| ([^ ]+) \\| ([0-9]+) \\|")
       set(head "\"${CMAKE_MATCH_1}\", \"${CMAKE_MATCH_3}\", ${CMAKE_MATCH_4}")
       set(figures "")

@@ -18,7 +18,7 @@ namespace {
 
 struct CompiledCount {
   std::string_view chip, kernel;
-  double waves;  ///< of a SIMD (AMD), core (Adreno) or SM (NVIDIA); 0: not known
+  double waves;  ///< of a core; 0: not known
   double per_multiply_add;
 };
 struct SimulatedCount {
@@ -86,10 +86,9 @@ double waits_of_tiles(const runtime::Dispatch& dispatch, const runtime::Kernel& 
   const bool by_dots = name == "linear_dot_tiled";
   if (!by_dots && !name.starts_with("linear_matrix") && !name.starts_with("linear_tiled") && !name.starts_with("matmul_matrix") && !name.starts_with("matmul_tiled")) return 0;
   const runtime::InnerLoop& loop = dispatch.cost.loops[0];
-  const double threads = by_dots ? 256 : kernel.constants[0], of_round = loop.unrolled > 0 ? loop.unrolled : loop.multiply_adds;
+  const double threads = by_dots ? graph::DotTile::kThreads : kernel.constants[0], of_round = loop.unrolled > 0 ? loop.unrolled : loop.multiply_adds;
   const double rounds = std::ceil(dispatch.cost.flops / 2 / (of_round * threads * workgroups));
-  const double simds = caps.counts.starts_with("navi") || caps.counts.starts_with("gfx") ? 2 : 1;
-  const double resident = count && count->waves > 0 && kernel.subgroup_size > 0 ? std::min(kResident, simds * count->waves * kernel.subgroup_size) : kResident;
+  const double resident = count && count->waves > 0 && kernel.subgroup_size > 0 ? std::min(kResident, count->waves * kernel.subgroup_size) : kResident;
   return kLoadNs * rounds * std::ceil(workgroups / (caps.cores * std::max(std::floor(resident / threads), 1.0)));
 }
 
