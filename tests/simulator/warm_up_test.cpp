@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "models/graph_run.h"
@@ -22,7 +23,7 @@ class WarmUpTest : public ::testing::TestWithParam<std::uint32_t> {};
 
 TEST_P(WarmUpTest, StaysWithinItsBuffer) {
   const char* const tools = std::getenv("RONDO_TEST_SPIRV_TOOLS");  // without, cooperative matrices can't be read
-  simulator::ModuleCache modules(simulator::Loops::kKept, tools ? tools : "");
+  simulator::ModuleCache modules(simulator::Loops::kKept), with_matrices(simulator::Loops::kKept, tools ? tools : "");
   std::set<std::string> seen;
   const auto warm_up = [&](const runtime::Kernel& kernel) {
     if (kernel.shader == runtime::Shader::attention_tables) return;  // they are made whatever the state is
@@ -30,7 +31,8 @@ TEST_P(WarmUpTest, StaysWithinItsBuffer) {
     std::vector<simulator::Buffer> buffers(1);
     buffers[0].bytes.resize(runtime::kWarmUpBytes);
     const std::vector<std::byte> before = buffers[0].bytes;
-    const Status status = simulator::simulate_program(modules, runtime::warm_up_program(kernel), buffers, GetParam(), true, [&](const simulator::SimulatedDispatch& done) {
+    const bool has_matrices = std::string_view(runtime::shader_name(kernel.shader)).find("matrix") != std::string_view::npos;
+    const Status status = simulator::simulate_program(has_matrices ? with_matrices : modules, runtime::warm_up_program(kernel), buffers, GetParam(), true, [&](const simulator::SimulatedDispatch& done) {
       EXPECT_EQ(simulator_test::all_findings(done.report), "") << *seen.rbegin();
     });
     EXPECT_TRUE(status.ok()) << status.message();

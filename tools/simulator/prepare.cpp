@@ -45,7 +45,7 @@ class FirstMessage {
 
 bool is_comparison(spv::Op op) { return op >= spv::Op::OpIEqual && op <= spv::Op::OpSLessThanEqual; }
 
-/// Takes the wish to be unrolled from loops that count to, from or by more than `most` (0: from all), or with the loops around them
+/// Takes the wish to be unrolled from loops that count to, from or by more than `most`, or with the loops around them
 /// 16 times that, which SPIRV-Tools would unroll until memory ends. What a loop counts is taken for constants among its header's
 /// phis and its first comparison.
 void bound_unrolling(std::vector<std::uint32_t>& words, std::uint32_t most) {
@@ -124,6 +124,13 @@ const std::vector<std::string>& optimising() {
   // -O once, and then for the arrays with known indices that unrolling left, which become values now.
   static const std::vector<std::string> kPasses = {"-O", "--scalar-replacement=0", "--ssa-rewrite", "--simplify-instructions", "--redundancy-elimination", "--eliminate-dead-branches", "--merge-blocks", "--eliminate-dead-code-aggressive"};
   return kPasses;
+}
+
+/// Where loops are kept: what is known by then is left out, and no more, as optimising takes longer than such a module runs.
+std::vector<std::string> inlining_alone() {
+  std::vector<std::string> passes = inlining();
+  passes.insert(passes.end(), {"--eliminate-dead-branches", "--merge-blocks", "--simplify-instructions", "--eliminate-dead-code-aggressive"});
+  return passes;
 }
 
 /// SPIRV-Tools as it is linked.
@@ -232,9 +239,11 @@ Result<std::vector<std::uint32_t>> prepare_with(Tools tools, std::span<const std
   }
   std::vector<std::uint32_t> set(words.begin(), words.end());
   set_constants(set, options.constants);
-  Result<std::vector<std::uint32_t>> inlined = tools.run(set, inlining());
+  const bool keeps_loops = options.loops == Loops::kKept;
+  Result<std::vector<std::uint32_t>> inlined = tools.run(set, keeps_loops ? inlining_alone() : inlining());
   if (!inlined.ok()) return inlined.status().with_prefix(fmt::format("{}: SPIRV-Tools can't inline it", name));
-  bound_unrolling(*inlined, options.loops == Loops::kUnrolled ? kMostUnrolled : 0);
+  if (keeps_loops) return inlined;
+  bound_unrolling(*inlined, kMostUnrolled);
   Result<std::vector<std::uint32_t>> optimised = tools.run(*inlined, optimising());
   if (!optimised.ok()) return optimised.status().with_prefix(fmt::format("{}: SPIRV-Tools can't optimise it", name));
   return optimised;

@@ -8,7 +8,7 @@
 
 namespace rondo::simulator {
 
-/// SPIR-V whose instructions know their lines.
-std::vector<std::uint32_t> shader_with_lines(runtime::Shader shader);
+/// SPIR-V whose instructions know their lines. Unpacked once and kept; from any thread.
+const std::vector<std::uint32_t>& shader_with_lines(runtime::Shader shader);
 
 }  // namespace rondo::simulator
