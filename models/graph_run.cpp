@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::uint32_t kActivations = 0, kFirstStorages = 1;
 // Few allocations, and none that a driver finds hard to place.
-constexpr std::uint64_t kLargestBuffer = std::uint64_t{256} << 20;
+constexpr std::uint64_t kLargestRunBuffer = std::uint64_t{256} << 20;
 
 Status write_zeros(GraphRun& run, graph::StorageId id) {
   const runtime::BufferRange& place = run.graph().storage(id).place;
@@ -50,7 +50,7 @@ Result<GraphRun> GraphRun::create(runtime::Device& device, graph::Graph graph, c
 Result<GraphPlan> plan_graph(graph::Graph& graph, const runtime::DeviceCaps& caps, const GraphRunOptions& options) {
   std::vector<graph::StorageId> ids;
   std::vector<std::uint64_t> sizes;
-  std::uint64_t largest = std::min(kLargestBuffer, caps.max_allocation_bytes);
+  std::uint64_t largest = std::min(kLargestRunBuffer, caps.max_allocation_bytes);
   if (options.guard_bytes) sizes.push_back(options.guard_bytes);
   for (std::size_t i = 0; i < graph.n_storages(); ++i) {
     const auto id = static_cast<graph::StorageId>(i);

@@ -83,7 +83,7 @@ def install_static(work, source, build):
 def install_shared(work, source, build):
     deps = work + "/deps"
     make_deps_dir(deps)
-    settings = ["-DRONDO_SHARED=ON", "-DRONDO_BUILD_TOOLS=OFF", "-DRONDO_BUILD_SAMPLES=OFF", f"-DRONDO_DEPS_DIR={deps}"]
+    settings = ["-DRONDO_SHARED=ON", "-DRONDO_BUILD_TOOLS=OFF", "-DRONDO_BUILD_SAMPLES=OFF", "-DRONDO_UNITY_LIBRARY=ON", f"-DRONDO_DEPS_DIR={deps}"]
     configure_and_build(source, work + "/build-shared", settings, ["all"])
     used = run("ninja", "-C", work + "/build-shared", "-t", "deps")
     for header in ("fmt/include/fmt/core.h", "nlohmann/json.hpp", "volk/volk.h", "Vulkan-Headers/include/vulkan/vulkan_core.h"):
