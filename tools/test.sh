@@ -3,10 +3,11 @@
 # Last line: "N passed, N failed, N skipped".
 # usage: tools/test.sh [--all | --thorough]
 #   --all       also the tests labelled `all`; and of device_tests on SwiftShader, which has 4 lanes rather than 8 and compiles
-#               everything again each time, every twelfth, and on a newer lavapipe under newer validation layers
-#               (tools/new_drivers.sh), with the tests of matrix units, every sixth
-#   --thorough  all that, with everything labelled `device` and the check of every kernel on every driver and at 4 and 16 lanes,
-#               the tests labelled `thorough`, and RONDO_TEST_THOROUGH=1 for those that can do more
+#               everything again each time, every 24th, and on a newer lavapipe under newer validation layers
+#               (tools/new_drivers.sh) every twelfth, and every sixth of the tests of matrix units
+#   --thorough  all that, with everything labelled `device` and every case of `check` on every driver and at 4 and 16 lanes,
+#               where otherwise each kernel has a few on one, the tests labelled `thorough`, and RONDO_TEST_THOROUGH=1 for those
+#               that can do more
 # RONDO_TEST_DATA=FOLDER gives the tests more models and cases. With CI=true, no SwiftShader or
 # newer lavapipe is a failure of --all.
 set -euo pipefail
@@ -79,7 +80,9 @@ newer=
 if [[ $all == yes ]] && newer=$(tools/new_drivers.sh || tools/new_drivers.sh sid); then
   export RONDO_TEST_SPIRV_TOOLS=$newer/tool
 fi
-run_tests lavapipe "$lavapipe" -E '^check_brief$|_of_matrix_units$'
+# Every case of `check` takes minutes of what op_tests have seen.
+[[ $thorough == yes ]] && other_check=check_brief || other_check=check
+run_tests lavapipe "$lavapipe" -E "^$other_check\$|_of_matrix_units\$"
 if [[ $all == yes ]]; then
   others=(-L '^device$' -E '^check$') of_4_lanes=(-L '^device$' -E '^check$')
   if [[ $thorough == yes ]]; then
@@ -89,14 +92,16 @@ if [[ $all == yes ]]; then
   fi
   # At once, as the first is one program; the lines of both come together.
   if swiftshader=$(tools/fetch_swiftshader.sh); then
-    share 12 run_tests swiftshader "$swiftshader" "${of_4_lanes[@]}" | sed 's/^./swiftshader: &/' &
+    share 24 run_tests swiftshader "$swiftshader" "${of_4_lanes[@]}" | sed 's/^./swiftshader: &/' &
   else
     echo "test: no SwiftShader, so its run is left out"
     if [[ ${CI-} == true ]]; then fail swiftshader; fi
   fi
   if [[ -n $newer ]]; then
-    MESA_SHADER_CACHE_DISABLE=false RONDO_TEST_LAUNCHER=$newer/run RONDO_TEST_DRIVER=lvp \
-      share 6 run_tests "lavapipe-of-mesa-$(cat "$newer/mesa.txt")" "$newer/icd/lvp.json" "${others[@]/device/device|matrix}"
+    newer_lavapipe=lavapipe-of-mesa-$(cat "$newer/mesa.txt")
+    export MESA_SHADER_CACHE_DISABLE=false RONDO_TEST_LAUNCHER=$newer/run RONDO_TEST_DRIVER=lvp
+    share 6 run_tests "$newer_lavapipe-matrices" "$newer/icd/lvp.json" -L '^matrix$'
+    share 12 run_tests "$newer_lavapipe" "$newer/icd/lvp.json" "${others[@]}"
   else
     echo "test: no newer drivers, so their run is left out"
     if [[ ${CI-} == true ]]; then fail newer-lavapipe; fi

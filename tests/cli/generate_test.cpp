@@ -329,18 +329,16 @@ TEST(GreedyTest, RandomWeightsAsInFloat64) {
   expect_fixture(kRandomModel, testing::tests_data_path("tiny-Q4_0.expected.safetensors"), 24);
 }
 
-/// The kernels and limits of other devices, down to storage ranges of 1 MiB: the same tokens.
+/// The kernels and limits of other devices, down to storage ranges of 1 MiB: the same tokens. The bundled model on each of them is
+/// tools/check_profiles.sh's.
 TEST(GreedyTest, OnTheDevicesOfProfiles) {
   RONDO_REQUIRE_TEST_DATA();
-  for (const std::string profile : {"baseline", "baseline-small"}) {
+  for (const auto& [profile, type] : {std::pair<std::string, std::string>{"baseline", "F16"}, {"baseline-small", "Q4_K_M"}}) {
     const Arguments as = {"--as", profile};
     const std::string stories = testing::test_data_path("stories260K/");
     expect_fixture(stories + "stories260K.gguf", stories + "expected.safetensors", 5, as);
-    for (const std::string type : {"F16", "Q8_0", "Q4_K_M"}) {
-      const std::string name = testing::test_data_path("quant/tiny-" + type);
-      expect_fixture(name + ".gguf", name + ".expected.safetensors", 24, as);
-    }
-    EXPECT_EQ(generate_json({"-p", "And Jesus answered", "-n", "32", "--as", profile}).at("tokens"), generate_json({"-p", "And Jesus answered", "-n", "32"}).at("tokens"));
+    const std::string name = testing::test_data_path("quant/tiny-" + type);
+    expect_fixture(name + ".gguf", name + ".expected.safetensors", 24, as);
   }
 }
 

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 #include <cstring>
 #include <limits>
 
@@ -92,6 +93,7 @@ class AttentionShapeTest : public AttentionTest {};
 /// Those that no model has; check runs the others.
 TEST_P(AttentionTest, HeadWidths) {
   for (std::int64_t width : {1, 3, 37, 72, 127, 320, 512}) {
+    if (is_matrix() && width > 128 && !std::getenv("RONDO_TEST_THOROUGH")) continue;  // a CPU driver compiles minutes on these
     for (std::int64_t queries : {1, 5}) EXPECT_TRUE(right(Inputs({1, 2, 1, queries, 71, width})));
   }
 }
