@@ -5,9 +5,9 @@
 #include <cstdlib>
 #include <set>
 #include <string>
-#include <string_view>
 #include <vector>
 
+#include "graph/kernel_choice.h"
 #include "models/graph_run.h"
 #include "runtime/fmt.h"
 #include "runtime/warm_up.h"
@@ -31,8 +31,7 @@ TEST_P(WarmUpTest, StaysWithinItsBuffer) {
     std::vector<simulator::Buffer> buffers(1);
     buffers[0].bytes.resize(runtime::kWarmUpBytes);
     const std::vector<std::byte> before = buffers[0].bytes;
-    const bool has_matrices = std::string_view(runtime::shader_name(kernel.shader)).find("matrix") != std::string_view::npos;
-    const Status status = simulator::simulate_program(has_matrices ? with_matrices : modules, runtime::warm_up_program(kernel), buffers, GetParam(), true, [&](const simulator::SimulatedDispatch& done) {
+    const Status status = simulator::simulate_program(graph::by_matrix_units(kernel) ? with_matrices : modules, runtime::warm_up_program(kernel), buffers, GetParam(), true, [&](const simulator::SimulatedDispatch& done) {
       EXPECT_EQ(simulator_test::all_findings(done.report), "") << *seen.rbegin();
     });
     EXPECT_TRUE(status.ok()) << status.message();

@@ -155,8 +155,8 @@ struct Module {
   std::uint32_t n_invocations() const { return local_size[0] * local_size[1] * local_size[2]; }
 };
 
-/// What becomes of loops that ask to be unrolled: as in drivers, or kept, which takes a fraction of the time to read, more to run, and
-/// finds the same.
+/// What becomes of loops that ask to be unrolled: as in drivers, or kept, in code that is not optimised, which takes a fraction of the
+/// time to read, more to run, and finds the same. What a kernel takes is counted with kUnrolled.
 enum class Loops { kUnrolled, kKept };
 
 struct ReadOptions {

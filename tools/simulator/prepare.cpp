@@ -45,10 +45,10 @@ class FirstMessage {
 
 bool is_comparison(spv::Op op) { return op >= spv::Op::OpIEqual && op <= spv::Op::OpSLessThanEqual; }
 
-/// Takes the wish to be unrolled from loops that count to, from or by more than `most`, or with the loops around them
+/// Takes the wish to be unrolled from loops that count to, from or by more than kMostUnrolled, or with the loops around them
 /// 16 times that, which SPIRV-Tools would unroll until memory ends. What a loop counts is taken for constants among its header's
 /// phis and its first comparison.
-void bound_unrolling(std::vector<std::uint32_t>& words, std::uint32_t most) {
+void bound_unrolling(std::vector<std::uint32_t>& words) {
   constexpr std::uint32_t kUnroll = 1;
   std::unordered_map<std::uint32_t, std::uint32_t> values;
   struct Loop {
@@ -77,7 +77,7 @@ void bound_unrolling(std::vector<std::uint32_t>& words, std::uint32_t most) {
     if (op == spv::Op::OpLoopMerge) waits = (words[at + 3] & kUnroll) != 0, hint = at + 3;
     if (op != spv::Op::OpBranchConditional || !waits) continue;
     const std::uint64_t rounds = counts * (around.empty() ? 1 : around.back().rounds);
-    if (counts > most || rounds > std::uint64_t{16} * most) words[hint] &= ~kUnroll;
+    if (counts > kMostUnrolled || rounds > std::uint64_t{16} * kMostUnrolled) words[hint] &= ~kUnroll;
     else around.push_back({words[hint - 2], rounds});
     waits = false, counts = 1;
   }
@@ -243,7 +243,7 @@ Result<std::vector<std::uint32_t>> prepare_with(Tools tools, std::span<const std
   Result<std::vector<std::uint32_t>> inlined = tools.run(set, keeps_loops ? inlining_alone() : inlining());
   if (!inlined.ok()) return inlined.status().with_prefix(fmt::format("{}: SPIRV-Tools can't inline it", name));
   if (keeps_loops) return inlined;
-  bound_unrolling(*inlined, kMostUnrolled);
+  bound_unrolling(*inlined);
   Result<std::vector<std::uint32_t>> optimised = tools.run(*inlined, optimising());
   if (!optimised.ok()) return optimised.status().with_prefix(fmt::format("{}: SPIRV-Tools can't optimise it", name));
   return optimised;
