@@ -274,6 +274,7 @@ struct MatrixWorkgroup {
 struct MatrixClass {
   std::uint32_t min_size, max_size;
   std::uint32_t ahead;           ///< groups of a linear's columns that are on their way
+  std::uint32_t most_ahead;      ///< the same, of the large one with simple weights
   std::uint32_t most_splits;     ///< of the large one: as many as spill nothing
   MatrixWorkgroup large, small;  ///< the large one with the most rows, or with half as many
 };
@@ -281,11 +282,11 @@ struct MatrixClass {
 // By compilers' counts, as kClasses: as many rows as spill nothing. In a larger tile each input and weight is converted less often: 128 x 128
 // outputs ask for 0.6 of the bytes of 128 x 64, which are more than an H200's caches deliver.
 constexpr MatrixClass kMatrixClasses[] = {
-    {32, 32, 2, kMostSplits, {256, 128, {128, 128, 128, 128, 128}}, {128, 64, {128, 128, 128, 128, 128}}},  // NVIDIA: 224 registers, 248 of the small one; 16 matrices spill
-    {16, 32, 1, 1, {256, 128, {64, 64, 32, 32, 32}}, {128, 64, {32, 32, 32, 32, 16}}},                       // Intel's Xe2: 253 registers; of other types 64 rows spill 2 to 9, split 2 to 3
-    {8, 32, 1, kMostSplits, {256, 128, {64, 64, 64, 32, 0}}, {128, 64, {64, 32, 32, 16, 16}}},               // Intel's others: 126 registers; 64 rows of the small one spill 4 to 13
-    {32, 64, 1, kMostSplits, {256, 128, {128, 128, 128, 128, 128}}, {128, 64, {64, 64, 64, 64, 64}}},        // AMD: all 256 registers; 128 rows of the small one spill on navi31
-    {4, 128, 2, kMostSplits, {128, 64, {64, 64, 64, 64, 64}}, {128, 64, {64, 64, 64, 64, 64}}},              // what is not known
+    {32, 32, 2, 3, kMostSplits, {256, 128, {128, 128, 128, 128, 128}}, {128, 64, {128, 128, 128, 128, 128}}},  // NVIDIA: 232 registers, 248 of the small one; 16 matrices spill
+    {16, 32, 1, 1, 1, {256, 128, {64, 64, 32, 32, 32}}, {128, 64, {32, 32, 32, 32, 16}}},                       // Intel's Xe2: 253 registers; of other types 64 rows spill 2 to 9, split 2 to 3
+    {8, 32, 1, 1, kMostSplits, {256, 128, {64, 64, 64, 32, 0}}, {128, 64, {64, 32, 32, 16, 16}}},               // Intel's others: 126 registers; 64 rows of the small one spill 4 to 13
+    {32, 64, 1, 1, kMostSplits, {256, 128, {128, 128, 128, 128, 128}}, {128, 64, {64, 64, 64, 64, 64}}},        // AMD: all 256 registers; 128 rows of the small one spill on navi31
+    {4, 128, 2, 3, kMostSplits, {128, 64, {64, 64, 64, 64, 64}}, {128, 64, {64, 64, 64, 64, 64}}},              // what is not known
 };
 
 /// Two tiles of 32 columns in f16 and 16 bytes a row, magnitudes of all rows, and a table of 16 values.
@@ -345,7 +346,7 @@ MatrixTile matrix_tile_of(const runtime::DeviceCaps& caps, std::uint32_t MatrixR
       const double work = least_work(caps, n_tiles, n_groups, most_splits).groups * (tile.rows() * tile.outputs + kProductsOfARow * (tile.rows() + tile.outputs));
       if (best.lanes != 0 && work >= least) continue;
       best = tile, least = work;
-      best.ahead = one->ahead;
+      best.ahead = workgroup == &one->large && most_rows == &MatrixRows::of_simple ? one->most_ahead : one->ahead;
       // Small ones wait more than they multiply, so that two of a core are not in each other's way.
       best.splits = least_work(caps, n_tiles, n_groups, most_splits, 256 / workgroup->threads).splits;
     }

@@ -2,7 +2,7 @@
 // 32 are on their way meanwhile. Sums in f32.
 // Rows whose largest magnitude does not suit f16 are multiplied by a power of two: then all is done once more. So bits depend on nothing but the
 // two rows of a product.
-// Before including: kWidth, kLanes, kAhead (1 or 2: groups of 32 columns that are under way), kRowMatrices, kOutputMatrices, kRowSubgroups, kGlu (of
+// Before including: kWidth, kLanes, kAhead (1 to 3: groups of 32 columns that are under way), kRowMatrices, kOutputMatrices, kRowSubgroups, kGlu (of
 // each subgroup's matrices half are of gates, half of ups; kOutputs gates come before their ups), kWide (the second factor's rows may not suit f16
 // either), and the shapes of lib/matrix.glsl. The includer defines what is declared here.
 
@@ -86,10 +86,10 @@ uint first_of_matrix(uint output_subgroup, uint j) {
     }                                                                                                                                                            \
   }
 
-// Group i, which lies in the tile with this number; what comes kAhead groups later is loaded into `set`, what comes next is stored.
-#define STEP(i, number, set)                                                                                                                                     \
+// Group i, the set-th of kAhead; what comes kAhead groups later is loaded into that set, what comes next is stored.
+#define STEP(i, set)                                                                                                                                             \
   {                                                                                                                                                              \
-    const uint tile = (number) * kTile;                                                                                                                          \
+    const uint tile = (kAhead == 2u ? set : (i) & 1u) * kTile; /* as two groups are an iteration, a constant */                                                  \
     barrier();                                                                                                                                                   \
     load_group(min((i) + kAhead, n_groups() - 1u), set);                                                                                                         \
     if (kLanes == 8u) { /* addresses of all columns take as many registers as there are */                                                                       \
@@ -118,13 +118,18 @@ void main() {
     clear_magnitudes();
     // Groups behind the last are the last, and nobody reads them.
     load_group(0u, 0u);
-    if (kAhead == 2u) load_group(min(1u, n_groups() - 1u), 1u);
+    if (kAhead > 1u) load_group(min(1u, n_groups() - 1u), 1u);
+    if (kAhead > 2u) load_group(min(2u, n_groups() - 1u), 2u);
     store_group(0u, 0u, pass == 1u);
     for (uint group = 0u; group < n_groups(); group += kAhead) {
-      STEP(group, kAhead == 2u ? 0u : group & 1u, 0u)
-      if (kAhead == 2u) {
+      STEP(group, 0u)
+      if (kAhead > 1u) {
         if (group + 1u >= n_groups()) break;
-        STEP(group + 1u, 1u, 1u)
+        STEP(group + 1u, 1u)
+      }
+      if (kAhead > 2u) {
+        if (group + 2u >= n_groups()) break;
+        STEP(group + 2u, 2u)
       }
     }
     if (pass == 1u) break;

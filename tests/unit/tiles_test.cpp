@@ -149,6 +149,9 @@ TEST(ColumnSplitsTest, OfMatrices) {
   EXPECT_EQ(large.threads, 256u);
   EXPECT_EQ(large.rows(), 64u);
   EXPECT_EQ(large.splits, 4u) << "32 tiles, for 132 cores";
+  EXPECT_EQ(large.ahead, 3u);
+  EXPECT_EQ(matrix_tile(caps, Type::kQ4_K, 128, 128, 16 * 128, false).ahead, 2u) << "more registers than there are";
+  EXPECT_EQ(matmul_matrix_tile(caps, 128, 16 * 128, 1, true).ahead, 1u);
   for (const std::uint32_t rows : {16u, 64u, 128u, 512u}) {
     for (const std::uint32_t outputs : {64u, 2048u, 4096u, 16384u}) {
       const MatrixTile xe2 = tile_of(16, {8, 16, 16}, rows, outputs);
