@@ -17,9 +17,9 @@ namespace rondo::tools {
 namespace {
 
 struct CompiledCount {
-  std::string_view chip, kernel;
-  double waves;  ///< of a core; 0: not known
-  double per_multiply_add;
+  std::uint8_t chip, kernel;  ///< places in kChips and kKernels
+  std::uint8_t waves;         ///< of a core; 0: not known
+  float per_multiply_add;
 };
 struct SimulatedCount {
   std::string_view kernel, type;
@@ -50,8 +50,8 @@ const CompiledCount* find_compiled(const runtime::Dispatch& dispatch, const runt
   const CompiledCount* found = nullptr;
   std::size_t longest = 0;
   for (const CompiledCount& count : kCompiled) {
-    if (count.chip != chip) continue;
-    const isa::KernelPattern pattern = isa::KernelPattern::parse(count.kernel);
+    if (kChips[count.chip] != chip) continue;
+    const isa::KernelPattern pattern = isa::KernelPattern::parse(kKernels[count.kernel]);
     if (pattern.length <= longest || !pattern.fits(label, constants)) continue;
     longest = pattern.length;
     found = &count;
@@ -88,7 +88,7 @@ double waits_of_tiles(const runtime::Dispatch& dispatch, const runtime::Kernel& 
   const runtime::InnerLoop& loop = dispatch.cost.loops[0];
   const double threads = by_dots ? graph::DotTile::kThreads : kernel.constants[0], of_round = loop.unrolled > 0 ? loop.unrolled : loop.multiply_adds;
   const double rounds = std::ceil(dispatch.cost.flops / 2 / (of_round * threads * workgroups));
-  const double resident = count && count->waves > 0 && kernel.subgroup_size > 0 ? std::min(kResident, count->waves * kernel.subgroup_size) : kResident;
+  const double resident = count && count->waves > 0 && kernel.subgroup_size > 0 ? std::min(kResident, 1.0 * count->waves * kernel.subgroup_size) : kResident;
   return kLoadNs * rounds * std::ceil(workgroups / (caps.cores * std::max(std::floor(resident / threads), 1.0)));
 }
 
