@@ -203,8 +203,8 @@ FloatTile float_tile_of(const runtime::DeviceCaps& caps, std::uint32_t n_rows, s
 
 }  // namespace
 
-FloatTile float_tile(const runtime::DeviceCaps& caps, std::uint32_t n_rows, std::uint32_t n_groups, std::uint32_t n_outputs, bool glu) {
-  return float_tile_of(caps, n_rows, n_groups, n_outputs, glu, 1);
+FloatTile float_tile(const runtime::DeviceCaps& caps, std::uint32_t n_rows, std::uint32_t n_groups, std::uint32_t n_outputs, bool glu, std::uint32_t n_experts) {
+  return n_experts == 0 ? float_tile_of(caps, n_rows, n_groups, n_outputs, glu, 1) : float_tile_of(caps, n_rows, 1, n_outputs, glu, n_experts);
 }
 
 FloatTile matmul_float_tile(const runtime::DeviceCaps& caps, std::uint32_t n_rows, std::uint32_t n_outputs, std::uint32_t n_batches) {
@@ -232,14 +232,14 @@ constexpr DotTileClass kDotTileClasses[] = {
 
 }  // namespace
 
-DotTile many_dots_tile(const runtime::DeviceCaps& caps, std::uint32_t n_rows, std::uint32_t n_groups, std::uint32_t n_outputs, bool glu) {
+DotTile many_dots_tile(const runtime::DeviceCaps& caps, std::uint32_t n_rows, std::uint32_t n_groups, std::uint32_t n_outputs, bool glu, std::uint32_t n_experts) {
   const DotTileClass* one = class_of(std::span<const DotTileClass>(kDotTileClasses), caps);
   if (!one || caps.max_invocations < DotTile::kThreads) return {};
   DotTile tile{possible_lanes(caps, one->lanes), one->rows, one->pays};
   if (tile.lanes < 8 || DotTile::kThreads / tile.lanes > caps.max_workgroup_subgroups) return {};
-  const std::uint32_t columns = ceil_div(n_outputs, DotTile::kOutputs >> (glu ? 1 : 0));
+  const std::uint64_t columns = std::uint64_t{std::max(n_experts, 1u)} * ceil_div(n_outputs, DotTile::kOutputs >> (glu ? 1 : 0));
   while (tile.rows_of_invocation > 1 && (n_rows <= tile.rows() / 2 || ceil_div(n_rows, tile.rows()) * columns < workgroups_to_fill(caps) / 2)) tile.rows_of_invocation /= 2;
-  tile.splits = least_work(caps, std::uint64_t{columns} * ceil_div(n_rows, tile.rows()), n_groups).splits;
+  if (n_experts == 0) tile.splits = least_work(caps, columns * ceil_div(n_rows, tile.rows()), n_groups).splits;
   return tile;
 }
 
@@ -356,8 +356,8 @@ MatrixTile matrix_tile_of(const runtime::DeviceCaps& caps, std::uint32_t MatrixR
 
 }  // namespace
 
-MatrixTile matrix_tile(const runtime::DeviceCaps& caps, Type weight, std::uint32_t n_rows, std::uint32_t n_groups, std::uint32_t n_outputs, bool glu) {
-  return matrix_tile_of(caps, MatrixRows::of_weight(weight), n_rows, n_groups, n_outputs, glu, 1);
+MatrixTile matrix_tile(const runtime::DeviceCaps& caps, Type weight, std::uint32_t n_rows, std::uint32_t n_groups, std::uint32_t n_outputs, bool glu, std::uint32_t n_experts) {
+  return matrix_tile_of(caps, MatrixRows::of_weight(weight), n_rows, n_experts == 0 ? n_groups : 1, n_outputs, glu, std::max(n_experts, 1u));
 }
 
 MatrixTile matmul_matrix_tile(const runtime::DeviceCaps& caps, std::uint32_t n_rows, std::uint32_t n_outputs, std::uint32_t n_batches, bool by_vectors) {

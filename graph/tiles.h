@@ -42,8 +42,8 @@ struct FloatTile {
   std::uint32_t outputs() const { return columns * outputs_of_invocation; }  ///< with GLU gates and ups
 };
 
-/// For `n_rows` rows of input in so many groups of 32 columns, and so many outputs.
-FloatTile float_tile(const runtime::DeviceCaps& caps, std::uint32_t n_rows, std::uint32_t n_groups, std::uint32_t n_outputs, bool glu);
+/// For `n_rows` rows of input in so many groups of 32 columns, and so many outputs; with experts for so many rows of each, whose columns are not split.
+FloatTile float_tile(const runtime::DeviceCaps& caps, std::uint32_t n_rows, std::uint32_t n_groups, std::uint32_t n_outputs, bool glu, std::uint32_t n_experts = 0);
 
 /// The same for matmul (shaders/matmul_tiled.comp), in each of so many batches.
 FloatTile matmul_float_tile(const runtime::DeviceCaps& caps, std::uint32_t n_rows, std::uint32_t n_outputs, std::uint32_t n_batches);
@@ -61,14 +61,14 @@ struct DotTile {
   std::uint32_t rows() const { return 16 * rows_of_invocation; }
 };
 
-/// For `n_rows` rows of input in so many groups of 32 columns, and so many outputs.
-DotTile many_dots_tile(const runtime::DeviceCaps& caps, std::uint32_t n_rows, std::uint32_t n_groups, std::uint32_t n_outputs, bool glu);
+/// For the same.
+DotTile many_dots_tile(const runtime::DeviceCaps& caps, std::uint32_t n_rows, std::uint32_t n_groups, std::uint32_t n_outputs, bool glu, std::uint32_t n_experts = 0);
 
 /// Instructions for rounding an element, by each workgroup for itself.
 double rounding_instructions(const runtime::DeviceCaps& caps);
 
-/// Up to so many rows of input "subgroup" or "dot" is chosen rather than tiles.
-constexpr std::uint32_t kMostSubgroupRows = 8;
+/// Up to so many rows of input "subgroup" or "dot" is chosen rather than tiles, with experts up to so many of each.
+constexpr std::uint32_t kMostSubgroupRows = 8, kMostRowsOfExpert = 2;
 
 /// How linear's "matrix" kernel makes a tile of outputs (shaders/linear_matrix.comp).
 struct MatrixTile {
@@ -90,8 +90,8 @@ struct MatrixTile {
   }
 };
 
-/// For `n_rows` rows of input in so many groups of 32 columns, so many outputs, and a weight of this type.
-MatrixTile matrix_tile(const runtime::DeviceCaps& caps, Type weight, std::uint32_t n_rows, std::uint32_t n_groups, std::uint32_t n_outputs, bool glu);
+/// For the same as float_tile, and a weight of this type.
+MatrixTile matrix_tile(const runtime::DeviceCaps& caps, Type weight, std::uint32_t n_rows, std::uint32_t n_groups, std::uint32_t n_outputs, bool glu, std::uint32_t n_experts = 0);
 
 /// The same for matmul (shaders/matmul_matrix.comp), in each of so many batches; its factors are loaded by vectors or else by elements.
 MatrixTile matmul_matrix_tile(const runtime::DeviceCaps& caps, std::uint32_t n_rows, std::uint32_t n_outputs, std::uint32_t n_batches, bool by_vectors);

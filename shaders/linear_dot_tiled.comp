@@ -22,6 +22,7 @@ layout(constant_id = 6) const uint kActivation = 0u;
 layout(constant_id = 7) const uint kBias = 0u;
 layout(constant_id = 8) const uint kLimited = 0u;
 layout(constant_id = 9) const uint kSplitColumns = 0u;
+layout(constant_id = 10) const uint kExperts = 0u;
 
 #include "lib/linear_input.glsl"
 #define RONDO_SHARED_TABLE
@@ -57,15 +58,16 @@ shared float weight_addends[kAdds ? 2u * kN * kScales : 1u];
 const uint kInputs = kM * 4u > kWidth ? kM * 4u / kWidth : 1u;
 Chunk chunk;
 vec4 x[kInputs * 2u];
+uint inputs_at[kInputs];  // with kExperts: where their rows begin
 
 // Invocations by number, in the order in which they lie in subgroups.
 uint place() { return gl_SubgroupID * kLanes + gl_SubgroupInvocationID; }
 
-void load(uint group, uint first_row, uint first_output) {
+void load(uint group, uint first_output) {
   const uint row = weight_row(place() >> 1, first_output) + p.weight_offset_rows;
   chunk = load_chunk(row, kQuads == 8u ? group : group * 2u + (place() & 1u));
   [[unroll]] for (uint i = 0u; i < kInputs; ++i) {
-    const uint item = i * kWidth + place(), at = p.input_offset + min(first_row + item / 4u, p.rows - 1u) * p.input_stride;
+    const uint item = i * kWidth + place(), at = kExperts == 1u ? inputs_at[i] : input_of(item / 4u);
     x[2u * i] = input_quad(at, group * 32u + item % 4u * 4u);
     x[2u * i + 1u] = input_quad(at, group * 32u + item % 4u * 4u + 16u);
   }
@@ -115,19 +117,22 @@ void store_inputs(uint tile) {
 int add_dots(uvec4 a, uvec4 b, int sum) { return packed_dot(a.w, b.w, 0) + (packed_dot(a.z, b.z, 0) + (packed_dot(a.y, b.y, 0) + (packed_dot(a.x, b.x, 0) + sum))); }
 
 void main() {
-  const uint first_row = gl_WorkGroupID.y * kM, first_output = gl_WorkGroupID.x * kOutputs;
-  if (tile_is_idle(first_row)) return;
+  const uint first_output = gl_WorkGroupID.x * kOutputs;
+  if (!take_tile()) return;
+  if (kExperts == 1u) {
+    [[unroll]] for (uint i = 0u; i < kInputs; ++i) inputs_at[i] = input_of(min((i * kWidth + place()) / 4u, kM - 1u));
+  }
   fill_table();
   const uint tx = place() % kColumns, ty = place() / kColumns * kTileRows;
   clear_sums();
   const uint first = first_group(), n_own = n_groups();
-  load(first, first_row, first_output);
+  load(first, first_output);
   store_weights(0u);
   store_inputs(0u);
   for (uint group = 0u; group < n_own; ++group) {
     const uint tile = group & 1u;
     barrier();
-    load(first + min(group + 1u, n_own - 1u), first_row, first_output);  // the last is loaded twice, and nobody reads it
+    load(first + min(group + 1u, n_own - 1u), first_output);  // the last is loaded twice, and nobody reads it
     uvec4 a[kTileRows * 2u];
     float scale[kTileRows];
     [[unroll]] for (uint i = 0u; i < kTileRows; ++i) {
@@ -155,5 +160,5 @@ void main() {
     store_weights(1u - tile);
     store_inputs(1u - tile);
   }
-  store_outputs(first_row + ty, first_output + tx);
+  store_outputs(ty, first_output + tx);
 }

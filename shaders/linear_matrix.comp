@@ -32,6 +32,7 @@ layout(constant_id = 12) const uint kMatrixColumns = 16u;
 layout(constant_id = 13) const uint kMatrixDepth = 16u;
 layout(constant_id = 14) const uint kSplitColumns = 0u;
 layout(constant_id = 15) const uint kAhead = 1u;
+layout(constant_id = 16) const uint kExperts = 0u;
 
 #include "lib/matrix.glsl"
 #include "lib/linear_input.glsl"
@@ -52,13 +53,18 @@ const uint kChunksOfWeight = kQuads == 8u ? 1u : 4u / kQuads;
 vec4 x[kAhead * kInputs];
 Chunk chunks[kAhead * kWeights * kChunksOfWeight];
 float largest[kInputs], largest_weights[kWeights];
+shared uint inputs_at[kExperts == 1u ? kM : 1u];  // where rows begin; in registers on Intel's devices they would be too many
 
-uint first_row() { return gl_WorkGroupID.y * kM; }
 uint first_output() { return gl_WorkGroupID.x * kOutputs; }
 
 bool begin_tile() {
   fill_table();
-  return !tile_is_idle(first_row());
+  if (!take_tile()) return false;
+  if (kExperts == 1u) {
+    for (uint i = gl_LocalInvocationID.x; i < kM; i += kWidth) inputs_at[i] = input_of(i);
+    barrier();
+  }
+  return true;
 }
 
 void load_group(uint index, uint set) {
@@ -70,8 +76,8 @@ void load_group(uint index, uint set) {
     }
   }
   [[unroll]] for (uint i = 0u; i < kInputs; ++i) {
-    const uint item = i * kWidth + gl_LocalInvocationID.x, row = min(first_row() + item / 8u, p.rows - 1u);
-    x[set * kInputs + i] = input_quad(p.input_offset + row * p.input_stride, group * 32u + item % 8u * 4u);
+    const uint item = i * kWidth + gl_LocalInvocationID.x;
+    x[set * kInputs + i] = input_quad(kExperts == 1u ? inputs_at[item / 8u] : input_of(item / 8u), group * 32u + item % 8u * 4u);
   }
 }
 
@@ -120,10 +126,10 @@ void merge_magnitudes() {
   }
 }
 
-bool row_counts(uint row) { return first_row() + row < p.rows ? row_valid(first_row() + row, p.rows_per_sequence) : false; }
+bool row_counts(uint row) { return row_is_there(tile_row(row)); }
 
 void finish(uint row, uint column, float sum, float up) {
   const uint n = first_output() + column;
   if (n >= p.outputs) return;
-  store_sums_of(first_row() + row, n, sum, up);
+  store_sums_of(tile_row(row), n, sum, up);
 }

@@ -23,6 +23,7 @@ layout(constant_id = 8) const uint kActivation = 0u;
 layout(constant_id = 9) const uint kBias = 0u;
 layout(constant_id = 10) const uint kLimited = 0u;
 layout(constant_id = 11) const uint kSplitColumns = 0u;
+layout(constant_id = 12) const uint kExperts = 0u;
 
 #include "lib/linear_input.glsl"
 #define RONDO_SHARED_TABLE
@@ -43,20 +44,21 @@ const uint kInputItems = kM * kSteps, kWeightItems = kN * kSteps / 4u;
 const uint kInputs = (kInputItems + kWidth - 1u) / kWidth, kWeights = (kWeightItems + kWidth - 1u) / kWidth;
 const uint kChunksOfItem = kQuads == 8u ? 1u : 4u / kQuads;
 vec4 x[kInputs];
+uint inputs_at[kInputs];  // with kExperts: where their rows begin
 Chunk chunks[kWeights * kChunksOfItem];
 
 // The 16 columns of a weight that an item has, counted from the row's first.
 uint sixteen_of(uint item, uint part) { return part * (kSteps / 4u) + item % (kSteps / 4u); }
 
-void load(uint part, uint first_row, uint first_output) {
+void load(uint part, uint first_output) {
   [[unroll]] for (uint i = 0u; i < kWeights; ++i) {
     const uint item = i * kWidth + gl_LocalInvocationID.x, sixteen = sixteen_of(item, part);
     const uint row = weight_row(min(item / (kSteps / 4u), kN - 1u), first_output) + p.weight_offset_rows;
     [[unroll]] for (uint c = 0u; c < kChunksOfItem; ++c) chunks[i * kChunksOfItem + c] = load_chunk(row, kQuads == 8u ? sixteen / 2u : sixteen * kChunksOfItem + c);
   }
   [[unroll]] for (uint i = 0u; i < kInputs; ++i) {
-    const uint item = i * kWidth + gl_LocalInvocationID.x, row = min(first_row + item / kSteps, p.rows - 1u);  // rows beyond the last are computed and not stored
-    x[i] = input_quad(p.input_offset + row * p.input_stride, part * kSteps * 4u + item % kSteps * 4u);
+    const uint item = i * kWidth + gl_LocalInvocationID.x;
+    x[i] = input_quad(kExperts == 1u ? inputs_at[i] : input_of(item / kSteps), part * kSteps * 4u + item % kSteps * 4u);
   }
 }
 
@@ -78,18 +80,21 @@ void store_tile(uint part) {
 }
 
 void main() {
-  const uint first_row = gl_WorkGroupID.y * kM, first_output = gl_WorkGroupID.x * kOutputs;
-  if (tile_is_idle(first_row)) return;
+  const uint first_output = gl_WorkGroupID.x * kOutputs;
+  if (!take_tile()) return;
+  if (kExperts == 1u) {
+    [[unroll]] for (uint i = 0u; i < kInputs; ++i) inputs_at[i] = input_of(min((i * kWidth + gl_LocalInvocationID.x) / kSteps, kM - 1u));
+  }
   fill_table();
   clear_sums();
   const uint first_part = first_group() * (8u / kSteps), end_part = first_part + n_groups() * (8u / kSteps);
-  load(first_part, first_row, first_output);
+  load(first_part, first_output);
   for (uint part = first_part; part < end_part; ++part) {
     barrier();
     store_tile(part);
     barrier();
-    load(min(part + 1u, end_part - 1u), first_row, first_output);  // the last is loaded twice, and nobody reads it
+    load(min(part + 1u, end_part - 1u), first_output);  // the last is loaded twice, and nobody reads it
     add_products();
   }
-  store_outputs(first_row + own_row(), first_output + own_output());
+  store_outputs(own_row(), first_output + own_output());
 }

@@ -1,5 +1,5 @@
 // output[m, n] = activate(sum_k input[m, k] weight[n, k] + bias[n]) + residual[m, n]; with kGlu glu of weight rows n and
-// up_rows() + n; with kExperts of the weight that row m has (lib/linear_experts.glsl), and kRows is 1.
+// up_rows() + n; with kExperts of the weight that row m has (lib/linear_experts.glsl), where kRows is 1, or the tile (lib/expert_tiles.glsl).
 // For CPU drivers: a workgroup is one subgroup; an invocation makes kColumns outputs of each of kRows rows. The lanes load
 // 32 columns of a row of the input together, a vector each, and share them by subgroupShuffle: such drivers load lane by
 // lane, with a check for each, even from one address. f32 accumulation.
@@ -30,10 +30,12 @@ layout(constant_id = 9) const uint kLimited = 0u;
 #define weight_layout p
 #include "lib/weight.glsl"
 #include "lib/linear_experts.glsl"
+#include "lib/expert_tiles.glsl"
 #include "lib/linear_output.glsl"
 
 const uint kWeightRows = kColumns << kGlu;
 const uint kLoads = kWidth < 8u ? 8u / kWidth : 1u;  // vectors that a lane loads of 32 columns
+const bool kExpertTiles = kExperts == 1u && kRows != 1u;
 
 // Reads a word of each cache line, 64 bytes, of the `n` words from `first` on. Processors fetch ahead of who reads neighbours, and
 // not of lanes that each read a row. Not of the longest rows: llvmpipe leaves all loops of an invocation after 65,535 iterations.
@@ -48,18 +50,32 @@ uint touch_rows(uint first, uint n) {
   return touch(first * p.row_words, n * p.row_words) | scales;
 }
 
-void main() {
-  const uint first_row = gl_WorkGroupID.x * kRows;
+// Row r of this workgroup's; p.rows or more: there is none.
+uint own_row(uint r) { return kExpertTiles ? row_of_tile(gl_WorkGroupID.x, kRows, r) : gl_WorkGroupID.x * kRows + r; }
+
+// The first row of its weight; kNoExpert: it has nothing to do.
+uint own_weight() {
+  if (kExpertTiles) {
+    const uint expert = expert_of_tile(gl_WorkGroupID.x, kRows);
+    return expert == kNoExpert ? kNoExpert : expert * p.outputs;
+  }
+  const uint first_row = own_row(0u);
   // Where the tile lies inside one sequence no later row is valid if the first is not.
   const bool one_sequence = kRows == 1u || p.rows_per_sequence >= p.rows || first_row / p.rows_per_sequence == (min(first_row + kRows, p.rows) - 1u) / p.rows_per_sequence;
-  if (one_sequence && !row_valid(token_of(first_row), p.rows_per_sequence)) return;
+  return one_sequence && !row_valid(token_of(first_row), p.rows_per_sequence) ? kNoExpert : first_weight_row(first_row);
+}
+
+void main() {
+  const uint first_weight = own_weight();
+  if (first_weight == kNoExpert) return;
   const uint lane = gl_LocalInvocationID.x;
   const uint first = gl_WorkGroupID.y * kWidth * kColumns + lane;
-  const uint first_weight = first_weight_row(first_row);
   uint weight_rows[kWeightRows];
   [[unroll]] for (uint c = 0u; c < kWeightRows; ++c) {
     weight_rows[c] = min(first + (c % kColumns) * kWidth, p.outputs - 1u) + (c / kColumns) * up_rows() + first_weight + p.weight_offset_rows;
   }
+  uint at[kRows];
+  [[unroll]] for (uint r = 0u; r < kRows; ++r) at[r] = input_at(min(own_row(r), p.rows - 1u));
   float sums[kWeightRows * kRows];
   for (uint i = 0u; i < kWeightRows * kRows; ++i) sums[i] = 0.0;
   uint touched = 0u;
@@ -73,8 +89,7 @@ void main() {
     if (kRows == 1u) {
       // Each weight is used once, so that nothing but the input and its sums need be kept.
       vec4 own[kLoads];
-      const uint at = input_at(min(first_row, p.rows - 1u));
-      [[unroll]] for (uint load = 0u; load < kLoads; ++load) own[load] = input_quad(at, group * 32u + (load * kWidth + lane % 8u) * 4u);
+      [[unroll]] for (uint load = 0u; load < kLoads; ++load) own[load] = input_quad(at[0], group * 32u + (load * kWidth + lane % 8u) * 4u);
       [[unroll]] for (uint c = 0u; c < kWeightRows; ++c) {
         vec4 unscaled[8];
         const float scale = weight_group(weight_rows[c], group, unscaled);
@@ -90,9 +105,8 @@ void main() {
         [[unroll]] for (uint quad = 0u; quad < 8u; ++quad) w[c * 8u + quad] = unscaled[quad] * scale;
       }
       [[unroll]] for (uint r = 0u; r < kRows; ++r) {
-        const uint at = input_at(min(first_row + r, p.rows - 1u));
         [[unroll]] for (uint load = 0u; load < kLoads; ++load) {
-          const vec4 own = input_quad(at, group * 32u + (load * kWidth + lane % 8u) * 4u);
+          const vec4 own = input_quad(at[r], group * 32u + (load * kWidth + lane % 8u) * 4u);
           [[unroll]] for (uint l = 0u; l < 8u / kLoads; ++l) {
             const vec4 x = subgroupShuffle(own, l);
             [[unroll]] for (uint c = 0u; c < kWeightRows; ++c) {
@@ -107,7 +121,7 @@ void main() {
   if (p.groups == 0u) sums[0] = float(touched);  // never, but no compiler knows
   // Unrolled, whatever is done with the sums: an index that is not known keeps them in memory in the loops above too.
   [[unroll]] for (uint r = 0u; r < kRows; ++r) {
-    const uint row = first_row + r;
+    const uint row = own_row(r);
     if (row >= p.rows || !row_valid(token_of(row), p.rows_per_sequence)) continue;
     [[unroll]] for (uint c = 0u; c < kColumns; ++c) {
       const uint n = first + c * kWidth;

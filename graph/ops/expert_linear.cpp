@@ -115,7 +115,7 @@ extern const Operator expert_linear_operator = {
     .infer = infer,
     .lower = lower,
     .reference = reference,
-    .kernels = std::span(kLinearKernels).first(4),
+    .kernels = kLinearKernels,
     .kernels_have_types = true,
 };
 
@@ -128,7 +128,7 @@ extern const Operator expert_linear_glu_operator = {
     .infer = infer,
     .lower = lower,
     .decompose = decompose,
-    .kernels = std::span(kLinearKernels).first(4),
+    .kernels = kLinearKernels,
     .kernels_have_types = true,
 };
 

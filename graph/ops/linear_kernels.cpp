@@ -8,7 +8,9 @@
 #include "graph/ops/checks.h"
 #include "graph/ops/wide_kernels.h"
 #include "graph/tiles.h"
+#include "expert_tiles.params.h"
 #include "linear.params.h"
+#include "route.params.h"
 
 namespace rondo::graph {
 
@@ -20,17 +22,24 @@ namespace {
 struct LinearShape {
   std::uint32_t rows, groups, outputs;  ///< outputs: of the largest piece
   Type activations, weight;
-  bool glu, experts;
+  bool glu;
+  std::uint32_t experts;  ///< that share the rows; 0: there is one weight
   Activations rounding = Activations::kF32;  ///< of the activations
 
   std::uint32_t n_chunks() const { return groups * (kGroupElements / columns_of_chunk(weight)); }
   SubgroupTile tile(const runtime::DeviceCaps& caps) const { return subgroup_tile(caps, activations, experts ? 1 : rows, glu, outputs, n_chunks()); }
   SubgroupTile tile_of_dots(const runtime::DeviceCaps& caps) const { return dot_tile(caps, weight, experts ? 1 : rows, glu, outputs, n_chunks()); }
-  FloatTile tile_of_floats(const runtime::DeviceCaps& caps) const { return float_tile(caps, rows, groups, outputs, glu); }
-  DotTile tile_of_many_dots(const runtime::DeviceCaps& caps) const { return many_dots_tile(caps, rows, groups, outputs, glu); }
-  MatrixTile tile_of_matrices(const runtime::DeviceCaps& caps) const { return matrix_tile(caps, weight, rows, groups, outputs, glu); }
-  bool few_rows() const { return rows <= kMostSubgroupRows || experts; }
+  FloatTile tile_of_floats(const runtime::DeviceCaps& caps) const { return float_tile(caps, rows_of_weight(), groups, outputs, glu, experts); }
+  DotTile tile_of_many_dots(const runtime::DeviceCaps& caps) const { return many_dots_tile(caps, rows_of_weight(), groups, outputs, glu, experts); }
+  MatrixTile tile_of_matrices(const runtime::DeviceCaps& caps) const { return matrix_tile(caps, weight, rows_of_weight(), groups, outputs, glu, experts); }
+  /// Where experts have as many each.
+  std::uint32_t rows_of_weight() const { return experts == 0 ? rows : ceil_div(rows, experts); }
+  /// The mat-vec reads a weight for up to so many rows at once, but for each row of an expert by itself.
+  bool few_rows() const { return rows_of_weight() <= (experts == 0 ? kMostSubgroupRows : kMostRowsOfExpert); }
 };
+
+/// Workgroups that sort rows of experts have so many counts in shared memory.
+constexpr std::uint32_t kMostSortedExperts = RONDO_ROUTE_MAX_EXPERTS;
 
 /// Up to this many rows a CPU driver, or a device without subgroup reductions, reads the weight once per row rather than through tiles.
 constexpr std::uint32_t kVectorRows = 4;
@@ -40,6 +49,8 @@ constexpr std::uint32_t kWideRows = 8;
 std::string label_of(std::string_view op, std::string_view kernel, Type weight) { return fmt::format("{} {} {}", op, kernel, type_name(weight)); }
 
 std::string lacks_nothing(const runtime::DeviceCaps&, const LinearShape&) { return ""; }
+
+std::string tiled_lacks(const runtime::DeviceCaps&, const LinearShape& shape) { return shape.experts > kMostSortedExperts ? fmt::format("{} experts or fewer", kMostSortedExperts) : ""; }
 
 std::string tile_lacks(const runtime::DeviceCaps& caps, const LinearShape& shape, const SubgroupTile& tile) {
   if (!caps.subgroup_arithmetic) return "subgroup reductions";
@@ -67,6 +78,7 @@ std::string dot_lacks(const runtime::DeviceCaps& caps, const LinearShape& shape)
 
 std::string dot_tiled_lacks(const runtime::DeviceCaps& caps, const LinearShape& shape) {
   if (const std::string lacks = bytes_lack(caps, shape); !lacks.empty()) return lacks;
+  if (const std::string lacks = tiled_lacks(caps, shape); !lacks.empty()) return lacks;
   return shape.tile_of_many_dots(caps).lanes == 0 ? "subgroups of 8 to 64 invocations that can be relied on, and workgroups of 256" : "";
 }
 
@@ -86,6 +98,7 @@ int dot_tiled_rank(const runtime::DeviceCaps& caps, const LinearShape& shape) {
 std::string matrix_lacks(const runtime::DeviceCaps& caps, const LinearShape& shape) {
   if (shape.rounding == Activations::kF32) return "activations that may be rounded";
   if (caps.matrices.empty()) return "cooperative matrices of f16";
+  if (const std::string lacks = tiled_lacks(caps, shape); !lacks.empty()) return lacks;
   return shape.tile_of_matrices(caps).lanes == 0 ? "cooperative matrices and subgroups of sizes that fit" : "";
 }
 
@@ -115,7 +128,7 @@ struct LinearPiece {
 };
 
 LinearShape shape_of(const LinearVariant& v, const LinearPiece& piece) {
-  return {piece.push.rows, piece.push.groups, piece.push.outputs, v.activations, static_cast<Type>(v.type), v.glu != 0, v.experts != 0};
+  return {piece.push.rows, piece.push.groups, piece.push.outputs, v.activations, static_cast<Type>(v.type), v.glu != 0, v.experts != 0 ? piece.push.experts : 0};
 }
 
 void emit_few_rows(Lowering& lowering, const LinearVariant& v, const LinearPiece& piece, runtime::Shader shader, const SubgroupTile& tile) {
@@ -152,11 +165,33 @@ void emit_vector(Lowering& lowering, const LinearVariant& v, const LinearPiece& 
                     {ceil_div(piece.push.outputs, width / lanes * rows), piece.push.rows, 1}, cost);
 }
 
-void emit_wide(Lowering& lowering, const LinearVariant& v, const LinearPiece& piece) {
+/// Has the piece's rows sorted into tiles of so many rows, each of one expert, and the piece take them in the place of its experts. Returns how many tiles
+/// there are at most. A table that has been made for another linear of the same experts serves.
+std::uint32_t sort_into_tiles(Lowering& lowering, LinearPiece& piece, std::uint32_t rows) {
+  const shaders::LinearParams& push = piece.push;
+  Lowering::Argument& experts = piece.arguments[5];
+  // Each expert may leave its last tile with one row.
+  const std::uint32_t n = (push.rows + std::min(push.rows, push.experts) * (rows - 1)) / rows;
+  StorageId& made = lowering.made_before({static_cast<std::int64_t>(Op::expert_linear), experts.storage, push.experts_offset, push.experts_stride, push.experts, push.chosen, push.rows, rows});
+  if (made == kNone) {
+    made = lowering.scratch(std::uint64_t{4} * n * (rows + 1), "tiles of experts");
+    constexpr std::uint32_t kWidth = 256;
+    lowering.dispatch("expert tiles", runtime::Shader::expert_tiles, {std::min(kWidth, lowering.caps().max_invocations), push.experts}, {experts, {made, runtime::Access::kWrite}},
+                      shaders::ExpertTilesParams{push.rows, push.rows_per_sequence, push.chosen, push.experts_offset, push.experts_stride, rows, n}, {1, 1, 1}, {4.0 * (2 * push.rows + n * (rows + 1)), 0});
+  }
+  experts.storage = made;
+  piece.cost.bytes += piece.weight_bytes * (1.0 * n / push.rows - 1);
+  piece.cost.flops *= 1.0 * n * rows / push.rows;
+  return n;
+}
+
+void emit_wide(Lowering& lowering, const LinearVariant& v, const LinearPiece& whole) {
+  LinearPiece piece = whole;
   const std::uint32_t width = lowering.caps().min_subgroup_size, columns = v.glu ? 2 : 4;
-  const std::uint32_t tile_rows = piece.push.rows >= kWideRows && !v.experts ? kWideRows : 1;
+  const bool by_tiles = v.experts ? !shape_of(v, piece).few_rows() && piece.push.experts <= kMostSortedExperts : piece.push.rows >= kWideRows;
+  const std::uint32_t tile_rows = by_tiles ? kWideRows : 1, n_tiles = by_tiles && v.experts ? sort_into_tiles(lowering, piece, tile_rows) : ceil_div(piece.push.rows, tile_rows);
   lowering.dispatch(v.label, runtime::Shader::linear_wide, {width, v.type, tile_rows, columns, v.glu, v.input_vec4, v.activation, v.has_bias, v.experts, v.limited}, piece.without_norm(), piece.push,
-                    {ceil_div(piece.push.rows, tile_rows), ceil_div(piece.push.outputs, width * columns), 1}, piece.cost);
+                    {n_tiles, ceil_div(piece.push.outputs, width * columns), 1}, piece.cost);
 }
 
 using Grid = std::array<std::uint32_t, 3>;
@@ -166,7 +201,7 @@ using Grid = std::array<std::uint32_t, 3>;
 template <typename Dispatch>
 void emit_tiles(Lowering& lowering, const LinearVariant& v, LinearPiece piece, std::uint32_t rows, std::uint32_t outputs, std::uint32_t splits, const Dispatch& dispatch) {
   shaders::LinearParams& push = piece.push;
-  const std::uint32_t x = ceil_div(push.outputs, outputs >> v.glu), y = ceil_div(push.rows, rows);
+  const std::uint32_t x = ceil_div(push.outputs, outputs >> v.glu), y = v.experts ? sort_into_tiles(lowering, piece, rows) : ceil_div(push.rows, rows);
   push.groups_of_split = ceil_div(push.groups, splits);
   splits = ceil_div(push.groups, push.groups_of_split);  // of 129 groups 15 times 9
   if (splits == 1) return dispatch(piece, 0u, Grid{x, y, 1});
@@ -187,7 +222,7 @@ void emit_tiled(Lowering& lowering, const LinearVariant& v, const LinearPiece& w
   emit_tiles(lowering, v, whole, tile.rows(), tile.outputs(), tile.splits, [&](LinearPiece& piece, std::uint32_t is_split, const Grid& grid) {
     piece.cost.loops[0] = {tile.rows_of_invocation * tile.outputs_of_invocation * 4 * tile.steps};
     lowering.dispatch(v.label, {lowering.module_for(runtime::Shader::linear_tiled, v.activations), tile.lanes},
-                      {tile.threads, v.type, tile.columns, tile.rows_of_invocation, tile.outputs_of_invocation, tile.steps, v.glu, v.input_vec4, v.activation, v.has_bias, v.limited, is_split}, piece.without_norm(), piece.push, grid, piece.cost);
+                      {tile.threads, v.type, tile.columns, tile.rows_of_invocation, tile.outputs_of_invocation, tile.steps, v.glu, v.input_vec4, v.activation, v.has_bias, v.limited, is_split, v.experts}, piece.without_norm(), piece.push, grid, piece.cost);
   });
 }
 
@@ -196,7 +231,7 @@ void emit_matrix(Lowering& lowering, const LinearVariant& v, const LinearPiece& 
   emit_tiles(lowering, v, whole, tile.rows(), tile.outputs, tile.splits, [&](LinearPiece& piece, std::uint32_t is_split, const Grid& grid) {
     piece.cost.loops[0] = tile.loop();
     lowering.dispatch(v.label, {lowering.module_for(runtime::Shader::linear_matrix, v.activations), tile.lanes},
-                      {tile.threads, v.type, tile.lanes, tile.row_matrices, tile.output_matrices, tile.row_subgroups, v.glu, v.input_vec4, v.activation, v.has_bias, v.limited, tile.shape.rows, tile.shape.columns, tile.shape.depth, is_split, tile.ahead},
+                      {tile.threads, v.type, tile.lanes, tile.row_matrices, tile.output_matrices, tile.row_subgroups, v.glu, v.input_vec4, v.activation, v.has_bias, v.limited, tile.shape.rows, tile.shape.columns, tile.shape.depth, is_split, tile.ahead, v.experts},
                       piece.without_norm(), piece.push, grid, piece.cost);
   });
 }
@@ -205,7 +240,7 @@ void emit_dot_tiled(Lowering& lowering, const LinearVariant& v, const LinearPiec
   const DotTile tile = shape_of(v, whole).tile_of_many_dots(lowering.caps());
   emit_tiles(lowering, v, whole, tile.rows(), DotTile::kOutputs, tile.splits, [&](LinearPiece& piece, std::uint32_t is_split, const Grid& grid) {
     piece.cost.loops[0] = {tile.rows() * DotTile::kOutputs * kGroupElements / DotTile::kThreads};
-    lowering.dispatch(v.label, {runtime::Shader::linear_dot_tiled, tile.lanes}, {DotTile::kThreads, v.type, tile.lanes, tile.rows_of_invocation, v.glu, v.input_vec4, v.activation, v.has_bias, v.limited, is_split},
+    lowering.dispatch(v.label, {runtime::Shader::linear_dot_tiled, tile.lanes}, {DotTile::kThreads, v.type, tile.lanes, tile.rows_of_invocation, v.glu, v.input_vec4, v.activation, v.has_bias, v.limited, is_split, v.experts},
                       piece.without_norm(), piece.push, grid, piece.cost);
   });
 }
@@ -225,12 +260,12 @@ constexpr LinearEntry kTable[] = {
     {kLinearKernels[1], dot_lacks, [](const runtime::DeviceCaps&, const LinearShape& shape) { return std::uint64_t{4} * shape.groups + 200; },  // as subgroup, and a lane rounds every 64th column or fewer
      dot_rank, {emit_dot, tile_of_dots}},
     {kLinearKernels[2], lacks_nothing, [](const runtime::DeviceCaps&, const LinearShape& shape) { return std::uint64_t{shape.groups}; },
-     [](const runtime::DeviceCaps&, const LinearShape& shape) { return shape.rows <= kVectorRows ? 3 : 1; },
+     [](const runtime::DeviceCaps&, const LinearShape& shape) { return shape.rows <= kVectorRows || (shape.experts != 0 && shape.few_rows()) ? 3 : 1; },
      {emit_vector}},
     {kLinearKernels[3], wide_lacks, [](const runtime::DeviceCaps&, const LinearShape& shape) { return std::uint64_t{20'000} + shape.groups; },  // linear_wide.comp's touch() with scales
      [](const runtime::DeviceCaps& caps, const LinearShape&) { return is_cpu(caps) ? 5 : -1; },
      {emit_wide}},
-    {kLinearKernels[4], lacks_nothing, [](const runtime::DeviceCaps&, const LinearShape& shape) { return std::uint64_t{2} * shape.groups + 1000; },  // and what stores the sums
+    {kLinearKernels[4], tiled_lacks, [](const runtime::DeviceCaps&, const LinearShape& shape) { return std::uint64_t{2} * shape.groups + 1000; },  // and what stores the sums
      [](const runtime::DeviceCaps&, const LinearShape&) { return 2; },
      {emit_tiled}},
     {kLinearKernels[5], matrix_lacks, [](const runtime::DeviceCaps&, const LinearShape& shape) { return std::uint64_t{2} * shape.groups + 1000; },  // twice where rows must be scaled; and what stores the sums
@@ -272,12 +307,13 @@ LinearShape shape_of(const Lowering& lowering, const LinearCall& call) {
   const std::uint32_t chosen = by_experts ? u32(lowering.tensor(call.experts).shape.last()) : 1;
   std::uint32_t largest = 0;
   for (const WeightPlanes& planes : planes_of(lowering.graph(), weight)) largest = std::max(largest, planes.n_rows / (call.glu ? 2 : 1) / u32(call.n_experts));
-  return {u32(lowering.tensor(call.output).shape.n_rows()) * chosen, ceil_div(u32(weight.shape[1]), kGroupElements), largest, input.type, weight.type, call.glu.has_value(), by_experts, lowering.activations()};
+  return {u32(lowering.tensor(call.output).shape.n_rows()) * chosen, ceil_div(u32(weight.shape[1]), kGroupElements), largest, input.type, weight.type, call.glu.has_value(), by_experts ? u32(call.n_experts) : 0, lowering.activations()};
 }
 
-/// What KernelChoice::key is of a linear: rows, outputs, columns.
+/// What KernelChoice::key is of a linear: rows, outputs, columns, and how many experts share the rows.
 std::string key_of(const Operator& op, const LinearShape& shape) {
-  return fmt::format("{} {} {} {} x {} x {}", op.name, type_name(shape.weight), type_name(shape.activations), shape.rows, shape.outputs, shape.groups * kGroupElements);
+  const std::string experts = shape.experts == 0 ? "" : fmt::format(" of {}", shape.experts);
+  return fmt::format("{} {} {} {} x {} x {}{}", op.name, type_name(shape.weight), type_name(shape.activations), shape.rows, shape.outputs, shape.groups * kGroupElements, experts);
 }
 
 Result<const LinearEntry*> choose_linear(const Lowering& lowering, const Operator& op, const LinearCall& call) {

@@ -8,7 +8,7 @@
 
 namespace rondo::graph {
 
-/// Kernels of linear and linear_glu, of which experts have the first four: "subgroup" (few rows, a subgroup makes some outputs), "dot" (the same with activations in bytes), "vector" (the same in shared
+/// Kernels of linear, linear_glu and their kinds with experts: "subgroup" (few rows, a subgroup makes some outputs), "dot" (the same with activations in bytes), "vector" (the same in shared
 /// memory, for devices without subgroup reductions), "wide" (any rows, subgroups that share the input; for CPU drivers), "tiled" (many rows, dequantised tiles
 /// in shared memory), "matrix" (the same in f16, by matrix units), "dot_tiled" (the same in bytes).
 extern const char* const kLinearKernels[7];

@@ -73,6 +73,24 @@ void check_split(simulator::ModuleCache& modules, const runtime::DeviceCaps& cap
   }
 }
 
+/// Rows of several experts, of which some have more than a tile's, with `kernel`.
+void check_experts(simulator::ModuleCache& modules, const runtime::DeviceCaps& caps, std::uint32_t lanes, const char* kernel) {
+  for (const char* text : {"expert_linear input (141, 64), weight q8_0 (123, 64), experts (141, 1), count 3, bias (123)",
+                           "expert_linear_glu input (37, 96), weight q4_0 (164, 96), experts (37, 3), count 2, valid [29]"}) {
+    check::CheckOptions options;
+    options.kernels = {kernel};
+    options.text = text;
+    options.brief = true;
+    bool are_sorted = false;
+    const auto rows_of = [&](const runtime::Kernel& one) {
+      are_sorted |= one.shader == runtime::Shader::expert_tiles;
+      return 0u;
+    };
+    check_some(modules, caps, lanes, options, 0, rows_of);
+    EXPECT_TRUE(are_sorted) << text;
+  }
+}
+
 struct Machine {
   std::uint32_t lanes;
   runtime::MatrixShape shape;
@@ -101,6 +119,7 @@ TEST(MatrixKernelsTest, AreRightAndWithoutFindings) {
     EXPECT_EQ(check_all(modules, caps, machine.lanes, "matrix", {"linear", "linear_glu"}, machine.lanes != 32, machine.lanes != 32 ? 100 : 200, rows_of), machine.most_rows);
     for (const char* op : {"attention", "matmul"}) check_all(modules, caps, machine.lanes, "matrix", {op}, true, 50, rows_of);
     EXPECT_EQ(check_some(modules, caps, machine.lanes, large, 1, rows_of_matmul), std::min(machine.most_rows, machine.lanes < 32 ? 32u : 128u));
+    check_experts(modules, caps, machine.lanes, "matrix");
     caps.cores = caps_of_many_cores(machine.lanes).cores;
     check_split(modules, caps, machine.lanes, "matrix");
   }
@@ -112,6 +131,7 @@ TEST_P(TilesTest, OfDotsAreRightAndWithoutFindings) {
   simulator::ModuleCache modules(simulator::Loops::kKept);
   const auto rows_of = [](const runtime::Kernel& kernel) { return kernel.shader == runtime::Shader::linear_dot_tiled ? 16 * kernel.constants[3] : 0; };
   EXPECT_EQ(check_all(modules, caps_of(GetParam()), GetParam(), "dot_tiled", {"linear", "linear_glu"}, false, 200, rows_of), 64u);
+  check_experts(modules, caps_of(GetParam()), GetParam(), "dot_tiled");
   check_split(modules, caps_of_many_cores(GetParam()), GetParam(), "dot_tiled");
 }
 
@@ -129,6 +149,7 @@ TEST_P(TilesTest, OfFloatsAreRightAndWithoutFindings) {
   large.text = "linear input (113, 257), weight f16 (141, 257)";
   large.brief = true;
   EXPECT_EQ(check_some(modules, caps_of(lanes), lanes, large, 1, rows_of), lanes == 64 ? 128u : 64u);
+  check_experts(modules, caps_of(lanes), lanes, "tiled");
   check_split(modules, caps_of_many_cores(lanes), lanes, "tiled");
 }
 

@@ -555,7 +555,7 @@ TEST(LoweringTest, WhatDoesNotFitAKernelIsRefused) {
     return lowered.ok() ? "" : lowered.status().message();
   };
   EXPECT_EQ(refused(12, 7), "");
-  EXPECT_EQ(refused(17, 7), "made up: 17 specialization constants but a kernel takes 16");
+  EXPECT_EQ(refused(18, 7), "made up: 18 specialization constants but a kernel takes 17");
   EXPECT_EQ(refused(12, 8), "made up: 9 bindings but a kernel takes 8");
 }
 

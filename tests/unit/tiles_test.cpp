@@ -163,6 +163,25 @@ TEST(ColumnSplitsTest, OfMatrices) {
   EXPECT_EQ(matmul_matrix_tile(caps, 128, 2048, 1, true).splits, 1u);
 }
 
+/// Experts' rows fill tiles of their own, so that a device is filled by all of them together; sums are finished at once.
+TEST(ExpertTilesTest, AreAsManyAsExpertsTogether) {
+  runtime::DeviceCaps caps;
+  caps.type = runtime::DeviceType::kDiscrete;
+  caps.max_invocations = 1024, caps.max_workgroup_subgroups = 64, caps.max_shared_bytes = 49152;
+  caps.cores = 128;
+  caps.min_required_subgroup_size = caps.max_required_subgroup_size = 32;
+  caps.matrices = {{16, 16, 16}};
+  EXPECT_EQ(matrix_tile(caps, Type::kF16, 128, 128, 1024, false, 16).rows(), 128u);
+  EXPECT_EQ(matrix_tile(caps, Type::kF16, 24, 128, 1024, false, 16).rows(), 32u);
+  EXPECT_EQ(float_tile(caps, 128, 128, 1024, false, 16).rows(), 64u);
+  EXPECT_EQ(float_tile(caps, 128, 128, 1024, false).rows(), 16u) << "8 tiles of 128 outputs, for 128 cores";
+  EXPECT_EQ(many_dots_tile(caps, 128, 128, 1024, false, 16).rows(), 64u);
+  EXPECT_EQ(many_dots_tile(caps, 128, 128, 1024, false).rows(), 16u);
+  EXPECT_EQ(matrix_tile(caps, Type::kF16, 16, 128, 64, false, 2).splits, 1u);
+  EXPECT_EQ(float_tile(caps, 16, 128, 64, false, 2).splits, 1u);
+  EXPECT_EQ(many_dots_tile(caps, 16, 128, 64, false, 2).splits, 1u);
+}
+
 /// As many rows as there are, but not so many that cores are idle.
 TEST(DotTileTest, OfManyRowsFitsTheDevice) {
   const auto tile_of = [](std::uint32_t least, std::uint32_t most, std::uint32_t rows, std::uint32_t outputs, std::uint32_t cores = 80, std::uint32_t invocations = 1024) {

@@ -256,7 +256,7 @@ class Builder {
     std::vector<std::int32_t> made(static_cast<std::size_t>(input.shape.n_elements()));
     const auto below = [&](std::int64_t end) { return static_cast<std::int32_t>(bits() % static_cast<std::uint32_t>(end)); };
     for (std::size_t i = 0; i < made.size(); ++i) {
-      if (input.name == "ids") made[i] = below(n_ids() + 2) - 1;  // -1 and V are outside
+      if (input.name == "ids" || input.name == "experts") made[i] = below(n_numbers(input.name) + 2) - 1;  // -1 and V are outside
       else if (input.boolean) made[i] = below(4) != 0;
       else made[i] = below(100);
     }
@@ -268,8 +268,13 @@ class Builder {
     return made;
   }
 
-  /// V of an embedding.
-  std::int64_t n_ids() const {
+  /// V of an embedding, or how many experts there are.
+  std::int64_t n_numbers(std::string_view name) const {
+    if (name == "experts") {
+      for (const auto& [attribute, value] : text_.attributes) {
+        if (const std::int64_t* const count = std::get_if<std::int64_t>(&value); attribute == "count" && count) return std::clamp<std::int64_t>(*count, 1, 1 << 20);
+      }
+    }
     const auto weight = std::find_if(text_.inputs.begin(), text_.inputs.end(), [](const CaseInput& input) { return input.name == "weight"; });
     return weight == text_.inputs.end() ? 1 : weight->shape[0];
   }

@@ -1,0 +1,54 @@
+// Sorts the rows of linears with experts into tiles of rows that have the same: for lib/expert_tiles.glsl, which says how they lie. Experts come in
+// order, rows of one in any; rows that hold no token come not at all. One workgroup, which counts, then places.
+#version 450
+#extension GL_GOOGLE_include_directive : require
+#include "expert_tiles.params.h"
+#include "lib/step_state.glsl"
+
+layout(local_size_x_id = 0) in;
+layout(constant_id = 0) const uint kWidth = 256u;
+layout(constant_id = 1) const uint kExperts = 8u;
+layout(std430, set = 0, binding = 1) readonly buffer Experts { int expert_of_choice[]; };
+layout(std430, set = 0, binding = 2) writeonly buffer Tiles { uint tiles[]; };
+shared uint counts[kExperts], first_tiles[kExperts], placed[kExperts];
+shared uint n_tiles;
+
+const uint kNone = 0xffffffffu;
+
+uint tiles_for(uint n_rows) { return (n_rows + p.rows_of_tile - 1u) / p.rows_of_tile; }
+uint place_of(uint tile) { return tile * (p.rows_of_tile + 1u); }
+
+// The expert of a row, or kNone.
+uint expert_of(uint row) {
+  const uint token = row / p.chosen;
+  if (!row_valid(token, p.rows_per_sequence)) return kNone;
+  return uint(clamp(expert_of_choice[p.experts_offset + token * p.experts_stride + row - token * p.chosen], 0, int(kExperts) - 1));
+}
+
+void main() {
+  const uint self = gl_LocalInvocationID.x;
+  for (uint expert = self; expert < kExperts; expert += kWidth) counts[expert] = placed[expert] = 0u;
+  barrier();
+  for (uint row = self; row < p.rows; row += kWidth) {
+    const uint expert = expert_of(row);
+    if (expert != kNone) atomicAdd(counts[expert], 1u);
+  }
+  barrier();
+  for (uint expert = self; expert < kExperts; expert += kWidth) {
+    uint first = 0u;
+    for (uint other = 0u; other < expert; ++other) first += tiles_for(counts[other]);
+    const uint n_rows = counts[expert], end = first + tiles_for(n_rows);
+    first_tiles[expert] = first;
+    for (uint tile = first; tile < end; ++tile) tiles[place_of(tile)] = expert;
+    for (uint i = n_rows; i < (end - first) * p.rows_of_tile; ++i) tiles[place_of(end - 1u) + 1u + i % p.rows_of_tile] = kNone;
+    if (expert == kExperts - 1u) n_tiles = end;
+  }
+  barrier();
+  for (uint row = self; row < p.rows; row += kWidth) {
+    const uint expert = expert_of(row);
+    if (expert == kNone) continue;
+    const uint i = atomicAdd(placed[expert], 1u);
+    tiles[place_of(first_tiles[expert] + i / p.rows_of_tile) + 1u + i % p.rows_of_tile] = row;
+  }
+  for (uint tile = n_tiles + self; tile < p.tiles; tile += kWidth) tiles[place_of(tile)] = kNone;
+}
