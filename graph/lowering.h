@@ -35,6 +35,8 @@ struct LoweringOptions {
   Activations activations = Activations::kF32;
   /// Cores for which work is shared out instead of the device's; 0: the device's.
   std::uint32_t cores = 0;
+  /// Experts among which rows are taken to be shared out instead of those that a weight has; 0: those.
+  std::uint32_t experts = 0;
   /// Buffer index that activations and scratch are placed in.
   std::uint32_t activation_buffer = 0;
 };
@@ -104,6 +106,7 @@ class Lowering {
   /// The kernel the user forced for `op`, or "" for free choice.
   std::string_view forced_kernel(std::string_view op) const;
   Activations activations() const { return options_.activations; }
+  std::uint32_t experts() const { return options_.experts; }  ///< LoweringOptions::experts
   /// The kernels that measurements favour for this choice: LoweringOptions::tuned and ::measured, or "".
   std::string_view tuned_kernel(std::string_view choice) const;
   std::string_view measured_kernel(std::string_view op) const;

@@ -192,7 +192,7 @@ Status check_device(runtime::Device& device) {
 /// The kernels that the case runs now that others are in quarantine, or "".
 std::string find_replacement(const SelfTestCase& test, const runtime::DeviceCaps& caps, const PlanOptions& options) {
   graph::Graph graph = test.graph;
-  const Result<GraphPlan> plan = plan_graph(graph, caps, case_options(options, test.norms, test.cores));
+  const Result<GraphPlan> plan = plan_graph(graph, caps, case_options(options, test));
   if (!plan.ok()) return "";
   std::vector<std::string> labels;
   for (const runtime::Dispatch& dispatch : plan->lowered.program.dispatches) {
@@ -226,7 +226,7 @@ Result<bool> run_round(LoadedModel& model, std::set<std::string>& passed) {
     if (passed.contains(test.key) || std::find(quarantine.begin(), quarantine.end(), test.label) != quarantine.end()) continue;
     CaseRun run(model.device, test);
     RONDO_TRY(run.prepare(*model.checkpoint));
-    RONDO_ASSIGN(const Verdict verdict, run.run(case_options(model.options, test.norms, test.cores)));
+    RONDO_ASSIGN(const Verdict verdict, run.run(case_options(model.options, test)));
     if (verdict.complaint.empty()) {
       passed.insert(test.key);
       continue;

@@ -277,7 +277,10 @@ class Cutter {
   void cut_columns(graph::Node& node) {
     const std::int64_t rows = test_.graph.tensor(node.inputs[1]).shape[0];
     auto* experts = std::get_if<graph::ExpertAttributes>(&node.attributes);
-    if (experts) experts->experts = std::min(experts->experts, kExperts);
+    if (experts) {
+      test_.experts = static_cast<std::uint32_t>(experts->experts);
+      experts->experts = std::min(experts->experts, kExperts);
+    }
     const std::int64_t kept = rows / parts_of(node.op) / (experts ? experts->experts : 1);
     const auto narrow = [&](TensorId id, std::int64_t columns) {
       if (id == graph::kNone) return;
@@ -396,9 +399,15 @@ class Cutter {
   std::string missing_;
 };
 
-/// The label of all dispatches of an operator: its name, where they have several, or that of the first.
+/// The label of all dispatches of an operator: its name, where they have several, or that of the first with a kernel's name, or the first.
 std::string label_of(const graph::Node& node, const runtime::Program& program) {
-  const char* name = graph::operator_of(node.op).name;
+  const graph::Operator& table = graph::operator_of(node.op);
+  const char* name = table.name;
+  for (const runtime::Dispatch& dispatch : program.dispatches) {
+    for (const char* kernel : table.kernels) {
+      if ((dispatch.label + ' ').starts_with(fmt::format("{} {} ", name, kernel))) return dispatch.label;
+    }
+  }
   const bool named = std::any_of(program.dispatches.begin(), program.dispatches.end(), [&](const runtime::Dispatch& dispatch) { return dispatch.label == name; });
   return named ? name : program.dispatches.front().label;
 }
@@ -408,7 +417,7 @@ bool is_in(const std::vector<runtime::Kernel>& kernels, const runtime::Kernel& k
 /// Lowers cases and keeps those that are new.
 class Collector {
  public:
-  Collector(const Network& network, const runtime::DeviceCaps& caps, const SessionPlan& plan, const PlanOptions& options) : network_(network), caps_(caps), plan_(plan), model_options_(options), options_(case_options(options, false, 0)), missing_(plan.kernels()) { fusion_ = options.fusion; }
+  Collector(const Network& network, const runtime::DeviceCaps& caps, const SessionPlan& plan, const PlanOptions& options) : network_(network), caps_(caps), plan_(plan), model_options_(options), options_(case_options(options, {})), missing_(plan.kernels()) { fusion_ = options.fusion; }
 
   /// Cases of a step of `rows` tokens. With `wanted`, only those that have one of these kernels.
   Status add_step(const StepKind& kind, std::int64_t rows, const std::vector<runtime::Kernel>* wanted) {
@@ -482,7 +491,7 @@ class Collector {
   /// Keeps the case if it is new. Returns its key.
   Result<std::string> add_lowered(const graph::Node& node, const Cutter& cutter, const SelfTestCase& unlabelled, const std::vector<runtime::Kernel>* wanted, bool has_input_made) {
     graph::Graph lowered = unlabelled.graph;
-    RONDO_ASSIGN(const GraphPlan plan, plan_graph(lowered, caps_, case_options(model_options_, unlabelled.norms, unlabelled.cores)));
+    RONDO_ASSIGN(const GraphPlan plan, plan_graph(lowered, caps_, case_options(model_options_, unlabelled)));
     const runtime::Program& program = plan.lowered.program;
     std::string key;
     for (const runtime::Dispatch& dispatch : program.dispatches) {
@@ -526,11 +535,12 @@ class Collector {
 
 }  // namespace
 
-GraphRunOptions case_options(const PlanOptions& options, bool norms, std::uint32_t cores) {
+GraphRunOptions case_options(const PlanOptions& options, const SelfTestCase& test) {
   GraphRunOptions run;
   run.lowering = lowering_options(options, 0);
-  run.lowering.fusion = norms;  // what else fusion makes is in the case
-  run.lowering.cores = cores;
+  run.lowering.fusion = test.norms;  // what else fusion makes is in the case
+  run.lowering.cores = test.cores;
+  run.lowering.experts = test.experts;
   run.guard_bytes = 256;
   return run;
 }
@@ -544,7 +554,7 @@ Result<std::vector<SelfTestCase>> self_test_cases(const Network& network, const 
     for (const StepKind& kind : kinds) RONDO_TRY(collector.add_step(kind, kind.rows, &missing));
   }
   if (const std::vector<runtime::Kernel> missing = collector.missing(); !missing.empty()) {
-    return Status(StatusCode::kInternal, fmt::format("self-test: no case has kernel {}", runtime::shader_name(missing.front().shader)));
+    return Status(StatusCode::kInternal, fmt::format("self-test: no case has kernel {} {}", runtime::shader_name(missing.front().shader), fmt::join(std::span(missing.front().constants).first(missing.front().n_constants), ",")));
   }
   return collector.take();
 }

@@ -23,6 +23,7 @@ struct SelfTestCase {
   graph::Graph graph;                    ///< of one operator and the step state, or of a linear with norms that it computes
   bool norms = false;                    ///< the latter: a fused graph, with other linears around them
   std::uint32_t cores = 0;               ///< for which the case has the step's kernels though it has fewer outputs; 0: the device's
+  std::uint32_t experts = 0;             ///< of the step, of which the case has a few
   std::string label;                     ///< of its dispatches: what goes into quarantine if it fails
   std::vector<runtime::Kernel> kernels;  ///< that it runs
   std::string key;                       ///< equal for cases that run the same kernels with the same parameters on the same kind of input
@@ -40,8 +41,8 @@ struct SelfTestCase {
   std::map<graph::StorageId, double> bounds;
 };
 
-/// How the cases of a model with these options are lowered.
-GraphRunOptions case_options(const PlanOptions& options, bool norms, std::uint32_t cores);
+/// How a case of a model with these options is lowered.
+GraphRunOptions case_options(const PlanOptions& options, const SelfTestCase& test);
 
 /// The cases of these steps as they are lowered for a device, each key once. Every kernel of `plan`, which was made with the
 /// same options, is in one of them. Errors: kInternal (one is not), those of the lowering.

@@ -7,10 +7,9 @@
 
 layout(local_size_x_id = 0) in;
 layout(constant_id = 0) const uint kWidth = 256u;
-layout(constant_id = 1) const uint kExperts = 8u;
 layout(std430, set = 0, binding = 1) readonly buffer Experts { int expert_of_choice[]; };
 layout(std430, set = 0, binding = 2) writeonly buffer Tiles { uint tiles[]; };
-shared uint counts[kExperts], first_tiles[kExperts], placed[kExperts];
+shared uint counts[RONDO_MOST_SORTED_EXPERTS], first_tiles[RONDO_MOST_SORTED_EXPERTS], placed[RONDO_MOST_SORTED_EXPERTS];
 shared uint n_tiles;
 
 const uint kNone = 0xffffffffu;
@@ -22,26 +21,26 @@ uint place_of(uint tile) { return tile * (p.rows_of_tile + 1u); }
 uint expert_of(uint row) {
   const uint token = row / p.chosen;
   if (!row_valid(token, p.rows_per_sequence)) return kNone;
-  return uint(clamp(expert_of_choice[p.experts_offset + token * p.experts_stride + row - token * p.chosen], 0, int(kExperts) - 1));
+  return uint(clamp(expert_of_choice[p.experts_offset + token * p.experts_stride + row - token * p.chosen], 0, int(p.experts) - 1));
 }
 
 void main() {
   const uint self = gl_LocalInvocationID.x;
-  for (uint expert = self; expert < kExperts; expert += kWidth) counts[expert] = placed[expert] = 0u;
+  for (uint expert = self; expert < p.experts; expert += kWidth) counts[expert] = placed[expert] = 0u;
   barrier();
   for (uint row = self; row < p.rows; row += kWidth) {
     const uint expert = expert_of(row);
     if (expert != kNone) atomicAdd(counts[expert], 1u);
   }
   barrier();
-  for (uint expert = self; expert < kExperts; expert += kWidth) {
+  for (uint expert = self; expert < p.experts; expert += kWidth) {
     uint first = 0u;
     for (uint other = 0u; other < expert; ++other) first += tiles_for(counts[other]);
     const uint n_rows = counts[expert], end = first + tiles_for(n_rows);
     first_tiles[expert] = first;
     for (uint tile = first; tile < end; ++tile) tiles[place_of(tile)] = expert;
     for (uint i = n_rows; i < (end - first) * p.rows_of_tile; ++i) tiles[place_of(end - 1u) + 1u + i % p.rows_of_tile] = kNone;
-    if (expert == kExperts - 1u) n_tiles = end;
+    if (expert == p.experts - 1u) n_tiles = end;
   }
   barrier();
   for (uint row = self; row < p.rows; row += kWidth) {

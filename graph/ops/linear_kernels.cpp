@@ -10,7 +10,6 @@
 #include "graph/tiles.h"
 #include "expert_tiles.params.h"
 #include "linear.params.h"
-#include "route.params.h"
 
 namespace rondo::graph {
 
@@ -23,7 +22,7 @@ struct LinearShape {
   std::uint32_t rows, groups, outputs;  ///< outputs: of the largest piece
   Type activations, weight;
   bool glu;
-  std::uint32_t experts;  ///< that share the rows; 0: there is one weight
+  std::uint32_t experts;  ///< that share the rows, or LoweringOptions::experts; 0: there is one weight
   Activations rounding = Activations::kF32;  ///< of the activations
 
   std::uint32_t n_chunks() const { return groups * (kGroupElements / columns_of_chunk(weight)); }
@@ -38,9 +37,6 @@ struct LinearShape {
   bool few_rows() const { return rows_of_weight() <= (experts == 0 ? kMostSubgroupRows : kMostRowsOfExpert); }
 };
 
-/// Workgroups that sort rows of experts have so many counts in shared memory.
-constexpr std::uint32_t kMostSortedExperts = RONDO_ROUTE_MAX_EXPERTS;
-
 /// Up to this many rows a CPU driver, or a device without subgroup reductions, reads the weight once per row rather than through tiles.
 constexpr std::uint32_t kVectorRows = 4;
 /// Rows that an invocation of the wide kernel makes where there are as many.
@@ -50,7 +46,7 @@ std::string label_of(std::string_view op, std::string_view kernel, Type weight) 
 
 std::string lacks_nothing(const runtime::DeviceCaps&, const LinearShape&) { return ""; }
 
-std::string tiled_lacks(const runtime::DeviceCaps&, const LinearShape& shape) { return shape.experts > kMostSortedExperts ? fmt::format("{} experts or fewer", kMostSortedExperts) : ""; }
+std::string tiled_lacks(const runtime::DeviceCaps&, const LinearShape& shape) { return shape.experts > RONDO_MOST_SORTED_EXPERTS ? fmt::format("{} experts or fewer", RONDO_MOST_SORTED_EXPERTS) : ""; }
 
 std::string tile_lacks(const runtime::DeviceCaps& caps, const LinearShape& shape, const SubgroupTile& tile) {
   if (!caps.subgroup_arithmetic) return "subgroup reductions";
@@ -127,8 +123,11 @@ struct LinearPiece {
   std::span<const Lowering::Argument> without_norm() const { return std::span(arguments).first(6); }
 };
 
-LinearShape shape_of(const LinearVariant& v, const LinearPiece& piece) {
-  return {piece.push.rows, piece.push.groups, piece.push.outputs, v.activations, static_cast<Type>(v.type), v.glu != 0, v.experts != 0 ? piece.push.experts : 0};
+/// As many as there are, or as the options say.
+std::uint32_t experts_of(const Lowering& lowering, std::uint32_t n) { return lowering.experts() != 0 ? lowering.experts() : n; }
+
+LinearShape shape_of(const Lowering& lowering, const LinearVariant& v, const LinearPiece& piece) {
+  return {piece.push.rows, piece.push.groups, piece.push.outputs, v.activations, static_cast<Type>(v.type), v.glu != 0, v.experts != 0 ? experts_of(lowering, piece.push.experts) : 0};
 }
 
 void emit_few_rows(Lowering& lowering, const LinearVariant& v, const LinearPiece& piece, runtime::Shader shader, const SubgroupTile& tile) {
@@ -144,11 +143,11 @@ SubgroupTile tile_of_subgroup(const runtime::DeviceCaps& caps, const LinearShape
 SubgroupTile tile_of_dots(const runtime::DeviceCaps& caps, const LinearShape& shape) { return shape.tile_of_dots(caps); }
 
 void emit_subgroup(Lowering& lowering, const LinearVariant& v, const LinearPiece& piece) {
-  emit_few_rows(lowering, v, piece, runtime::Shader::linear_subgroup, shape_of(v, piece).tile(lowering.caps()));
+  emit_few_rows(lowering, v, piece, runtime::Shader::linear_subgroup, shape_of(lowering, v, piece).tile(lowering.caps()));
 }
 
 void emit_dot(Lowering& lowering, const LinearVariant& v, const LinearPiece& piece) {
-  const SubgroupTile tile = shape_of(v, piece).tile_of_dots(lowering.caps());
+  const SubgroupTile tile = shape_of(lowering, v, piece).tile_of_dots(lowering.caps());
   LinearPiece rounding = piece;
   rounding.cost.rounded = 32.0 * piece.push.groups * piece.push.rows * ceil_div(piece.push.outputs, tile.outputs_of_workgroup());
   emit_few_rows(lowering, v, rounding, runtime::Shader::linear_dot, tile);
@@ -176,8 +175,8 @@ std::uint32_t sort_into_tiles(Lowering& lowering, LinearPiece& piece, std::uint3
   if (made == kNone) {
     made = lowering.scratch(std::uint64_t{4} * n * (rows + 1), "tiles of experts");
     constexpr std::uint32_t kWidth = 256;
-    lowering.dispatch("expert tiles", runtime::Shader::expert_tiles, {std::min(kWidth, lowering.caps().max_invocations), push.experts}, {experts, {made, runtime::Access::kWrite}},
-                      shaders::ExpertTilesParams{push.rows, push.rows_per_sequence, push.chosen, push.experts_offset, push.experts_stride, rows, n}, {1, 1, 1}, {4.0 * (2 * push.rows + n * (rows + 1)), 0});
+    lowering.dispatch("expert tiles", runtime::Shader::expert_tiles, {std::min(kWidth, lowering.caps().max_invocations)}, {experts, {made, runtime::Access::kWrite}},
+                      shaders::ExpertTilesParams{push.rows, push.rows_per_sequence, push.chosen, push.experts, push.experts_offset, push.experts_stride, rows, n}, {1, 1, 1}, {4.0 * (2 * push.rows + n * (rows + 1)), 0});
   }
   experts.storage = made;
   piece.cost.bytes += piece.weight_bytes * (1.0 * n / push.rows - 1);
@@ -188,7 +187,7 @@ std::uint32_t sort_into_tiles(Lowering& lowering, LinearPiece& piece, std::uint3
 void emit_wide(Lowering& lowering, const LinearVariant& v, const LinearPiece& whole) {
   LinearPiece piece = whole;
   const std::uint32_t width = lowering.caps().min_subgroup_size, columns = v.glu ? 2 : 4;
-  const bool by_tiles = v.experts ? !shape_of(v, piece).few_rows() && piece.push.experts <= kMostSortedExperts : piece.push.rows >= kWideRows;
+  const bool by_tiles = v.experts ? !shape_of(lowering, v, piece).few_rows() && piece.push.experts <= RONDO_MOST_SORTED_EXPERTS : piece.push.rows >= kWideRows;
   const std::uint32_t tile_rows = by_tiles ? kWideRows : 1, n_tiles = by_tiles && v.experts ? sort_into_tiles(lowering, piece, tile_rows) : ceil_div(piece.push.rows, tile_rows);
   lowering.dispatch(v.label, runtime::Shader::linear_wide, {width, v.type, tile_rows, columns, v.glu, v.input_vec4, v.activation, v.has_bias, v.experts, v.limited}, piece.without_norm(), piece.push,
                     {n_tiles, ceil_div(piece.push.outputs, width * columns), 1}, piece.cost);
@@ -218,7 +217,7 @@ void emit_tiles(Lowering& lowering, const LinearVariant& v, LinearPiece piece, s
 }
 
 void emit_tiled(Lowering& lowering, const LinearVariant& v, const LinearPiece& whole) {
-  const FloatTile tile = shape_of(v, whole).tile_of_floats(lowering.caps());
+  const FloatTile tile = shape_of(lowering, v, whole).tile_of_floats(lowering.caps());
   emit_tiles(lowering, v, whole, tile.rows(), tile.outputs(), tile.splits, [&](LinearPiece& piece, std::uint32_t is_split, const Grid& grid) {
     piece.cost.loops[0] = {tile.rows_of_invocation * tile.outputs_of_invocation * 4 * tile.steps};
     lowering.dispatch(v.label, {lowering.module_for(runtime::Shader::linear_tiled, v.activations), tile.lanes},
@@ -227,7 +226,7 @@ void emit_tiled(Lowering& lowering, const LinearVariant& v, const LinearPiece& w
 }
 
 void emit_matrix(Lowering& lowering, const LinearVariant& v, const LinearPiece& whole) {
-  const MatrixTile tile = shape_of(v, whole).tile_of_matrices(lowering.caps());
+  const MatrixTile tile = shape_of(lowering, v, whole).tile_of_matrices(lowering.caps());
   emit_tiles(lowering, v, whole, tile.rows(), tile.outputs, tile.splits, [&](LinearPiece& piece, std::uint32_t is_split, const Grid& grid) {
     piece.cost.loops[0] = tile.loop();
     lowering.dispatch(v.label, {lowering.module_for(runtime::Shader::linear_matrix, v.activations), tile.lanes},
@@ -237,7 +236,7 @@ void emit_matrix(Lowering& lowering, const LinearVariant& v, const LinearPiece& 
 }
 
 void emit_dot_tiled(Lowering& lowering, const LinearVariant& v, const LinearPiece& whole) {
-  const DotTile tile = shape_of(v, whole).tile_of_many_dots(lowering.caps());
+  const DotTile tile = shape_of(lowering, v, whole).tile_of_many_dots(lowering.caps());
   emit_tiles(lowering, v, whole, tile.rows(), DotTile::kOutputs, tile.splits, [&](LinearPiece& piece, std::uint32_t is_split, const Grid& grid) {
     piece.cost.loops[0] = {tile.rows() * DotTile::kOutputs * kGroupElements / DotTile::kThreads};
     lowering.dispatch(v.label, {runtime::Shader::linear_dot_tiled, tile.lanes}, {DotTile::kThreads, v.type, tile.lanes, tile.rows_of_invocation, v.glu, v.input_vec4, v.activation, v.has_bias, v.limited, is_split, v.experts},
@@ -307,7 +306,7 @@ LinearShape shape_of(const Lowering& lowering, const LinearCall& call) {
   const std::uint32_t chosen = by_experts ? u32(lowering.tensor(call.experts).shape.last()) : 1;
   std::uint32_t largest = 0;
   for (const WeightPlanes& planes : planes_of(lowering.graph(), weight)) largest = std::max(largest, planes.n_rows / (call.glu ? 2 : 1) / u32(call.n_experts));
-  return {u32(lowering.tensor(call.output).shape.n_rows()) * chosen, ceil_div(u32(weight.shape[1]), kGroupElements), largest, input.type, weight.type, call.glu.has_value(), by_experts ? u32(call.n_experts) : 0, lowering.activations()};
+  return {u32(lowering.tensor(call.output).shape.n_rows()) * chosen, ceil_div(u32(weight.shape[1]), kGroupElements), largest, input.type, weight.type, call.glu.has_value(), by_experts ? experts_of(lowering, u32(call.n_experts)) : 0, lowering.activations()};
 }
 
 /// What KernelChoice::key is of a linear: rows, outputs, columns, and how many experts share the rows.

@@ -113,12 +113,24 @@ TEST_P(FamilyFileTest, NumbersThatMakeNoSenseAreRefusedOrMeanNone) {
   }
 }
 
-Status self_test_status(const FamilyFile& family, std::uint32_t n_ctx, bool fusion) {
+/// A large GPU with matrix units.
+runtime::DeviceCaps large_gpu() {
+  runtime::DeviceCaps caps;
+  caps.type = runtime::DeviceType::kDiscrete;
+  caps.cores = 132;
+  caps.subgroup_arithmetic = caps.subgroup_shuffle = true;
+  caps.min_required_subgroup_size = caps.max_required_subgroup_size = 32;
+  caps.max_invocations = 1024, caps.max_workgroup_subgroups = 64, caps.max_shared_bytes = 49152;
+  caps.integer_dot = caps.fast_integer_dot = true;
+  caps.matrices = {{16, 16, 16}};
+  return caps;
+}
+
+Status self_test_status(const FamilyFile& family, std::uint32_t n_ctx, bool fusion, const runtime::DeviceCaps& caps = {}) {
   const std::string file = build_family_file(family, 1);
   const auto checkpoint = open_checkpoint(testing::source_of(file)).value();
   ModelOptions options;
   options.fusion = fusion;
-  const runtime::DeviceCaps caps;
   const std::vector<StepKind> kinds = step_kinds(checkpoint->network, caps, n_ctx);
   RONDO_ASSIGN(const SessionPlan plan, plan_session(checkpoint->network, plan_weights(*checkpoint, caps).value(), caps, options, n_ctx, kinds));
   return self_test_cases(checkpoint->network, caps, plan, kinds, options).status();
@@ -131,6 +143,8 @@ TEST_P(FamilyFileTest, SelfTestsHaveAllKernels) {
       const Status status = self_test_status(GetParam(), n_ctx, fusion);
       EXPECT_TRUE(status.ok()) << n_ctx << ": " << status.message();
     }
+    const Status status = self_test_status(GetParam(), 96, fusion, large_gpu());
+    EXPECT_TRUE(status.ok()) << "a large GPU: " << status.message();
   }
 }
 
