@@ -219,28 +219,40 @@ struct DotTileClass {
   bool pays;           ///< it saves 15 % of the instructions of "tiled", whatever the type
 };
 
-// By compilers' counts, as kClasses: as many rows as spill nothing. With them Q8_0 takes 0.40 to 0.49 instructions for a multiply-add, and
-// Q2_K, the worst, 0.53 to 0.71, where "tiled" takes 1.1 to 1.6.
+// By compilers' counts, as kClasses: as many rows as spill nothing. With them Q8_0 takes 0.39 to 0.49 instructions for a multiply-add, and
+// Q2_K, the worst, 0.52 to 0.71, where "tiled" takes 1.1 to 1.6.
 constexpr DotTileClass kDotTileClasses[] = {
     {32, 32, 32, 4, true},    // NVIDIA: 120 registers, 16 warps
     {16, 32, 16, 4, true},    // Intel's Xe2: 245 registers
     {8, 32, 8, 4, true},      // Intel's others: 123 registers, of twice as many lanes 209 and more
-    {32, 64, 32, 4, true},    // AMD: 128 registers, 8 waves on navi21
+    {32, 64, 32, 8, true},    // AMD: all 256 registers, 4 waves on navi21
     {64, 128, 64, 1, false},  // Adreno: 2 rows spill on adreno660; its loops are not told apart
     {4, 128, 32, 2, false},   // CPUs, and what is not known
 };
 
+/// Two tiles of 32 columns in bytes, scales and sums of rows, scales and addends of weights, and a table of 16 values.
+std::uint32_t dots_shared_bytes(std::uint32_t rows) { return 64 * (rows + DotTile::kOutputs + 4) + 24 * rows + 32 * DotTile::kOutputs + 64; }
+
 }  // namespace
 
+// As matrix_tile_of: what a row or an output takes besides products is as much as 3 of them (Q8_0) to 9 (Q6_K).
 DotTile many_dots_tile(const runtime::DeviceCaps& caps, std::uint32_t n_rows, std::uint32_t n_groups, std::uint32_t n_outputs, bool glu, std::uint32_t n_experts) {
+  constexpr std::uint32_t kProductsOfARow = 6;
   const DotTileClass* one = class_of(std::span<const DotTileClass>(kDotTileClasses), caps);
   if (!one || caps.max_invocations < DotTile::kThreads) return {};
-  DotTile tile{possible_lanes(caps, one->lanes), one->rows, one->pays};
+  DotTile tile{possible_lanes(caps, one->lanes), one->rows, one->pays}, best;
   if (tile.lanes < 8 || DotTile::kThreads / tile.lanes > caps.max_workgroup_subgroups) return {};
   const std::uint64_t columns = std::uint64_t{std::max(n_experts, 1u)} * ceil_div(n_outputs, DotTile::kOutputs >> (glu ? 1 : 0));
-  while (tile.rows_of_invocation > 1 && (n_rows <= tile.rows() / 2 || ceil_div(n_rows, tile.rows()) * columns < workgroups_to_fill(caps) / 2)) tile.rows_of_invocation /= 2;
-  if (n_experts == 0) tile.splits = least_work(caps, columns * ceil_div(n_rows, tile.rows()), n_groups).splits;
-  return tile;
+  double least = 0;
+  for (; tile.rows_of_invocation > 0; tile.rows_of_invocation /= 2) {
+    if (dots_shared_bytes(tile.rows()) > caps.max_shared_bytes) continue;
+    const Work own = least_work(caps, columns * ceil_div(n_rows, tile.rows()), n_experts == 0 ? n_groups : 1);
+    const double work = own.groups * (tile.rows() * DotTile::kOutputs + kProductsOfARow * (tile.rows() + DotTile::kOutputs));
+    if (best.lanes != 0 && work >= least) continue;
+    best = tile, least = work;
+    best.splits = own.splits;
+  }
+  return best;
 }
 
 namespace {

@@ -75,7 +75,7 @@ std::string dot_lacks(const runtime::DeviceCaps& caps, const LinearShape& shape)
 std::string dot_tiled_lacks(const runtime::DeviceCaps& caps, const LinearShape& shape) {
   if (const std::string lacks = bytes_lack(caps, shape); !lacks.empty()) return lacks;
   if (const std::string lacks = tiled_lacks(caps, shape); !lacks.empty()) return lacks;
-  return shape.tile_of_many_dots(caps).lanes == 0 ? "subgroups of 8 to 64 invocations that can be relied on, and workgroups of 256" : "";
+  return shape.tile_of_many_dots(caps).lanes == 0 ? "subgroups of 8 to 64 invocations that can be relied on, workgroups of 256, and 16 KB of shared memory" : "";
 }
 
 /// Above all others where activations are to be rounded.

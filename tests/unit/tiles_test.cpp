@@ -176,7 +176,7 @@ TEST(ExpertTilesTest, AreAsManyAsExpertsTogether) {
   EXPECT_EQ(float_tile(caps, 128, 128, 1024, false, 16).rows(), 64u);
   EXPECT_EQ(float_tile(caps, 128, 128, 1024, false).rows(), 16u) << "8 tiles of 128 outputs, for 128 cores";
   EXPECT_EQ(many_dots_tile(caps, 128, 128, 1024, false, 16).rows(), 64u);
-  EXPECT_EQ(many_dots_tile(caps, 128, 128, 1024, false).rows(), 16u);
+  EXPECT_EQ(many_dots_tile(caps, 128, 1, 1024, false).rows(), 16u);
   EXPECT_EQ(matrix_tile(caps, Type::kF16, 16, 128, 64, false, 2).splits, 1u);
   EXPECT_EQ(float_tile(caps, 16, 128, 64, false, 2).splits, 1u);
   EXPECT_EQ(many_dots_tile(caps, 16, 128, 64, false, 2).splits, 1u);
@@ -184,20 +184,24 @@ TEST(ExpertTilesTest, AreAsManyAsExpertsTogether) {
 
 /// As many rows as there are, but not so many that cores are idle.
 TEST(DotTileTest, OfManyRowsFitsTheDevice) {
-  const auto tile_of = [](std::uint32_t least, std::uint32_t most, std::uint32_t rows, std::uint32_t outputs, std::uint32_t cores = 80, std::uint32_t invocations = 1024) {
+  const auto tile_of = [](std::uint32_t least, std::uint32_t most, std::uint32_t rows, std::uint32_t outputs, std::uint32_t cores = 80, std::uint32_t invocations = 1024, std::uint32_t shared_bytes = 32768) {
     runtime::DeviceCaps caps;
     caps.type = runtime::DeviceType::kDiscrete;
     caps.max_invocations = invocations;
+    caps.max_shared_bytes = shared_bytes;
     caps.cores = cores;
     caps.min_required_subgroup_size = least, caps.max_required_subgroup_size = most;
     return many_dots_tile(caps, rows, 1, outputs, false);
   };
-  for (const auto& [least, most, lanes] : {std::array{32u, 32u, 32u}, {32u, 64u, 32u}, {16u, 32u, 16u}, {8u, 32u, 8u}}) {
-    EXPECT_EQ(tile_of(least, most, 512, 4096).lanes, lanes);
-    EXPECT_EQ(tile_of(least, most, 512, 4096).rows(), 64u);
-    EXPECT_EQ(tile_of(least, most, 512, 1024).rows(), 32u) << "as many tiles as cores";
+  for (const auto& [least, most, lanes, largest] : {std::array{32u, 32u, 32u, 64u}, {32u, 64u, 32u, 128u}, {16u, 32u, 16u, 64u}, {8u, 32u, 8u, 64u}}) {
+    EXPECT_EQ(tile_of(least, most, 512, 1 << 20).lanes, lanes);
+    EXPECT_EQ(tile_of(least, most, 512, 1 << 20).rows(), largest);
+    EXPECT_EQ(tile_of(least, most, 512, 1024, 128).rows(), 32u) << "as many tiles as cores";
+    EXPECT_EQ(tile_of(least, most, 512, 1024, 80).rows(), 64u) << "128 tiles of 32 would take two rounds, 256 of 16 four";
     EXPECT_EQ(tile_of(least, most, 20, 1 << 20).rows(), 32u);
     EXPECT_EQ(tile_of(least, most, 9, 1 << 20).rows(), 16u);
+    EXPECT_EQ(tile_of(least, most, 512, 1 << 20, 80, 1024, 16384).rows(), 32u) << "more take 18 KB";
+    EXPECT_EQ(tile_of(least, most, 512, 1 << 20, 80, 1024, 8192).lanes, 0u) << "the least take 14 KB";
     EXPECT_TRUE(tile_of(least, most, 512, 4096).pays);
   }
   EXPECT_EQ(tile_of(64, 128, 512, 4096).rows(), 16u) << "more spill";
