@@ -18,6 +18,10 @@ inline bool by_matrix_units(const runtime::Kernel& kernel) {
   return shader == runtime::Shader::linear_matrix_f16 || shader == runtime::Shader::matmul_matrix_f16 || shader == runtime::Shader::attention_matrix_f16;
 }
 
+/// The kernel rounds both factors to f16, as far as they are not: those, and linear's "half_tiled"; by the name that a table has for it, too.
+inline bool rounds_to_halves(std::string_view kernel) { return kernel == "matrix" || kernel == "half_tiled"; }
+inline bool rounds_to_halves(const runtime::Kernel& kernel) { return by_matrix_units(kernel) || runtime::f16_variant(kernel.shader) == runtime::Shader::linear_half_tiled_f16; }
+
 /// The kernel rounds activations to bytes, and so takes weights of blocks only; by the name that a table has for it, too.
 inline bool by_integer_dots(std::string_view kernel) { return kernel == "dot" || kernel == "dot_tiled"; }
 inline bool by_integer_dots(const runtime::Kernel& kernel) { return kernel.shader == runtime::Shader::linear_dot || kernel.shader == runtime::Shader::linear_dot_tiled; }

@@ -230,29 +230,49 @@ constexpr DotTileClass kDotTileClasses[] = {
     {4, 128, 32, 2, false},   // CPUs, and what is not known
 };
 
+/// Two tiles of 32 columns in f16 and 16 bytes a row, magnitudes of all rows, with experts where rows begin, and a table of 16 values.
+std::uint32_t matrix_shared_bytes(std::uint32_t rows, std::uint32_t outputs) { return (rows + outputs) * (2 * 80 + 4) + 4 * rows + 8 + 64; }
+std::uint32_t f16_shared_bytes(std::uint32_t rows) { return matrix_shared_bytes(rows, DotTile::kOutputs); }
+
 /// Two tiles of 32 columns in bytes, scales and sums of rows, scales and addends of weights, and a table of 16 values.
 std::uint32_t dots_shared_bytes(std::uint32_t rows) { return 64 * (rows + DotTile::kOutputs + 4) + 24 * rows + 32 * DotTile::kOutputs + 64; }
 
-}  // namespace
-
-// As matrix_tile_of: what a row or an output takes besides products is as much as 3 of them (Q8_0) to 9 (Q6_K).
-DotTile many_dots_tile(const runtime::DeviceCaps& caps, std::uint32_t n_rows, std::uint32_t n_groups, std::uint32_t n_outputs, bool glu, std::uint32_t n_experts) {
+/// As matrix_tile_of, with so many rows of an invocation or fewer, but not less than `least_rows`. What a row or an output takes besides products is as
+/// much as 3 of them (Q8_0) to 9 (Q6_K).
+template <typename SharedBytes>
+DotTile dot_tile_of(const runtime::DeviceCaps& caps, DotTile tile, std::uint32_t least_rows, std::uint32_t n_rows, std::uint32_t n_groups, std::uint32_t n_outputs, bool glu, std::uint32_t n_experts, const SharedBytes& shared_bytes) {
   constexpr std::uint32_t kProductsOfARow = 6;
-  const DotTileClass* one = class_of(std::span<const DotTileClass>(kDotTileClasses), caps);
-  if (!one || caps.max_invocations < DotTile::kThreads) return {};
-  DotTile tile{possible_lanes(caps, one->lanes), one->rows, one->pays}, best;
-  if (tile.lanes < 8 || DotTile::kThreads / tile.lanes > caps.max_workgroup_subgroups) return {};
   const std::uint64_t columns = std::uint64_t{std::max(n_experts, 1u)} * ceil_div(n_outputs, DotTile::kOutputs >> (glu ? 1 : 0));
+  DotTile best;
   double least = 0;
-  for (; tile.rows_of_invocation > 0; tile.rows_of_invocation /= 2) {
-    if (dots_shared_bytes(tile.rows()) > caps.max_shared_bytes) continue;
+  for (; tile.rows_of_invocation >= least_rows; tile.rows_of_invocation /= 2) {
+    if (shared_bytes(tile.rows()) > caps.max_shared_bytes) continue;
     const Work own = least_work(caps, columns * ceil_div(n_rows, tile.rows()), n_experts == 0 ? n_groups : 1);
     const double work = own.groups * (tile.rows() * DotTile::kOutputs + kProductsOfARow * (tile.rows() + DotTile::kOutputs));
-    if (best.lanes != 0 && work >= least) continue;
+    if (best.rows_of_invocation != 0 && work >= least) continue;
     best = tile, least = work;
     best.splits = own.splits;
   }
   return best;
+}
+
+}  // namespace
+
+DotTile many_dots_tile(const runtime::DeviceCaps& caps, std::uint32_t n_rows, std::uint32_t n_groups, std::uint32_t n_outputs, bool glu, std::uint32_t n_experts) {
+  const DotTileClass* one = class_of(std::span<const DotTileClass>(kDotTileClasses), caps);
+  if (!one || caps.max_invocations < DotTile::kThreads) return {};
+  const DotTile tile{possible_lanes(caps, one->lanes), one->rows, one->pays};
+  if (tile.lanes < 8 || DotTile::kThreads / tile.lanes > caps.max_workgroup_subgroups) return {};
+  return dot_tile_of(caps, tile, 1, n_rows, n_groups, n_outputs, glu, n_experts, dots_shared_bytes);
+}
+
+// By RADV's counts: with 8 rows of an invocation F16 takes 0.537 instructions for a multiply-add, but 224 registers, 4 waves, rather than 0.542 and 128, 8. With
+// fewer than 2 some invocations would bring nothing.
+DotTile half_tile(const runtime::DeviceCaps& caps, std::uint32_t n_rows, std::uint32_t n_groups, std::uint32_t n_outputs, bool glu, std::uint32_t n_experts) {
+  if (caps.max_invocations < DotTile::kThreads) return {};
+  DotTile tile{caps.max_required_subgroup_size < 4 ? 0 : possible_lanes(caps, 32), 4, true};
+  if (tile.lanes != 0 && DotTile::kThreads / tile.lanes > caps.max_workgroup_subgroups) tile.lanes = 0;
+  return dot_tile_of(caps, tile, 2, n_rows, n_groups, n_outputs, glu, n_experts, f16_shared_bytes);
 }
 
 namespace {
@@ -300,9 +320,6 @@ constexpr MatrixClass kMatrixClasses[] = {
     {32, 64, 1, 1, kMostSplits, {256, 128, {128, 128, 128, 128, 128}}, {128, 64, {64, 64, 64, 64, 64}}},        // AMD: all 256 registers; 128 rows of the small one spill on navi31
     {4, 128, 2, 3, kMostSplits, {128, 64, {64, 64, 64, 64, 64}}, {128, 64, {64, 64, 64, 64, 64}}},              // what is not known
 };
-
-/// Two tiles of 32 columns in f16 and 16 bytes a row, magnitudes of all rows, and a table of 16 values.
-std::uint32_t matrix_shared_bytes(std::uint32_t rows, std::uint32_t outputs) { return (rows + outputs) * (2 * 80 + 4) + 4 + 64; }
 
 bool is_of(std::uint32_t size, std::uint32_t least, std::uint32_t most) { return std::has_single_bit(size) && size >= least && size <= most; }
 

@@ -64,6 +64,9 @@ struct DotTile {
 /// For the same.
 DotTile many_dots_tile(const runtime::DeviceCaps& caps, std::uint32_t n_rows, std::uint32_t n_groups, std::uint32_t n_outputs, bool glu, std::uint32_t n_experts = 0);
 
+/// How linear's "half_tiled" kernel does (shaders/linear_half_tiled.comp), likewise; rows_of_invocation is 0 where the device can't.
+DotTile half_tile(const runtime::DeviceCaps& caps, std::uint32_t n_rows, std::uint32_t n_groups, std::uint32_t n_outputs, bool glu, std::uint32_t n_experts = 0);
+
 /// Instructions for rounding an element, by each workgroup for itself.
 double rounding_instructions(const runtime::DeviceCaps& caps);
 

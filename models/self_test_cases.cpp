@@ -509,7 +509,7 @@ class Collector {
     test.kernels = program.kernels;
     test.key = key;
     for (const runtime::Kernel& kernel : program.kernels) {
-      const double rounding = graph::by_integer_dots(kernel) ? graph::kRoundedActivations : graph::by_matrix_units(kernel) ? 10 * graph::kRoundedFactors : 0;
+      const double rounding = graph::by_integer_dots(kernel) ? graph::kRoundedActivations : graph::rounds_to_halves(kernel) ? 10 * graph::kRoundedFactors : 0;
       for (auto& bound : test.bounds) bound.second = std::max(bound.second, rounding);
     }
     std::erase_if(missing_, [&](const runtime::Kernel& kernel) { return is_in(test.kernels, kernel); });

@@ -9,6 +9,7 @@
 #include <rondo/vulkan.h>
 
 #include "runtime/cooperative_matrix.h"
+#include "runtime/mixed_float_dot_product.h"
 #include "runtime/fmt.h"
 #include "runtime/instance.h"
 #include "runtime/kernel.h"
@@ -67,6 +68,9 @@ Result<std::unique_ptr<Device>> Device::create(std::shared_ptr<Instance> owner, 
   dot.shaderIntegerDotProduct = VK_TRUE;
   if (parts.plan.caps.integer_dot) dot.pNext = features11.pNext, features11.pNext = &dot;
   features12.shaderFloat16 = parts.plan.caps.float16;
+  MixedFloatDotProductFeatures half_dot;
+  half_dot.shaderMixedFloatDotProductFloat16AccFloat32 = VK_TRUE;
+  if (parts.plan.caps.half_dot) half_dot.pNext = features11.pNext, features11.pNext = &half_dot;
   CooperativeMatrixFeatures matrices;
   matrices.cooperativeMatrix = VK_TRUE;
   if (!parts.plan.caps.matrices.empty()) {
@@ -407,7 +411,7 @@ namespace {
 
 /// The features that Rondo uses and a VkDeviceCreateInfo's pNext chain has on.
 struct EnabledFeatures {
-  bool timeline_semaphore = false, storage16 = false, subgroup_size_control = false, integer_dot = false, float16 = false, memory_model = false, cooperative_matrix = false;
+  bool timeline_semaphore = false, storage16 = false, subgroup_size_control = false, integer_dot = false, float16 = false, memory_model = false, cooperative_matrix = false, half_dot = false;
 };
 EnabledFeatures read_features(const void* chain) {
   EnabledFeatures enabled;
@@ -424,6 +428,8 @@ EnabledFeatures read_features(const void* chain) {
       enabled.memory_model |= model->vulkanMemoryModel && model->vulkanMemoryModelDeviceScope;
     } else if (link->sType == runtime::kCooperativeMatrixFeaturesType) {
       enabled.cooperative_matrix |= reinterpret_cast<const runtime::CooperativeMatrixFeatures*>(link)->cooperativeMatrix == VK_TRUE;
+    } else if (link->sType == runtime::kMixedFloatDotProductFeaturesType) {
+      enabled.half_dot |= reinterpret_cast<const runtime::MixedFloatDotProductFeatures*>(link)->shaderMixedFloatDotProductFloat16AccFloat32 == VK_TRUE;
     } else if (link->sType == VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_TIMELINE_SEMAPHORE_FEATURES) {
       enabled.timeline_semaphore |= reinterpret_cast<const VkPhysicalDeviceTimelineSemaphoreFeatures*>(link)->timelineSemaphore == VK_TRUE;
     } else if (link->sType == VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_1_FEATURES) {
@@ -459,6 +465,7 @@ Result<Device> import_device(const ImportedDevice& imported) {
   const EnabledFeatures enabled = read_features(imported.enabled_features);
   snapshot.storage16 = enabled.storage16;
   snapshot.integer_dot = snapshot.integer_dot && enabled.integer_dot;
+  snapshot.half_dot = snapshot.half_dot && enabled.half_dot;
   snapshot.float16 = enabled.float16;
   snapshot.cooperative_matrix = snapshot.cooperative_matrix && enabled.cooperative_matrix && enabled.memory_model;
   snapshot.subgroup_size_control = snapshot.subgroup_size_control && enabled.subgroup_size_control;

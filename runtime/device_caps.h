@@ -55,6 +55,7 @@ struct DeviceCaps {
   bool subgroup_arithmetic = false;  ///< subgroupAdd and its like in compute shaders
   bool integer_dot = false;          ///< shaderIntegerDotProduct: products of four bytes that are packed in a word
   bool fast_integer_dot = false;     ///< of signed ones by an instruction of its own
+  bool half_dot = false;             ///< shaderMixedFloatDotProductFloat16AccFloat32: two products of f16 and a sum in f32 by one instruction
   bool float16 = false;              ///< shaderFloat16: arithmetic in f16
   std::vector<MatrixShape> matrices;  ///< VK_KHR_cooperative_matrix; empty: none, or not those of f16
   std::vector<MatrixProduct> matrix_products;  ///< all that the driver lists whose sums keep their type, each once; empty in profiles, which have `matrices` only

@@ -110,6 +110,7 @@ DeviceCaps clamp_caps(const DeviceCaps& caps, const DeviceCaps& profile) {
   both.integer_dot = caps.integer_dot && profile.integer_dot;
   both.fast_integer_dot = both.integer_dot && profile.fast_integer_dot;
   both.float16 = caps.float16 && profile.float16;
+  both.half_dot = both.float16 && caps.half_dot && profile.half_dot;
   std::erase_if(both.matrices, [&](const MatrixShape& shape) { return std::find(profile.matrices.begin(), profile.matrices.end(), shape) == profile.matrices.end(); });
   if (both.matrices.empty() && !profile.matrices.empty()) both.matrices = caps.matrices;
   if (!both.float16) both.matrices.clear();
@@ -142,6 +143,7 @@ DevicePlan plan_device(const DeviceSnapshot& snapshot) {
   plan.caps.integer_dot = snapshot.integer_dot;
   plan.caps.fast_integer_dot = snapshot.integer_dot && snapshot.reported.fast_integer_dot;
   plan.caps.float16 = snapshot.float16;
+  plan.caps.half_dot = snapshot.half_dot && snapshot.float16;
   if (!snapshot.cooperative_matrix || !snapshot.float16) plan.caps.matrices.clear();
   if (!snapshot.cooperative_matrix) plan.caps.matrix_products.clear();
   if (snapshot.subgroup_sizes_known) set_required_subgroup_sizes(plan.caps, snapshot.subgroup_size_control);
@@ -167,6 +169,7 @@ DevicePlan plan_device(const DeviceSnapshot& snapshot) {
   plan.subgroup_size_control = snapshot.subgroup_size_control;
   if (plan.subgroup_size_control) plan.optional_extensions.push_back(kSubgroupSizeControl);
   if (plan.caps.integer_dot) plan.optional_extensions.push_back(kIntegerDotProduct);
+  if (plan.caps.half_dot) plan.optional_extensions.push_back(kMixedFloatDotProduct);
   if (!plan.caps.matrices.empty()) plan.optional_extensions.push_back(kCooperativeMatrix);
   return plan;
 }

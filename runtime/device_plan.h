@@ -37,6 +37,7 @@ struct QueueFamily {
 constexpr const char* kSubgroupSizeControl = "VK_EXT_subgroup_size_control";
 constexpr const char* kIntegerDotProduct = "VK_KHR_shader_integer_dot_product";
 constexpr const char* kCooperativeMatrix = "VK_KHR_cooperative_matrix";
+constexpr const char* kMixedFloatDotProduct = "VK_VALVE_shader_mixed_float_dot_product";
 
 /// What a physical device reports.
 struct DeviceSnapshot {
@@ -46,6 +47,7 @@ struct DeviceSnapshot {
   bool timeline_semaphore = false;
   bool float16 = false, int8 = false, storage16 = false, storage8 = false;
   bool integer_dot = false;  ///< feature and extension
+  bool half_dot = false;  ///< the same, of f16 with sums in f32
   bool cooperative_matrix = false;  ///< feature, extension, compute shaders, and the memory model that it needs
   bool subgroup_sizes_known = false;  ///< the range, and not one of several
   bool subgroup_size_control = false;  ///< feature and extension, and that compute shaders can require a size

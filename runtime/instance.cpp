@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "runtime/cooperative_matrix.h"
+#include "runtime/mixed_float_dot_product.h"
 #include "runtime/fmt.h"
 
 namespace rondo::runtime {
@@ -42,7 +43,7 @@ std::string lower_case(std::string_view text) {
 }
 
 /// Features of a device of Vulkan 1.2; of those of extensions only what it knows.
-void read_features(const InstanceTable& vk, VkPhysicalDevice physical_device, bool sizes_known, bool dot_known, bool matrices_known, DeviceSnapshot& snapshot) {
+void read_features(const InstanceTable& vk, VkPhysicalDevice physical_device, bool sizes_known, bool dot_known, bool matrices_known, bool half_dot_known, DeviceSnapshot& snapshot) {
   VkPhysicalDeviceVulkan11Features features11{};
   features11.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_1_FEATURES;
   VkPhysicalDeviceVulkan12Features features12{};
@@ -55,6 +56,8 @@ void read_features(const InstanceTable& vk, VkPhysicalDevice physical_device, bo
   if (sizes_known) dot.pNext = &size_control, features11.pNext = dot_known ? static_cast<void*>(&dot) : &size_control;
   CooperativeMatrixFeatures matrices;
   if (matrices_known) matrices.pNext = features11.pNext, features11.pNext = &matrices;
+  MixedFloatDotProductFeatures half_dot;
+  if (half_dot_known) half_dot.pNext = features11.pNext, features11.pNext = &half_dot;
   VkPhysicalDeviceFeatures2 features{};
   features.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2;
   features.pNext = &features12;
@@ -65,6 +68,7 @@ void read_features(const InstanceTable& vk, VkPhysicalDevice physical_device, bo
   snapshot.storage8 = features12.storageBuffer8BitAccess;
   snapshot.storage16 = features11.storageBuffer16BitAccess;
   snapshot.integer_dot = dot.shaderIntegerDotProduct;
+  snapshot.half_dot = half_dot.shaderMixedFloatDotProductFloat16AccFloat32;
   snapshot.cooperative_matrix = matrices.cooperativeMatrix && features12.vulkanMemoryModel && features12.vulkanMemoryModelDeviceScope;
   snapshot.subgroup_sizes_known = sizes_known;
   snapshot.subgroup_size_control = size_control.subgroupSizeControl && size_control.computeFullSubgroups;
@@ -154,6 +158,7 @@ DeviceSnapshot take_snapshot(const InstanceTable& vk, VkPhysicalDevice physical_
   const bool sizes_known = is_12 && (base.apiVersion >= VK_API_VERSION_1_3 || has_extension(extensions, VK_EXT_SUBGROUP_SIZE_CONTROL_EXTENSION_NAME));
   const bool dot_known = is_12 && has_extension(extensions, kIntegerDotProduct);
   const bool matrices_known = is_12 && has_extension(extensions, kCooperativeMatrix);
+  const bool half_dot_known = is_12 && has_extension(extensions, kMixedFloatDotProduct);
   if (is_12) {
     properties.pNext = &properties11;
     properties11.pNext = &properties12;
@@ -196,7 +201,7 @@ DeviceSnapshot take_snapshot(const InstanceTable& vk, VkPhysicalDevice physical_
   caps.fast_integer_dot = dots.integerDotProduct4x8BitPackedSignedAccelerated;
 
   if (is_12) {
-    read_features(vk, physical_device, sizes_known, dot_known, matrices_known, snapshot);
+    read_features(vk, physical_device, sizes_known, dot_known, matrices_known, half_dot_known, snapshot);
     snapshot.cooperative_matrix = snapshot.cooperative_matrix && (matrices.cooperativeMatrixSupportedStages & VK_SHADER_STAGE_COMPUTE_BIT) != 0;
     if (snapshot.cooperative_matrix) caps.matrix_products = read_matrix_products(vk, physical_device);
     caps.matrices = shapes_of_halves(caps.matrix_products);
@@ -238,6 +243,7 @@ DeviceInfo describe(std::uint32_t index, const DeviceSnapshot& snapshot, const D
                                                    {snapshot.storage8, "storage8"},
                                                    {snapshot.integer_dot, "integer_dot"},
                                                    {plan.caps.fast_integer_dot, "fast_integer_dot"},
+                                                   {plan.caps.half_dot, "half_dot"},
                                                    {!plan.caps.matrices.empty(), "cooperative_matrix"},
                                                    {snapshot.subgroup_size_control, "subgroup_size_control"}};
   for (const auto& [present, name] : features) {

@@ -13,7 +13,7 @@
 
 namespace rondo::graph {
 
-constexpr const char* const kLinearKernels[7] = {"subgroup", "dot", "vector", "wide", "tiled", "matrix", "dot_tiled"};
+constexpr const char* const kLinearKernels[8] = {"subgroup", "dot", "vector", "wide", "tiled", "matrix", "dot_tiled", "half_tiled"};
 
 namespace {
 
@@ -30,6 +30,7 @@ struct LinearShape {
   SubgroupTile tile_of_dots(const runtime::DeviceCaps& caps) const { return dot_tile(caps, weight, experts ? 1 : rows, glu, outputs, n_chunks()); }
   FloatTile tile_of_floats(const runtime::DeviceCaps& caps) const { return float_tile(caps, rows_of_weight(), groups, outputs, glu, experts); }
   DotTile tile_of_many_dots(const runtime::DeviceCaps& caps) const { return many_dots_tile(caps, rows_of_weight(), groups, outputs, glu, experts); }
+  DotTile tile_of_halves(const runtime::DeviceCaps& caps) const { return half_tile(caps, rows_of_weight(), groups, outputs, glu, experts); }
   MatrixTile tile_of_matrices(const runtime::DeviceCaps& caps) const { return matrix_tile(caps, weight, rows_of_weight(), groups, outputs, glu, experts); }
   /// Where experts have as many each.
   std::uint32_t rows_of_weight() const { return experts == 0 ? rows : ceil_div(rows, experts); }
@@ -99,6 +100,13 @@ std::string matrix_lacks(const runtime::DeviceCaps& caps, const LinearShape& sha
 }
 
 int matrix_rank(const runtime::DeviceCaps& caps, const LinearShape& shape) { return shape.few_rows() || (shape.rounding == Activations::kAuto && is_cpu(caps)) ? -1 : 6; }
+
+std::string half_tiled_lacks(const runtime::DeviceCaps& caps, const LinearShape& shape) {
+  if (shape.rounding == Activations::kF32) return "activations that may be rounded";
+  if (!caps.half_dot) return "dot products of f16 with sums in f32";
+  if (const std::string lacks = tiled_lacks(caps, shape); !lacks.empty()) return lacks;
+  return shape.tile_of_halves(caps).rows_of_invocation == 0 ? "workgroups of 256, and 26 KB of shared memory" : "";
+}
 
 std::string wide_lacks(const runtime::DeviceCaps& caps, const LinearShape& shape) {
   const char* missing = wide_kernel_needs(caps, shape.activations);
@@ -244,6 +252,15 @@ void emit_dot_tiled(Lowering& lowering, const LinearVariant& v, const LinearPiec
   });
 }
 
+void emit_half_tiled(Lowering& lowering, const LinearVariant& v, const LinearPiece& whole) {
+  const DotTile tile = shape_of(lowering, v, whole).tile_of_halves(lowering.caps());
+  emit_tiles(lowering, v, whole, tile.rows(), DotTile::kOutputs, tile.splits, [&](LinearPiece& piece, std::uint32_t is_split, const Grid& grid) {
+    piece.cost.loops[0] = {tile.rows() * DotTile::kOutputs * kGroupElements / DotTile::kThreads};
+    lowering.dispatch(v.label, {lowering.module_for(runtime::Shader::linear_half_tiled, v.activations), tile.lanes}, {DotTile::kThreads, v.type, tile.rows_of_invocation, v.glu, v.input_vec4, v.activation, v.has_bias, v.limited, is_split, v.experts},
+                      piece.without_norm(), piece.push, grid, piece.cost);
+  });
+}
+
 struct LinearEmit {
   void (*dispatch)(Lowering&, const LinearVariant&, const LinearPiece&);
   /// Of kernels that compute norms of their inputs and outputs, else null.
@@ -271,6 +288,8 @@ constexpr LinearEntry kTable[] = {
      matrix_rank, {emit_matrix}},
     {kLinearKernels[6], dot_tiled_lacks, [](const runtime::DeviceCaps&, const LinearShape& shape) { return std::uint64_t{shape.groups} + 1000; },  // and loops that may not be unrolled
      dot_tiled_rank, {emit_dot_tiled}},
+    {kLinearKernels[7], half_tiled_lacks, [](const runtime::DeviceCaps&, const LinearShape& shape) { return std::uint64_t{2} * shape.groups + 1000; },  // as matrix
+     [](const runtime::DeviceCaps& caps, const LinearShape& shape) { return shape.few_rows() || is_cpu(caps) ? -1 : 5; }, {emit_half_tiled}},
 };
 
 }  // namespace
@@ -322,7 +341,7 @@ Result<const LinearEntry*> choose_linear(const Lowering& lowering, const Operato
   const Type type = lowering.tensor(call.weight).type;
   LinearShape shape = shape_of(lowering, call);
   if (forced == kLinearKernels[1] || forced == kLinearKernels[6]) shape.rounding = Activations::kQ8;
-  if (forced == kLinearKernels[5]) shape.rounding = Activations::kF16;
+  if (forced == kLinearKernels[5] || forced == kLinearKernels[7]) shape.rounding = Activations::kF16;
   return choose_kernel(lowering, std::span<const LinearEntry>(kTable), shape, {op.name, key_of(op, shape), forced, op.kernels}, [&](const char* name) { return label_of(op.name, name, type); });
 }
 

@@ -29,7 +29,8 @@ struct ImportedDevice {
   /// The pNext chain of the VkDeviceCreateInfo, for the features that are *enabled*. timelineSemaphore must be; without
   /// storageBuffer16BitAccess graphs with activations in f16 are refused. subgroupSizeControl with computeFullSubgroups
   /// makes GPUs whose subgroups have several sizes faster, shaderIntegerDotProduct matrices of blocks, cooperativeMatrix with
-  /// vulkanMemoryModel, vulkanMemoryModelDeviceScope and shaderFloat16 long inputs.
+  /// vulkanMemoryModel, vulkanMemoryModelDeviceScope and shaderFloat16 long inputs, shaderMixedFloatDotProductFloat16AccFloat32 with shaderFloat16 those of
+  /// models in f16.
   const void* enabled_features = nullptr;
   /// Names of the device extensions that are enabled.
   std::span<const char* const> enabled_extensions;

@@ -34,5 +34,4 @@ spirv_instruction(id = 80) Right right_of(float16_t value);
 // Zeros, as a product: sums in a loop that begin with a constant are taken apart by Mesa's compilers, which then move each element.
 #define NO_SUMS multiply_add(left_of(float16_t(0.0)), right_of(float16_t(0.0)), sums_of(0.0))
 
-// Rounded as the device rounds: most to nearest, where their packHalf2x16 may cut off.
-uvec2 to_halves(vec4 x) { return uvec2(packFloat2x16(f16vec2(x.xy)), packFloat2x16(f16vec2(x.zw))); }
+#include "lib/halves.glsl"

@@ -106,6 +106,9 @@ TEST(InfoTest, SaysWhatRoundsActivations) {
   const json halves = info_json({"--as", "h200", "--activations", "f16"}).at("plan").at("activations");
   EXPECT_EQ(halves.at("rounding"), 0);
   EXPECT_EQ(halves.at("by_matrix_units"), rounded.at("by_matrix_units"));
+  const json pairs = info_json({"--as", "navi21", "--activations", "f16"}).at("plan").at("activations");
+  EXPECT_EQ(pairs.at("by_half_dots"), pairs.at("linears_of_most_rows"));
+  EXPECT_NE(info({"-m", kModel, "--as", "navi21", "--activations", "f16"}).out.find("are multiplied in f16, two products by an instruction (--activations)"), std::string::npos);
   const json exact = info_json({"--as", "h200", "--activations", "f32"}).at("plan").at("activations");
   EXPECT_EQ(exact.at("rounding"), 0);
   EXPECT_EQ(exact.at("by_matrix_units"), 0);

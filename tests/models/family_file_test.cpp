@@ -113,8 +113,8 @@ TEST_P(FamilyFileTest, NumbersThatMakeNoSenseAreRefusedOrMeanNone) {
   }
 }
 
-/// A large GPU with matrix units.
-runtime::DeviceCaps large_gpu() {
+/// A large GPU with matrix units, or with dot products of halves instead.
+runtime::DeviceCaps large_gpu(bool matrices) {
   runtime::DeviceCaps caps;
   caps.type = runtime::DeviceType::kDiscrete;
   caps.cores = 132;
@@ -122,7 +122,8 @@ runtime::DeviceCaps large_gpu() {
   caps.min_required_subgroup_size = caps.max_required_subgroup_size = 32;
   caps.max_invocations = 1024, caps.max_workgroup_subgroups = 64, caps.max_shared_bytes = 49152;
   caps.integer_dot = caps.fast_integer_dot = true;
-  caps.matrices = {{16, 16, 16}};
+  caps.half_dot = !matrices;
+  if (matrices) caps.matrices = {{16, 16, 16}};
   return caps;
 }
 
@@ -143,8 +144,10 @@ TEST_P(FamilyFileTest, SelfTestsHaveAllKernels) {
       const Status status = self_test_status(GetParam(), n_ctx, fusion);
       EXPECT_TRUE(status.ok()) << n_ctx << ": " << status.message();
     }
-    const Status status = self_test_status(GetParam(), 96, fusion, large_gpu());
-    EXPECT_TRUE(status.ok()) << "a large GPU: " << status.message();
+    for (const bool matrices : {true, false}) {
+      const Status status = self_test_status(GetParam(), 96, fusion, large_gpu(matrices));
+      EXPECT_TRUE(status.ok()) << "a large GPU: " << status.message();
+    }
   }
 }
 

@@ -125,6 +125,23 @@ TEST(MatrixKernelsTest, AreRightAndWithoutFindings) {
   }
 }
 
+/// Numbers in f16, two products by an instruction.
+TEST(HalfTilesTest, AreRightAndWithoutFindings) {
+  const char* const tools = std::getenv("RONDO_TEST_SPIRV_TOOLS");
+  if (!tools) GTEST_SKIP() << "RONDO_TEST_SPIRV_TOOLS is not set";
+  simulator::ModuleCache modules(simulator::Loops::kKept, tools);
+  const auto rows_of = [](const runtime::Kernel& kernel) { return runtime::f16_variant(kernel.shader) == runtime::Shader::linear_half_tiled_f16 ? 16 * kernel.constants[2] : 0; };
+  for (const std::uint32_t lanes : {32u, 64u}) {
+    SCOPED_TRACE(lanes);
+    runtime::DeviceCaps caps = caps_of(lanes);
+    caps.half_dot = true;
+    EXPECT_EQ(check_all(modules, caps, lanes, "half_tiled", {"linear", "linear_glu"}, lanes != 32, lanes != 32 ? 100 : 200, rows_of), 64u);
+    check_experts(modules, caps, lanes, "half_tiled");
+    caps.cores = caps_of_many_cores(lanes).cores;
+    check_split(modules, caps, lanes, "half_tiled");
+  }
+}
+
 class TilesTest : public testing::TestWithParam<std::uint32_t> {};
 
 TEST_P(TilesTest, OfDotsAreRightAndWithoutFindings) {

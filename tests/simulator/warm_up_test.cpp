@@ -31,7 +31,7 @@ TEST_P(WarmUpTest, StaysWithinItsBuffer) {
     std::vector<simulator::Buffer> buffers(1);
     buffers[0].bytes.resize(runtime::kWarmUpBytes);
     const std::vector<std::byte> before = buffers[0].bytes;
-    const Status status = simulator::simulate_program(graph::by_matrix_units(kernel) ? with_matrices : modules, runtime::warm_up_program(kernel), buffers, GetParam(), true, [&](const simulator::SimulatedDispatch& done) {
+    const Status status = simulator::simulate_program(graph::rounds_to_halves(kernel) ? with_matrices : modules, runtime::warm_up_program(kernel), buffers, GetParam(), true, [&](const simulator::SimulatedDispatch& done) {
       EXPECT_EQ(simulator_test::all_findings(done.report), "") << *seen.rbegin();
     });
     EXPECT_TRUE(status.ok()) << status.message();

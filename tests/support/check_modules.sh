@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# check_modules.sh FOLDER: every SPIR-V module of the folder must be valid for Vulkan 1.2 (one with cooperative matrices by the newer SPIRV-Tools that
-# RONDO_TEST_SPIRV_TOOLS runs, where it is set), and without integer dot products and matrices one that MoltenVK can translate for Apple's GPUs: it does so with SPIRV-Cross, in Metal 2.3 or later, where simd-groups have all that ours use.
+# check_modules.sh FOLDER: every SPIR-V module of the folder must be valid for Vulkan 1.2 (one with cooperative matrices or dot products of halves by the newer SPIRV-Tools
+# that RONDO_TEST_SPIRV_TOOLS runs, where it is set), and without these and integer dot products one that MoltenVK can translate for Apple's GPUs: it does so with SPIRV-Cross, in Metal 2.3 or later, where simd-groups have all that ours use.
 set -euo pipefail
 folder=$1
 work=$(mktemp -d)
@@ -10,10 +10,10 @@ modules=("$folder"/*.spv)
 
 # SPIRV-Cross knows no integer dot products; a device whose driver does without them does not get kernels that have some.
 has_integer_dots() { [[ $(spirv-dis "$1" 2>/dev/null) == *"OpCapability DotProductInput4x8BitPacked"* ]]; }
-# With cooperative matrices: OpCapability (2 words) 6022. SPIRV-Tools of Debian 12 don't know it, SPIRV-Cross neither.
-has_matrices() { od -An -v -tu4 -w4 "$1" | grep -A1 -x ' *131089' | grep -qx ' *6022'; }
+# With cooperative matrices, or dot products of halves: OpCapability (2 words) 6022, 6912. SPIRV-Tools of Debian 12 don't know them, SPIRV-Cross neither.
+is_newer() { od -An -v -tu4 -w4 "$1" | grep -A1 -x ' *131089' | grep -qxE ' *(6022|6912)'; }
 check() { # MODULE
-  if has_matrices "$1"; then
+  if is_newer "$1"; then
     [[ -z ${RONDO_TEST_SPIRV_TOOLS-} ]] || "$RONDO_TEST_SPIRV_TOOLS" spirv-val --target-env vulkan1.2 "$1" >"$work/log" 2>&1
     return
   fi

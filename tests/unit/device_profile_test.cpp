@@ -134,6 +134,23 @@ TEST(ClampCapsTest, WhoDoesTheWorkIsStillPredicted) {
   EXPECT_EQ(caps.vendor_id, 7u);
 }
 
+/// They are of f16, so that both must be there.
+TEST(DeviceProfileTest, DotProductsOfHalvesAreReadAndClamped) {
+  std::string text = profile_text("baseline");
+  text.insert(text.find('[', text.find("\"features\"")) + 1, "\"half_dot\"" + std::string(text[text.find('[', text.find("\"features\"")) + 1] == ']' ? "" : ", "));
+  const Result<DeviceProfile> profile = DeviceProfile::parse(text, "p");
+  ASSERT_TRUE(profile.ok()) << profile.status().message();
+  EXPECT_TRUE(profile->internal().half_dot && profile->internal().float16);
+  DeviceCaps device = generous();
+  device.float16 = true;
+  EXPECT_FALSE(clamp_caps(device, profile->internal()).half_dot);
+  device.half_dot = true;
+  EXPECT_TRUE(clamp_caps(device, profile->internal()).half_dot);
+  EXPECT_FALSE(clamp_caps(device, DeviceProfile::parse(profile_text("baseline"), "p")->internal()).half_dot);
+  device.float16 = false;
+  EXPECT_FALSE(clamp_caps(device, profile->internal()).half_dot);
+}
+
 TEST(DeviceProfileTest, MatricesAreReadOrRefusedAndClamped) {
   const auto parse = [](const std::string& matrices) {
     std::string text = profile_text("baseline");

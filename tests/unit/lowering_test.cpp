@@ -83,7 +83,7 @@ TEST(LoweringTest, WhatIsWidenedNeedsNothing) {
 TEST(LoweringTest, UnknownKernelsAndOperatorsAreRefused) {
   LoweringOptions options;
   options.forced_kernels["linear"] = "fastest";
-  EXPECT_EQ(refusal(linear_case(), {}, options), "kernel linear=fastest: linear has the kernels subgroup, dot, vector, wide, tiled, matrix, dot_tiled");
+  EXPECT_EQ(refusal(linear_case(), {}, options), "kernel linear=fastest: linear has the kernels subgroup, dot, vector, wide, tiled, matrix, dot_tiled, half_tiled");
   options.forced_kernels = {{"lineal", "wide"}};
   EXPECT_EQ(refusal(linear_case(), {}, options), "kernel lineal=wide: there is no operator lineal");
 }
@@ -154,6 +154,15 @@ TEST(LoweringTest, ActivationsAreRoundedWhereTheyMayBe) {
   EXPECT_EQ(label(caps, Activations::kAuto, Type::kQ4_0, 9), "linear dot_tiled q4_0");
   EXPECT_EQ(label(caps, Activations::kF16, Type::kQ4_0, 9), "linear tiled q4_0");
   EXPECT_EQ(label(caps, Activations::kQ8, Type::kBF16, 9), "linear tiled bf16");
+  caps.half_dot = true;
+  caps.max_shared_bytes = 32768;
+  EXPECT_EQ(label(caps, Activations::kF32, Type::kF16, 9), "linear tiled f16");
+  EXPECT_EQ(label(caps, Activations::kAuto, Type::kF16, 8), "linear subgroup f16");
+  EXPECT_EQ(label(caps, Activations::kAuto, Type::kF16, 9), "linear half_tiled f16");
+  EXPECT_EQ(label(caps, Activations::kF16, Type::kQ4_0, 9), "linear half_tiled q4_0");
+  EXPECT_EQ(label(caps, Activations::kAuto, Type::kQ4_0, 9), "linear dot_tiled q4_0") << "fewer instructions";
+  caps.max_shared_bytes = 16384;
+  EXPECT_EQ(label(caps, Activations::kAuto, Type::kF16, 9), "linear tiled f16") << "26 KB";
   EXPECT_EQ(label(caps, Activations::kAuto, Type::kMXFP4), "linear dot mxfp4");
   EXPECT_EQ(label(caps, Activations::kQ8, Type::kF16), "linear subgroup f16");
   caps.type = runtime::DeviceType::kCpu;

@@ -210,6 +210,22 @@ TEST(DotTileTest, OfManyRowsFitsTheDevice) {
   EXPECT_EQ(tile_of(32, 32, 512, 4096, 80, 128).lanes, 0u) << "a workgroup is 256";
 }
 
+TEST(HalfTileTest, FitsTheDevice) {
+  runtime::DeviceCaps caps;
+  caps.type = runtime::DeviceType::kDiscrete;
+  caps.max_invocations = 1024, caps.max_workgroup_subgroups = 64, caps.max_shared_bytes = 32768;
+  caps.cores = 72;
+  caps.min_required_subgroup_size = 32, caps.max_required_subgroup_size = 64;
+  EXPECT_EQ(half_tile(caps, 512, 128, 4096, false).rows(), 64u);
+  EXPECT_EQ(half_tile(caps, 512, 128, 4096, false).lanes, 32u);
+  EXPECT_EQ(half_tile(caps, 9, 1, 4096, false).rows(), 32u) << "fewer would leave invocations with nothing to bring";
+  EXPECT_EQ(half_tile(caps, 32, 128, 512, false).splits, 16u) << "4 tiles for 72 cores";
+  caps.max_shared_bytes = 16384;
+  EXPECT_EQ(half_tile(caps, 512, 128, 4096, false).rows_of_invocation, 0u);
+  caps.max_shared_bytes = 32768, caps.max_invocations = 128;
+  EXPECT_EQ(half_tile(caps, 512, 128, 4096, false).rows_of_invocation, 0u);
+}
+
 /// The large tile where it leaves no core idle, of as many rows as there are; else a small one, that every device can have.
 TEST(FloatTileTest, FitsTheDevice) {
   const auto caps_of = [](std::uint32_t least, std::uint32_t most, std::uint32_t cores) {

@@ -137,7 +137,7 @@ std::vector<CheckRun> runs_of(const CaseText& text, const CheckOptions& options)
     const double factors = text.op.ends_with("_glu") ? 2 : 1;  // that are off
     if (rounds) add_with(false, Values::kBytes, bound.nmse);
     if (rounds && tells_rounding(text)) add_with(false, Values::kRandom, std::max(bound.nmse, factors * graph::kRoundedActivations));
-    const double halves = std::string_view(kernel) == "matrix" ? of_halves(text) : 0;
+    const double halves = graph::rounds_to_halves(std::string_view(kernel)) ? of_halves(text) : 0;
     const double nmse = std::max({bound.nmse, rounds ? kBytesRoundedOtherwise : 0, halves});
     if (bound.exact_integers && !rounds) add(Values::kInteger, 0);
     add(Values::kRandom, nmse);

@@ -46,7 +46,7 @@ struct PlanReport {
   std::string step;                  ///< with the fewest rows: of how many of its linears round their activations
   std::size_t n_linears = 0, n_rounding = 0;
   std::uint32_t most_rows = 0;       ///< of a step: how many of its linears are for matrix units
-  std::size_t n_linears_of_most = 0, n_rounding_of_most = 0, n_matrix = 0, n_matrix_attention = 0, n_matrix_others = 0;
+  std::size_t n_linears_of_most = 0, n_rounding_of_most = 0, n_half_dot = 0, n_matrix = 0, n_matrix_attention = 0, n_matrix_others = 0;
   std::string refusal;  ///< why there is no `memory`
   std::string tuned_on;  ///< the device that `tuned` is of, or ""
   std::map<std::string, std::string, std::less<>> tuned;  ///< choices that rondo tune made: what for, and which kernel
@@ -143,6 +143,7 @@ void count_linears(const models::SessionPlan& whole, PlanReport& plan) {
     const runtime::Kernel& kernel = most->lowered.program.kernels[dispatch.kernel];
     plan.n_linears_of_most += is_linear(dispatch);
     plan.n_rounding_of_most += graph::by_integer_dots(kernel);
+    plan.n_half_dot += graph::rounds_to_halves(kernel) && !graph::by_matrix_units(kernel);
     (is_linear(dispatch) ? plan.n_matrix : dispatch.label.starts_with("attention") ? plan.n_matrix_attention : plan.n_matrix_others) += graph::by_matrix_units(kernel);
   }
 }
@@ -243,7 +244,7 @@ json plan_json(const PlanReport& plan) {
                 {"n_source", plan.n_source},
                 {"source_bytes", plan.source_bytes},
                 {"source_formula", plan.source_formula},
-                {"activations", {{"linears", plan.n_linears}, {"rounding", plan.n_rounding}, {"most_rows", plan.most_rows}, {"linears_of_most_rows", plan.n_linears_of_most}, {"rounding_of_most_rows", plan.n_rounding_of_most}, {"by_matrix_units", plan.n_matrix}, {"attention_by_matrix_units", plan.n_matrix_attention}, {"others_by_matrix_units", plan.n_matrix_others}}},
+                {"activations", {{"linears", plan.n_linears}, {"rounding", plan.n_rounding}, {"most_rows", plan.most_rows}, {"linears_of_most_rows", plan.n_linears_of_most}, {"rounding_of_most_rows", plan.n_rounding_of_most}, {"by_half_dots", plan.n_half_dot}, {"by_matrix_units", plan.n_matrix}, {"attention_by_matrix_units", plan.n_matrix_attention}, {"others_by_matrix_units", plan.n_matrix_others}}},
                 {"refusal", plan.memory ? json() : json(plan.refusal)},
                 {"tuned", plan.tuned_on.empty() ? json() : json{{"device", plan.tuned_on}, {"choices", plan.tuned}}}};
   for (const char* key : {"activation_bytes", "unaliased_activation_bytes", "constant_bytes", "staging_bytes", "device_bytes", "host_bytes"}) document[key] = nullptr;
@@ -314,6 +315,7 @@ void print_plan(const PlanReport& plan) {
   const models::MemoryPlan& memory = *plan.memory;
   if (plan.n_rounding > 0) fmt::print("  {} of the {} linears of {} round their activations to bytes (--activations)\n", plan.n_rounding, plan.n_linears, plan.step);
   if (plan.n_rounding_of_most > 0 && plan.step != fmt::format("{} rows", plan.most_rows)) fmt::print("  {} of the {} linears of {} rows round their activations to bytes (--activations)\n", plan.n_rounding_of_most, plan.n_linears_of_most, plan.most_rows);
+  if (plan.n_half_dot > 0) fmt::print("  {} of the {} linears of {} rows are multiplied in f16, two products by an instruction (--activations)\n", plan.n_half_dot, plan.n_linears_of_most, plan.most_rows);
   if (plan.n_matrix > 0) fmt::print("  {} of the {} linears of {} rows are multiplied in f16 by matrix units (--activations)\n", plan.n_matrix, plan.n_linears_of_most, plan.most_rows);
   if (plan.n_matrix_attention > 0) fmt::print("  attention of {} rows is computed in f16 by matrix units, in {} {} of a step (--activations)\n", plan.most_rows, plan.n_matrix_attention, plan.n_matrix_attention == 1 ? "place" : "places");
   if (plan.n_matrix_others > 0) fmt::print("  other products of {} rows are computed in f16 by matrix units, in {} {} of a step (--activations)\n", plan.most_rows, plan.n_matrix_others, plan.n_matrix_others == 1 ? "place" : "places");

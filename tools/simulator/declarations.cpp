@@ -39,7 +39,7 @@ std::optional<BuiltIn> input_of(std::uint32_t built_in) {
 void has_result_and_type(Op op, bool& has_result, bool& has_type) {
   spv::HasResultAndType(op, &has_result, &has_type);
   if (op == khr::OpTypeCooperativeMatrix) has_result = true, has_type = false;
-  if (op == khr::OpCooperativeMatrixLoad || op == khr::OpCooperativeMatrixMulAdd || op == khr::OpCooperativeMatrixLength) has_result = has_type = true;
+  if (op == valve::OpFDot2MixAcc32 || op == khr::OpCooperativeMatrixLoad || op == khr::OpCooperativeMatrixMulAdd || op == khr::OpCooperativeMatrixLength) has_result = has_type = true;
 }
 
 std::uint32_t aligned(std::uint32_t bytes, std::uint32_t alignment) { return saturated((std::uint64_t{bytes} + alignment - 1) / alignment * alignment); }

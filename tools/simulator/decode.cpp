@@ -399,7 +399,7 @@ class Decoder : Declarations {
     RONDO_TRY(composites(in, done));
     if (!done) RONDO_TRY(conversions(in, done));
     if (!done) RONDO_TRY(between_lanes(in, done));
-    if (!done) RONDO_TRY(matrices(in, done));
+    if (!done) RONDO_TRY(newer(in, done));
     return done ? Status() : lacks(in);
   }
 
@@ -772,10 +772,19 @@ class Decoder : Declarations {
     return {};
   }
 
-  /// Instructions of cooperative matrices.
-  Status matrices(const Instruction& in, bool& done) {
+  /// Instructions of extensions that are newer than the headers.
+  Status newer(const Instruction& in, bool& done) {
     const Words& operands = in.operands;
     done = true;
+    if (in.op == valve::OpFDot2MixAcc32) {
+      Slot sum = value(operands[2]).at(0);
+      for (std::size_t i = 0; i < 2; ++i) {
+        const Slot a = emit(in, Code::kFloatWiden, 16, value(operands[0]).at(i)), b = emit(in, Code::kFloatWiden, 16, value(operands[1]).at(i));
+        sum = emit(in, Code::kFloatFma, 32, a, b, sum);
+      }
+      values_[in.result] = {sum};
+      return {};
+    }
     if (in.op == khr::OpCooperativeMatrixLength) {
       values_[in.result] = {constant(type(operands[0]).count)};
       return {};

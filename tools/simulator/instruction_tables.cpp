@@ -15,7 +15,7 @@ std::string instruction_name(Op op) {
   };
   static const std::unordered_map<Op, const char*> kNewer = {
       {khr::OpTypeCooperativeMatrix, "OpTypeCooperativeMatrixKHR"}, {khr::OpCooperativeMatrixLoad, "OpCooperativeMatrixLoadKHR"}, {khr::OpCooperativeMatrixStore, "OpCooperativeMatrixStoreKHR"},
-      {khr::OpCooperativeMatrixMulAdd, "OpCooperativeMatrixMulAddKHR"}, {khr::OpCooperativeMatrixLength, "OpCooperativeMatrixLengthKHR"},
+      {valve::OpFDot2MixAcc32, "OpFDot2MixAcc32VALVE"}, {khr::OpCooperativeMatrixMulAdd, "OpCooperativeMatrixMulAddKHR"}, {khr::OpCooperativeMatrixLength, "OpCooperativeMatrixLengthKHR"},
   };
   if (const auto newer = kNewer.find(op); newer != kNewer.end()) return newer->second;
   const auto found = kNames.find(static_cast<std::uint32_t>(op));

@@ -1,4 +1,4 @@
-// SPV_KHR_cooperative_matrix, which headers have had since 2023.
+// SPV_KHR_cooperative_matrix, which headers have had since 2023, and SPV_VALVE_mixed_float_dot_product, since 2026.
 #pragma once
 
 #include <spirv/unified1/spirv.hpp11>
@@ -13,3 +13,10 @@ constexpr auto OpCooperativeMatrixMulAdd = static_cast<spv::Op>(4459);
 constexpr auto OpCooperativeMatrixLength = static_cast<spv::Op>(4460);
 
 }  // namespace rondo::simulator::khr
+
+namespace rondo::simulator::valve {
+
+constexpr auto kCapabilityHalfDot = static_cast<spv::Capability>(6912);
+constexpr auto OpFDot2MixAcc32 = static_cast<spv::Op>(6916);
+
+}  // namespace rondo::simulator::valve

@@ -106,10 +106,12 @@ bool is_whole(std::span<const std::uint32_t> words) {
   return at == words.size();
 }
 
-bool has_cooperative_matrices(std::span<const std::uint32_t> words) {
+/// Instructions that Debian 12's SPIRV-Tools do not know.
+bool has_newer_instructions(std::span<const std::uint32_t> words) {
   for (std::size_t at = 5; at + 1 < words.size(); at += std::max(words[at] >> 16, 1u)) {
     const auto op = static_cast<spv::Op>(words[at] & 0xffffu);
-    if (op == spv::Op::OpCapability && static_cast<spv::Capability>(words[at + 1]) == khr::kCapabilityCooperativeMatrix) return true;
+    const auto capability = static_cast<spv::Capability>(words[at + 1]);
+    if (op == spv::Op::OpCapability && (capability == khr::kCapabilityCooperativeMatrix || capability == valve::kCapabilityHalfDot)) return true;
     if (op == spv::Op::OpMemoryModel) return false;
   }
   return false;
@@ -233,7 +235,7 @@ template <typename Tools>
 Result<std::vector<std::uint32_t>> prepare_with(Tools tools, std::span<const std::uint32_t> words, const ReadOptions& options, const std::string& name) {
   const Status valid = tools.validate(words);
   if (!valid.ok()) {
-    const bool lacks_tools = options.spirv_tools.empty() && has_cooperative_matrices(words) && valid.message().find("capability") != std::string::npos;
+    const bool lacks_tools = options.spirv_tools.empty() && has_newer_instructions(words) && valid.message().find("capability") != std::string::npos;
     if (lacks_tools) return Status(StatusCode::kUnsupported, fmt::format("{}: has cooperative matrices, which SPIRV-Tools {} can't validate; --spirv-tools names newer ones: {}", name, spvSoftwareVersionString(), valid.message()));
     return valid.code() == StatusCode::kIo ? valid : Status(valid.code(), fmt::format("{}: is no valid SPIR-V: {}", name, valid.message()));
   }

@@ -1,0 +1,104 @@
+// Linears of many rows in f16: what an invocation brings into a tile of kM x kN outputs (lib/f16_tile.glsl), and what becomes of its sums. By matrix
+// units, or with RONDO_HALF_TILE by dot products of two. Needs what these need, p of linear.params.h, lib/step_state.glsl, and kWeightType.
+#include "lib/linear_input.glsl"
+#define RONDO_SHARED_TABLE
+#define RONDO_WEIGHT_BINDING 2
+#define weight_layout p
+#include "lib/weight.glsl"
+#include "lib/linear_output.glsl"
+
+const bool kWide = kWeightType == RONDO_WEIGHT_F32 || kWeightType == RONDO_WEIGHT_BF16 || kWeightType == RONDO_WEIGHT_MXFP4;
+#ifdef RONDO_HALF_TILE
+#include "lib/half_tile.glsl"
+#else
+#include "lib/matrix_tile.glsl"
+#endif
+#include "lib/linear_tile.glsl"
+
+// What an invocation brings into a tile: every kWidth-th four of the input, and 16 elements of a weight at a time.
+const uint kInputs = kM * 8u / kWidth;
+const uint kWeights = kN * 2u / kWidth;
+const uint kChunksOfWeight = kQuads == 8u ? 1u : 4u / kQuads;
+vec4 x[kAhead * kInputs];
+Chunk chunks[kAhead * kWeights * kChunksOfWeight];
+float largest[kInputs], largest_weights[kWeights];
+shared uint inputs_at[kExperts == 1u ? kM : 1u];  // where rows begin; in registers on Intel's devices they would be too many
+
+uint first_output() { return gl_WorkGroupID.x * kOutputs; }
+
+bool begin_tile() {
+  fill_table();
+  if (!take_tile()) return false;
+  if (kExperts == 1u) {
+    for (uint i = gl_LocalInvocationID.x; i < kM; i += kWidth) inputs_at[i] = input_of(i);
+    barrier();
+  }
+  return true;
+}
+
+void load_group(uint index, uint set) {
+  const uint group = first_group() + index;
+  [[unroll]] for (uint i = 0u; i < kWeights; ++i) {
+    const uint item = i * kWidth + gl_LocalInvocationID.x, row = weight_row(item >> 1, first_output()) + p.weight_offset_rows;
+    [[unroll]] for (uint c = 0u; c < kChunksOfWeight; ++c) {
+      chunks[(set * kWeights + i) * kChunksOfWeight + c] = load_chunk(row, kQuads == 8u ? group : (group * 2u + (item & 1u)) * kChunksOfWeight + c);
+    }
+  }
+  [[unroll]] for (uint i = 0u; i < kInputs; ++i) {
+    const uint item = i * kWidth + gl_LocalInvocationID.x;
+    x[set * kInputs + i] = input_quad(kExperts == 1u ? inputs_at[item / 8u] : input_of(item / 8u), group * 32u + item % 8u * 4u);
+  }
+}
+
+void store_group(uint tile, uint set, bool scaled) {
+  [[unroll]] for (uint i = 0u; i < kWeights; ++i) {
+    const uint item = i * kWidth + gl_LocalInvocationID.x, at = tile + (kM + (item >> 1)) * kStride + (item & 1u) * 2u, first = (set * kWeights + i) * kChunksOfWeight;
+    [[unroll]] for (uint half_of_item = 0u; half_of_item < 2u; ++half_of_item) {
+      if (kWeightType == RONDO_WEIGHT_F16) {
+        tiles[at + half_of_item] = chunks[first + half_of_item].bits;
+      } else {
+        uvec2 halves[2];
+        [[unroll]] for (uint j = 0u; j < 2u; ++j) {
+          const uint quad = half_of_item * 2u + j;
+          vec4 w;
+          if (kQuads == 8u) w = scaled_quad(chunks[first], (item & 1u) * 4u + quad);
+          else w = scaled_quad(chunks[first + quad / kQuads], quad % kQuads);
+          if (kWide) {
+            largest_weights[i] = larger(largest_weights[i], w);
+            [[branch]] if (scaled) w *= scale_of(kM + (item >> 1));
+          }
+          halves[j] = to_halves(w);
+        }
+        tiles[at + half_of_item] = uvec4(halves[0], halves[1]);
+      }
+    }
+  }
+  [[unroll]] for (uint i = 0u; i < kInputs; ++i) largest[i] = larger(largest[i], x[set * kInputs + i]);
+  [[branch]] if (scaled) {
+    [[unroll]] for (uint i = 0u; i < kInputs; ++i) x[set * kInputs + i] *= scale_of((i * kWidth + gl_LocalInvocationID.x) / 8u);
+  }
+  [[unroll]] for (uint i = 0u; i < kInputs; ++i) {
+    const uint item = i * kWidth + gl_LocalInvocationID.x;
+    store_quad(tile, item / 8u, item % 8u, x[set * kInputs + i]);
+  }
+}
+
+void clear_magnitudes() {
+  [[unroll]] for (uint i = 0u; i < kInputs; ++i) largest[i] = 0.0;
+  [[unroll]] for (uint i = 0u; i < kWeights; ++i) largest_weights[i] = 0.0;
+}
+
+void merge_magnitudes() {
+  [[unroll]] for (uint i = 0u; i < kInputs; ++i) merge_magnitude((i * kWidth + gl_LocalInvocationID.x) / 8u, largest[i]);
+  if (kWide) {
+    [[unroll]] for (uint i = 0u; i < kWeights; ++i) merge_magnitude(kM + (i * kWidth + gl_LocalInvocationID.x) / 2u, largest_weights[i]);
+  }
+}
+
+bool row_counts(uint row) { return row_is_there(tile_row(row)); }
+
+void finish(uint row, uint column, float sum, float up) {
+  const uint n = first_output() + column;
+  if (n >= p.outputs) return;
+  store_sums_of(tile_row(row), n, sum, up);
+}
