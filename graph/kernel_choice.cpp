@@ -1,10 +1,23 @@
 #include "graph/kernel_choice.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "runtime/fmt.h"
 
 namespace rondo::graph {
+
+std::string_view kernel_in_label(const Operator& op, std::string_view label) {
+  const std::size_t end = label.find(' ');
+  if (label.substr(0, end) != op.name || end == label.npos) return "";
+  const std::string_view kernel = label.substr(end + 1, label.find(' ', end + 1) - end - 1);
+  return std::find(op.kernels.begin(), op.kernels.end(), kernel) != op.kernels.end() ? kernel : "";
+}
+
+std::string_view chosen_kernel(const runtime::Dispatch& dispatch) {
+  const std::optional<Op> op = find_operator(std::string_view(dispatch.choice).substr(0, dispatch.choice.find(' ')));
+  return op ? kernel_in_label(operator_of(*op), dispatch.label) : "";
+}
 
 bool KernelChoice::allows(std::string_view kernel) const {
   return (kernels.empty() || std::find(kernels.begin(), kernels.end(), kernel) != kernels.end()) && (forced.empty() || forced == kernel);

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "graph/lowering.h"
+#include "graph/operator.h"
 
 namespace rondo::graph {
 
@@ -25,6 +26,13 @@ inline bool rounds_to_halves(const runtime::Kernel& kernel) { return by_matrix_u
 /// The kernel rounds activations to bytes, and so takes weights of blocks only; by the name that a table has for it, too.
 inline bool by_integer_dots(std::string_view kernel) { return kernel == "dot" || kernel == "dot_tiled"; }
 inline bool by_integer_dots(const runtime::Kernel& kernel) { return kernel.shader == runtime::Shader::linear_dot || kernel.shader == runtime::Shader::linear_dot_tiled; }
+
+/// The kernel that a dispatch of this operator is of, by its label ("tiled" of "linear tiled q4_0"), or "": it makes what a kernel needs beside ("expert
+/// tiles", "attention tables", "linear combine").
+std::string_view kernel_in_label(const Operator& op, std::string_view label);
+
+/// The same of a dispatch that was chosen for something, "" too where it was not. A choice begins with its operator's name.
+std::string_view chosen_kernel(const runtime::Dispatch& dispatch);
 
 /// One kernel of an operator. `Call` is what of a node decides: shapes and types. `Emit` is the function that emits its dispatch.
 template <typename Call, typename Emit>

@@ -234,8 +234,8 @@ constexpr DotTileClass kDotTileClasses[] = {
 std::uint32_t matrix_shared_bytes(std::uint32_t rows, std::uint32_t outputs) { return (rows + outputs) * (2 * 80 + 4) + 4 * rows + 8 + 64; }
 std::uint32_t f16_shared_bytes(std::uint32_t rows) { return matrix_shared_bytes(rows, DotTile::kOutputs); }
 
-/// Two tiles of 32 columns in bytes, scales and sums of rows, scales and addends of weights, and a table of 16 values.
-std::uint32_t dots_shared_bytes(std::uint32_t rows) { return 64 * (rows + DotTile::kOutputs + 4) + 24 * rows + 32 * DotTile::kOutputs + 64; }
+/// Two tiles of 32 columns in bytes, scales and sums of rows, scales and addends of weights, and a table of 256 pairs of values.
+std::uint32_t dots_shared_bytes(std::uint32_t rows) { return 64 * (rows + DotTile::kOutputs + 4) + 24 * rows + 32 * DotTile::kOutputs + 1024; }
 
 /// As matrix_tile_of, with so many rows of an invocation or fewer, but not less than `least_rows`. What a row or an output takes besides products is as
 /// much as 3 of them (Q8_0) to 9 (Q6_K).
@@ -306,7 +306,7 @@ struct MatrixWorkgroup {
 struct MatrixClass {
   std::uint32_t min_size, max_size;
   std::uint32_t ahead;           ///< groups of a linear's columns that are on their way
-  std::uint32_t most_ahead;      ///< the same, of the large one with simple weights
+  std::uint32_t ahead_of_simple; ///< the same, of the large one with simple weights
   std::uint32_t most_splits;     ///< of the large one: as many as spill nothing
   MatrixWorkgroup large, small;  ///< the large one with the most rows, or with half as many
 };
@@ -318,7 +318,7 @@ constexpr MatrixClass kMatrixClasses[] = {
     {16, 32, 1, 1, 1, {256, 128, {64, 64, 32, 32, 32}}, {128, 64, {32, 32, 32, 32, 16}}},                       // Intel's Xe2: 253 registers; of other types 64 rows spill 2 to 9, split 2 to 3
     {8, 32, 1, 1, kMostSplits, {256, 128, {64, 64, 64, 32, 0}}, {128, 64, {64, 32, 32, 16, 16}}},               // Intel's others: 126 registers; 64 rows of the small one spill 4 to 13
     {32, 64, 1, 1, kMostSplits, {256, 128, {128, 128, 128, 128, 128}}, {128, 64, {64, 64, 64, 64, 64}}},        // AMD: all 256 registers; 128 rows of the small one spill on navi31
-    {4, 128, 2, 3, kMostSplits, {128, 64, {64, 64, 64, 64, 64}}, {128, 64, {64, 64, 64, 64, 64}}},              // what is not known
+    {4, 128, 2, 3, kMostSplits, {128, 64, {64, 64, 64, 64, 64}}, {128, 64, {64, 64, 64, 64, 64}}},              // what is not known, as NVIDIA's
 };
 
 bool is_of(std::uint32_t size, std::uint32_t least, std::uint32_t most) { return std::has_single_bit(size) && size >= least && size <= most; }
@@ -375,7 +375,7 @@ MatrixTile matrix_tile_of(const runtime::DeviceCaps& caps, std::uint32_t MatrixR
       const double work = least_work(caps, n_tiles, n_groups, most_splits).groups * (tile.rows() * tile.outputs + kProductsOfARow * (tile.rows() + tile.outputs));
       if (best.lanes != 0 && work >= least) continue;
       best = tile, least = work;
-      best.ahead = workgroup == &one->large && most_rows == &MatrixRows::of_simple ? one->most_ahead : one->ahead;
+      best.ahead = workgroup == &one->large && most_rows == &MatrixRows::of_simple ? one->ahead_of_simple : one->ahead;
       // Small ones wait more than they multiply, so that two of a core are not in each other's way.
       best.splits = least_work(caps, n_tiles, n_groups, most_splits, 256 / workgroup->threads).splits;
     }

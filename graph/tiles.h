@@ -64,7 +64,8 @@ struct DotTile {
 /// For the same.
 DotTile many_dots_tile(const runtime::DeviceCaps& caps, std::uint32_t n_rows, std::uint32_t n_groups, std::uint32_t n_outputs, bool glu, std::uint32_t n_experts = 0);
 
-/// How linear's "half_tiled" kernel does (shaders/linear_half_tiled.comp), likewise; rows_of_invocation is 0 where the device can't.
+/// How linear's "half_tiled" kernel does (shaders/linear_half_tiled.comp), for the same; lanes 0: a subgroup of any size. rows_of_invocation is 0 where the
+/// device can't.
 DotTile half_tile(const runtime::DeviceCaps& caps, std::uint32_t n_rows, std::uint32_t n_groups, std::uint32_t n_outputs, bool glu, std::uint32_t n_experts = 0);
 
 /// Instructions for rounding an element, by each workgroup for itself.

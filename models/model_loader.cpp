@@ -4,6 +4,7 @@
 #include <cstring>
 #include <utility>
 
+#include "graph/kernel_choice.h"
 #include "models/random_weights.h"
 #include "runtime/fmt.h"
 #include "runtime/kernel.h"
@@ -95,8 +96,19 @@ Status ModelLoader::replace_kernel(const runtime::Kernel& kernel, const Status& 
   std::vector<std::string> labels;
   for (const PlannedStep& step : model.plan->steps) {
     const runtime::Program& program = step.lowered.program;
+    const auto add = [&](const std::string& label) {
+      if (std::find(labels.begin(), labels.end(), label) == labels.end()) labels.push_back(label);
+    };
     for (const runtime::Dispatch& dispatch : program.dispatches) {
-      if (program.kernels[dispatch.kernel] == kernel && std::find(labels.begin(), labels.end(), dispatch.label) == labels.end()) labels.push_back(dispatch.label);
+      if (program.kernels[dispatch.kernel] != kernel) continue;
+      if (dispatch.choice.empty() || !graph::chosen_kernel(dispatch).empty()) {
+        add(dispatch.label);
+        continue;
+      }
+      // It makes what another one needs, which another than that may do without.
+      for (const runtime::Dispatch& other : program.dispatches) {
+        if (other.choice == dispatch.choice && !graph::chosen_kernel(other).empty()) add(other.label);
+      }
     }
   }
   const std::size_t n_before = model.options.quarantine.size();

@@ -404,9 +404,7 @@ std::string label_of(const graph::Node& node, const runtime::Program& program) {
   const graph::Operator& table = graph::operator_of(node.op);
   const char* name = table.name;
   for (const runtime::Dispatch& dispatch : program.dispatches) {
-    for (const char* kernel : table.kernels) {
-      if ((dispatch.label + ' ').starts_with(fmt::format("{} {} ", name, kernel))) return dispatch.label;
-    }
+    if (!graph::kernel_in_label(table, dispatch.label).empty()) return dispatch.label;
   }
   const bool named = std::any_of(program.dispatches.begin(), program.dispatches.end(), [&](const runtime::Dispatch& dispatch) { return dispatch.label == name; });
   return named ? name : program.dispatches.front().label;

@@ -11,6 +11,7 @@
 #include <rondo/encoder.h>
 #include <rondo/session.h>
 
+#include "graph/kernel_choice.h"
 #include "models/encoder_state.h"
 #include "models/loaded_model.h"
 #include "models/model_loader.h"
@@ -48,12 +49,6 @@ struct Measurement {
   };
   std::map<std::string, Step, std::less<>> steps;  ///< by name
 };
-
-/// The second word of "linear tiled q4_0".
-std::string kernel_of(const std::string& label) {
-  const std::size_t first = label.find(' ') + 1;
-  return label.substr(first, label.find(' ', first) - first);
-}
 
 class Tuner {
  public:
@@ -207,7 +202,9 @@ class Tuner {
       for (std::size_t i = 0; i < profiled.dispatches.size(); ++i) {
         const runtime::Dispatch& dispatch = (*program)->dispatches[i];
         if (dispatch.choice.empty()) continue;
-        taken.try_emplace(dispatch.choice, MeasuredKernel{kernel_of(dispatch.label)}).first->second.us += profiled.dispatches[i].end_us - profiled.dispatches[i].begin_us;
+        MeasuredKernel& one = taken[dispatch.choice];
+        one.us += profiled.dispatches[i].end_us - profiled.dispatches[i].begin_us;
+        if (one.name.empty()) one.name = graph::chosen_kernel(dispatch);
       }
       Measurement::Step& step = measurement.steps[profiled.name + batch];
       step.us = std::min(step.us, profiled.dispatches.back().end_us - profiled.dispatches.front().begin_us);

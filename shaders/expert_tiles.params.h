@@ -1,4 +1,5 @@
 #include "lib/params.h"
+#include "lib/expert_tiles.h"
 #define RONDO_MOST_SORTED_EXPERTS 1024
 RONDO_PARAMS(ExpertTilesParams) {
   uint rows;               // of the output: `chosen` of each token, one after the other

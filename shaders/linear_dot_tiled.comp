@@ -1,8 +1,9 @@
-// output[m, n] = activate(sum_k input[m, k] weight[n, k] + bias[n]) + residual[m, n]; with kGlu glu of weight rows n and N + n.
+// output[m, n] = activate(sum_k input[m, k] weight[n, k] + bias[n]) + residual[m, n]; with kGlu glu of weight rows n and up_rows() + n;
+// with kExperts of the weight that a tile has (lib/expert_tiles.glsl).
 // For many rows, with integer dot products: 256 invocations make a tile of 16 kTileRows x 128 outputs (64 with GLU) from 32 columns at a
 // time, weights and input, f32, as bytes in shared memory, the next 32 while they multiply. 32 numbers of the input share a scale of
 // largest magnitude / 127. Sums of products of bytes are exact, their sums f32. Weights of all types but floats.
-// Grid (ceil(N / tile), ceil(M / tile), splits of the columns). Needs: subgroups of exactly kLanes invocations, 8 or more, shuffles,
+// Grid (ceil(N / tile), tiles of rows, splits of the columns). Needs: subgroups of exactly kLanes invocations, 8 or more, shuffles,
 // VK_KHR_shader_integer_dot_product.
 #version 450
 #extension GL_GOOGLE_include_directive : require

@@ -1,7 +1,8 @@
-// output[m, n] = activate(sum_k input[m, k] weight[n, k] + bias[n]) + residual[m, n]; with kGlu glu of weight rows n and N + n.
+// output[m, n] = activate(sum_k input[m, k] weight[n, k] + bias[n]) + residual[m, n]; with kGlu glu of weight rows n and up_rows() + n;
+// with kExperts of the weight that a tile has (lib/expert_tiles.glsl).
 // For many rows, in f16 two numbers at a time (lib/half_tile.glsl): 256 invocations make a tile of 16 kTileRows x 128 outputs (64 with GLU). Rows of
 // weights are scaled where their type has numbers beyond f16's; values of other blocks beyond 65504 become infinite. Sums in f32.
-// Grid (ceil(N / tile), ceil(M / tile), splits of the columns). Needs: VK_VALVE_shader_mixed_float_dot_product.
+// Grid (ceil(N / tile), tiles of rows, splits of the columns). Needs: shaderFloat16, VK_VALVE_shader_mixed_float_dot_product.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require

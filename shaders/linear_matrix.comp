@@ -1,7 +1,8 @@
-// output[m, n] = activate(sum_k input[m, k] weight[n, k] + bias[n]) + residual[m, n]; with kGlu glu of weight rows n and N + n.
+// output[m, n] = activate(sum_k input[m, k] weight[n, k] + bias[n]) + residual[m, n]; with kGlu glu of weight rows n and up_rows() + n;
+// with kExperts of the weight that a tile has (lib/expert_tiles.glsl).
 // For many rows, with matrix units (lib/matrix_tile.glsl): a workgroup makes a tile of kM x kN outputs (kN / 2 with GLU). Rows of weights are
 // scaled where their type has numbers beyond f16's; values of other blocks beyond 65504 become infinite. Sums in f32.
-// Grid (ceil(N / tile), ceil(M / tile), splits of the columns).
+// Grid (ceil(N / tile), tiles of rows, splits of the columns).
 // Needs: subgroups of exactly kLanes invocations, cooperative matrices, Vulkan's memory model.
 #version 450
 #extension GL_GOOGLE_include_directive : require

@@ -1,8 +1,8 @@
 // output[m, n] = activate(sum_k input[m, k] weight[n, k] + bias[n]) + residual[m, n]; with kGlu glu of weight rows n and
-// N + n.
+// up_rows() + n; with kExperts of the weight that a tile has (lib/expert_tiles.glsl).
 // For many rows: a workgroup makes a tile of kM x kN outputs (kN / 2 with GLU) from 4 kSteps columns at a time, weights and input as f32 in
 // shared memory, the next columns while these are multiplied; an invocation kTileRows x kTileOutputs, from vectors of four columns.
-// Grid (ceil(N / tile), ceil(M / tile), splits of the columns). f32 accumulation.
+// Grid (ceil(N / tile), tiles of rows, splits of the columns). f32 accumulation.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require

@@ -53,21 +53,21 @@ uint touch_rows(uint first, uint n) {
 // Row r of this workgroup's; p.rows or more: there is none.
 uint own_row(uint r) { return kExpertTiles ? row_of_tile(gl_WorkGroupID.x, kRows, r) : gl_WorkGroupID.x * kRows + r; }
 
-// The first row of its weight; kNoExpert: it has nothing to do.
+// The first row of its weight; RONDO_NOTHING: it has nothing to do.
 uint own_weight() {
   if (kExpertTiles) {
     const uint expert = expert_of_tile(gl_WorkGroupID.x, kRows);
-    return expert == kNoExpert ? kNoExpert : expert * p.outputs;
+    return expert == RONDO_NOTHING ? RONDO_NOTHING : expert * p.outputs;
   }
   const uint first_row = own_row(0u);
   // Where the tile lies inside one sequence no later row is valid if the first is not.
   const bool one_sequence = kRows == 1u || p.rows_per_sequence >= p.rows || first_row / p.rows_per_sequence == (min(first_row + kRows, p.rows) - 1u) / p.rows_per_sequence;
-  return one_sequence && !row_valid(token_of(first_row), p.rows_per_sequence) ? kNoExpert : first_weight_row(first_row);
+  return one_sequence && !row_valid(token_of(first_row), p.rows_per_sequence) ? RONDO_NOTHING : first_weight_row(first_row);
 }
 
 void main() {
   const uint first_weight = own_weight();
-  if (first_weight == kNoExpert) return;
+  if (first_weight == RONDO_NOTHING) return;
   const uint lane = gl_LocalInvocationID.x;
   const uint first = gl_WorkGroupID.y * kWidth * kColumns + lane;
   uint weight_rows[kWeightRows];

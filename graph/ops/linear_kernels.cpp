@@ -181,10 +181,11 @@ std::uint32_t sort_into_tiles(Lowering& lowering, LinearPiece& piece, std::uint3
   const std::uint32_t n = (push.rows + std::min(push.rows, push.experts) * (rows - 1)) / rows;
   StorageId& made = lowering.made_before({static_cast<std::int64_t>(Op::expert_linear), experts.storage, push.experts_offset, push.experts_stride, push.experts, push.chosen, push.rows, rows});
   if (made == kNone) {
-    made = lowering.scratch(std::uint64_t{4} * n * (rows + 1), "tiles of experts");
+    const std::uint64_t words = std::uint64_t{n} * RONDO_EXPERT_TILE_WORDS(rows);
+    made = lowering.scratch(4 * words, "tiles of experts");
     constexpr std::uint32_t kWidth = 256;
     lowering.dispatch("expert tiles", runtime::Shader::expert_tiles, {std::min(kWidth, lowering.caps().max_invocations)}, {experts, {made, runtime::Access::kWrite}},
-                      shaders::ExpertTilesParams{push.rows, push.rows_per_sequence, push.chosen, push.experts, push.experts_offset, push.experts_stride, rows, n}, {1, 1, 1}, {4.0 * (2 * push.rows + n * (rows + 1)), 0});
+                      shaders::ExpertTilesParams{push.rows, push.rows_per_sequence, push.chosen, push.experts, push.experts_offset, push.experts_stride, rows, n}, {1, 1, 1}, {4.0 * (2.0 * push.rows + static_cast<double>(words)), 0});
   }
   experts.storage = made;
   piece.cost.bytes += piece.weight_bytes * (1.0 * n / push.rows - 1);
@@ -195,7 +196,8 @@ std::uint32_t sort_into_tiles(Lowering& lowering, LinearPiece& piece, std::uint3
 void emit_wide(Lowering& lowering, const LinearVariant& v, const LinearPiece& whole) {
   LinearPiece piece = whole;
   const std::uint32_t width = lowering.caps().min_subgroup_size, columns = v.glu ? 2 : 4;
-  const bool by_tiles = v.experts ? !shape_of(lowering, v, piece).few_rows() && piece.push.experts <= RONDO_MOST_SORTED_EXPERTS : piece.push.rows >= kWideRows;
+  const LinearShape shape = shape_of(lowering, v, piece);
+  const bool by_tiles = v.experts ? !shape.few_rows() && tiled_lacks(lowering.caps(), shape).empty() : piece.push.rows >= kWideRows;
   const std::uint32_t tile_rows = by_tiles ? kWideRows : 1, n_tiles = by_tiles && v.experts ? sort_into_tiles(lowering, piece, tile_rows) : ceil_div(piece.push.rows, tile_rows);
   lowering.dispatch(v.label, runtime::Shader::linear_wide, {width, v.type, tile_rows, columns, v.glu, v.input_vec4, v.activation, v.has_bias, v.experts, v.limited}, piece.without_norm(), piece.push,
                     {n_tiles, ceil_div(piece.push.outputs, width * columns), 1}, piece.cost);

@@ -24,7 +24,7 @@ void finish(uint row, uint column, float sum, float up);
 
 const uint kStride = 5u;  // uvec4: 32 halves, and 16 bytes that move the next row to other banks
 const uint kTile = (kM + kN) * kStride;
-// Two tiles, each with kM rows of the first factor and kN of the second; in the end a matrix of sums of each subgroup, with GLU two.
+// Two tiles, each with kM rows of the first factor and kN of the second; in the end of matrix_tile.glsl a matrix of sums of each subgroup, with GLU two.
 shared uvec4 tiles[2u * kTile];
 // Bits of the largest number of each row, with kWide of the second factor's as well; then of what the row is multiplied by.
 shared uint magnitudes[kM + kN];

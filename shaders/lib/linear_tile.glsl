@@ -43,7 +43,7 @@ bool take_tile() {
   if (kExperts == 1u) {
     const uint expert = expert_of_tile(gl_WorkGroupID.y, kM);
     first_weight = expert * p.outputs;
-    return expert != kNoExpert;
+    return expert != RONDO_NOTHING;
   }
   first_row = gl_WorkGroupID.y * kM;
   const bool one_sequence = first_row / p.rows_per_sequence == (min(first_row + kM, p.rows) - 1u) / p.rows_per_sequence || p.rows_per_sequence >= p.rows;

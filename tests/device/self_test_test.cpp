@@ -11,6 +11,7 @@
 #include "tests/device/greedy_reference.h"
 #include "tests/device/sabotages.h"
 #include "tests/device/session_harness.h"
+#include "tests/support/family_gguf.h"
 
 namespace rondo::tests::self_test_test {
 namespace {
@@ -273,6 +274,27 @@ TEST_F(SelfTest, LoadingReplacesAKernelThatCantBeMade) {
     EXPECT_NE(log_[0].find("kernel rope_kv_write: the shader module can't be created"), std::string::npos) << log_[0];
     EXPECT_NE(log_[0].find("others take the place of 'rope_kv_write f16'"), std::string::npos) << log_[0];
   }
+}
+
+/// What can't be made is a table of another kernel's: that kernel is replaced.
+TEST_F(SelfTest, LoadingReplacesKernelsWhoseTablesCantBeMade) {
+  const auto mixtral = std::find_if(family_files().begin(), family_files().end(), [](const FamilyFile& family) { return std::string_view(family.name) == "mixtral"; });
+  ASSERT_NE(mixtral, family_files().end());
+  const std::string file = build_family_file(*mixtral, 1);
+  {
+    const ReplacedShader refused(runtime(), runtime::Shader::expert_tiles);
+    log_.clear();
+    Result<Model> model = Model::create(device_, memory_source(std::as_bytes(std::span(file)), "mixtral.gguf"), {});
+    RONDO_ASSERT_OK(model.status());
+    RONDO_ASSERT_OK(model->wait_loaded());
+    EXPECT_FALSE(has_label(*model, "expert tiles"));
+    ASSERT_FALSE(log_.empty());
+    for (const std::string& line : log_) {
+      EXPECT_NE(line.find("kernel expert_tiles: the shader module can't be created"), std::string::npos) << line;
+      EXPECT_NE(line.find("others take the place of 'expert_linear"), std::string::npos) << line;
+    }
+  }
+  EXPECT_TRUE(has_label(*Model::create(device_, memory_source(std::as_bytes(std::span(file)), "mixtral.gguf"), {}), "expert tiles"));
 }
 
 /// A device may list a shape of matrices whose kernels it then refuses.

@@ -49,6 +49,16 @@ TEST(DevicePlanTest, SubgroupSizesCanBeReliedOnWhereTheyCanBeRequired) {
   EXPECT_EQ(plan_device(snapshot).caps.min_required_subgroup_size, 0u) << "it may be one of several";
 }
 
+TEST(DevicePlanTest, DotProductsOfHalvesTakeHalves) {
+  DeviceSnapshot snapshot = baseline();
+  snapshot.half_dot = true;
+  EXPECT_FALSE(plan_device(snapshot).caps.half_dot);
+  EXPECT_TRUE(plan_device(snapshot).optional_extensions.empty());
+  snapshot.float16 = true;
+  EXPECT_TRUE(plan_device(snapshot).caps.half_dot);
+  EXPECT_EQ(plan_device(snapshot).optional_extensions, std::vector<std::string>{kMixedFloatDotProduct});
+}
+
 struct Refusal {
   const char* named;
   void (*spoil)(DeviceSnapshot&);

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "graph/kernel_choice.h"
 #include "graph/lowering.h"
 #include "runtime/fmt.h"
 #include "tools/check/op_case.h"
@@ -545,6 +546,18 @@ TEST(LoweringTest, ProgramsAreCompleteAndShareKernels) {
     EXPECT_LE(dispatch.push.size(), runtime::kMaxPushBytes);
     EXPECT_EQ(dispatch.bindings[0].range.buffer, 9u);
     EXPECT_GT(dispatch.cost.bytes, 0);
+  }
+}
+
+/// What kernels need beside gives no name to a choice, nor to what goes into quarantine.
+TEST(KernelInLabelTest, IsOneThatTheOperatorHas) {
+  const auto kernel = [](Op op, std::string_view label) { return graph::kernel_in_label(graph::operator_of(op), label); };
+  EXPECT_EQ(kernel(Op::linear, "linear tiled q4_0"), "tiled");
+  EXPECT_EQ(kernel(Op::matmul, "matmul baseline"), "baseline");
+  EXPECT_EQ(kernel(Op::expert_linear, "expert_linear half_tiled f16"), "half_tiled");
+  for (const auto& [op, label] : {std::pair{Op::expert_linear, "expert tiles"}, {Op::attention, "attention tables"}, {Op::attention, "attention combine"}, {Op::linear, "linear combine"},
+                                  {Op::linear, "linear_glu tiled q4_0"}, {Op::linear, "linear"}, {Op::linear, ""}, {Op::linear, "linear "}}) {
+    EXPECT_EQ(kernel(op, label), "") << label;
   }
 }
 

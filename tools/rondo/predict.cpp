@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <optional>
 #include <string_view>
 
+#include "expert_tiles.params.h"
 #include "graph/kernel_choice.h"
 #include "graph/tiles.h"
 #include "runtime/fmt.h"
@@ -92,6 +94,13 @@ double waits_of_tiles(const runtime::Dispatch& dispatch, const runtime::Kernel& 
   return kLoadNs * rounds * std::ceil(workgroups / (caps.cores * std::max(std::floor(resident / threads), 1.0)));
 }
 
+/// One workgroup looks at all rows twice, each time at a number and at the state.
+double waits_of_sorting(const runtime::Dispatch& dispatch, const runtime::Kernel& kernel) {
+  shaders::ExpertTilesParams push;
+  std::memcpy(&push, dispatch.push.data(), sizeof push);
+  return 2 * kLoadNs * std::ceil(1.0 * push.rows / kernel.constants[0]);
+}
+
 }  // namespace
 
 double Prediction::total() const { return launch + std::max({memory, arithmetic, lines, waits}); }
@@ -126,7 +135,7 @@ Result<std::vector<Prediction>> predict(const runtime::Program& program, const r
     one.counted = one.counted && (!by_matrices || caps.matrix_flops_per_s > 0);
     one.arithmetic *= std::ceil(workgroups / caps.cores) * caps.cores / workgroups;
     if (simulated && simulated->useful_bytes > 0) one.lines = 1e9 * dispatch.cost.bytes * (1 / simulated->useful_bytes + simulated->activation_bytes / 64) / caps.lines_per_s;
-    one.waits = std::max(waits_of_tiles(dispatch, kernel, count, workgroups, caps), simulated ? (std::max(simulated->dependent_loads, 1.0) - 1) * kLoadNs : kLoadNs);
+    one.waits = kernel.shader == runtime::Shader::expert_tiles ? waits_of_sorting(dispatch, kernel) : std::max(waits_of_tiles(dispatch, kernel, count, workgroups, caps), simulated ? (std::max(simulated->dependent_loads, 1.0) - 1) * kLoadNs : kLoadNs);
     found.push_back(one);
   }
   return found;
