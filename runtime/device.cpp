@@ -9,11 +9,11 @@
 #include <rondo/vulkan.h>
 
 #include "runtime/cooperative_matrix.h"
-#include "runtime/mixed_float_dot_product.h"
 #include "runtime/fmt.h"
 #include "runtime/instance.h"
 #include "runtime/kernel.h"
 #include "runtime/memory.h"
+#include "runtime/mixed_float_dot_product.h"
 #include "runtime/pipeline_cache.h"
 #include "runtime/transfer.h"
 

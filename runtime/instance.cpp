@@ -5,8 +5,8 @@
 #include <cstring>
 
 #include "runtime/cooperative_matrix.h"
-#include "runtime/mixed_float_dot_product.h"
 #include "runtime/fmt.h"
+#include "runtime/mixed_float_dot_product.h"
 
 namespace rondo::runtime {
 

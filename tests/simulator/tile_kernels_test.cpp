@@ -3,6 +3,7 @@
 // matrices of 8 lanes, which newer lavapipe executes, and of 64.
 #include <algorithm>
 #include <cstdlib>
+#include <span>
 
 #include "tests/simulator/glsl.h"
 #include "tools/check/check.h"
@@ -55,40 +56,35 @@ std::uint32_t check_all(simulator::ModuleCache& modules, const runtime::DeviceCa
   return check_some(modules, caps, lanes, options, least, rows_of);
 }
 
-/// Sums of which several workgroups make parts, with `kernel`.
-void check_split(simulator::ModuleCache& modules, const runtime::DeviceCaps& caps, std::uint32_t lanes, const char* kernel) {
-  for (const char* text : {"linear input (9, 545), weight f32 (13, 545), bias (13), activation gelu, residual (9, 13)", "linear_glu input (9, 544), weight q8_0 (82, 544), activation gelu_tanh"}) {
-    if (kernel == std::string_view("dot_tiled") && std::string_view(text).find("f32") != std::string_view::npos) continue;
+/// These cases with `kernel`, which must have dispatches of `needed`, too.
+void check_with(simulator::ModuleCache& modules, const runtime::DeviceCaps& caps, std::uint32_t lanes, const char* kernel, runtime::Shader needed, std::span<const char* const> texts) {
+  for (const char* text : texts) {
+    if (kernel == std::string_view("dot_tiled") && std::string_view(text).find("weight f32") != std::string_view::npos) continue;
     check::CheckOptions options;
     options.kernels = {kernel};
     options.text = text;
     options.brief = true;
-    bool is_split = false;
+    bool is_there = false;
     const auto rows_of = [&](const runtime::Kernel& one) {
-      is_split |= one.shader == runtime::Shader::linear_combine;
+      is_there |= one.shader == needed;
       return 0u;
     };
     check_some(modules, caps, lanes, options, 0, rows_of);
-    EXPECT_TRUE(is_split) << text;
+    EXPECT_TRUE(is_there) << text;
   }
 }
 
-/// Rows of several experts, of which some have more than a tile's, with `kernel`.
+/// Sums of which several workgroups make parts.
+void check_split(simulator::ModuleCache& modules, const runtime::DeviceCaps& caps, std::uint32_t lanes, const char* kernel) {
+  constexpr const char* kTexts[] = {"linear input (9, 545), weight f32 (13, 545), bias (13), activation gelu, residual (9, 13)", "linear_glu input (9, 544), weight q8_0 (82, 544), activation gelu_tanh"};
+  check_with(modules, caps, lanes, kernel, runtime::Shader::linear_combine, kTexts);
+}
+
+/// Rows of several experts, of which some have more than a tile's.
 void check_experts(simulator::ModuleCache& modules, const runtime::DeviceCaps& caps, std::uint32_t lanes, const char* kernel) {
-  for (const char* text : {"expert_linear input (141, 64), weight q8_0 (123, 64), experts (141, 1), count 3, bias (123)",
-                           "expert_linear_glu input (37, 96), weight q4_0 (164, 96), experts (37, 3), count 2, valid [29]"}) {
-    check::CheckOptions options;
-    options.kernels = {kernel};
-    options.text = text;
-    options.brief = true;
-    bool are_sorted = false;
-    const auto rows_of = [&](const runtime::Kernel& one) {
-      are_sorted |= one.shader == runtime::Shader::expert_tiles;
-      return 0u;
-    };
-    check_some(modules, caps, lanes, options, 0, rows_of);
-    EXPECT_TRUE(are_sorted) << text;
-  }
+  constexpr const char* kTexts[] = {"expert_linear input (141, 64), weight q8_0 (123, 64), experts (141, 1), count 3, bias (123)",
+                                    "expert_linear_glu input (37, 96), weight q4_0 (164, 96), experts (37, 3), count 2, valid [29]"};
+  check_with(modules, caps, lanes, kernel, runtime::Shader::expert_tiles, kTexts);
 }
 
 struct Machine {

@@ -6,7 +6,7 @@
 
 #include "runtime/fmt.h"
 #include "tools/simulator/instruction_tables.h"
-#include "tools/simulator/matrix_instructions.h"
+#include "tools/simulator/newer_instructions.h"
 
 namespace rondo::simulator {
 

@@ -12,7 +12,7 @@
 #include "runtime/fmt.h"
 #include "tools/simulator/declarations.h"
 #include "tools/simulator/instruction_tables.h"
-#include "tools/simulator/matrix_instructions.h"
+#include "tools/simulator/newer_instructions.h"
 #include "tools/simulator/prepare.h"
 
 namespace rondo::simulator {

@@ -3,7 +3,7 @@
 #include <spirv/unified1/GLSL.std.450.h>
 
 #include "runtime/fmt.h"
-#include "tools/simulator/matrix_instructions.h"
+#include "tools/simulator/newer_instructions.h"
 
 namespace rondo::simulator {
 

@@ -19,7 +19,7 @@
 #include <spirv/unified1/spirv.hpp11>
 
 #include "runtime/fmt.h"
-#include "tools/simulator/matrix_instructions.h"
+#include "tools/simulator/newer_instructions.h"
 
 namespace rondo::simulator {
 
@@ -236,7 +236,7 @@ Result<std::vector<std::uint32_t>> prepare_with(Tools tools, std::span<const std
   const Status valid = tools.validate(words);
   if (!valid.ok()) {
     const bool lacks_tools = options.spirv_tools.empty() && has_newer_instructions(words) && valid.message().find("capability") != std::string::npos;
-    if (lacks_tools) return Status(StatusCode::kUnsupported, fmt::format("{}: has cooperative matrices, which SPIRV-Tools {} can't validate; --spirv-tools names newer ones: {}", name, spvSoftwareVersionString(), valid.message()));
+    if (lacks_tools) return Status(StatusCode::kUnsupported, fmt::format("{}: has cooperative matrices or dot products of halves, which SPIRV-Tools {} can't validate; --spirv-tools names newer ones: {}", name, spvSoftwareVersionString(), valid.message()));
     return valid.code() == StatusCode::kIo ? valid : Status(valid.code(), fmt::format("{}: is no valid SPIR-V: {}", name, valid.message()));
   }
   std::vector<std::uint32_t> set(words.begin(), words.end());

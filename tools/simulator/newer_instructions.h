@@ -1,4 +1,4 @@
-// SPV_KHR_cooperative_matrix, which headers have had since 2023, and SPV_VALVE_mixed_float_dot_product, since 2026.
+// What Debian 12's headers do not name: SPV_KHR_cooperative_matrix, which others have had since 2023, and SPV_VALVE_mixed_float_dot_product, since 2026.
 #pragma once
 
 #include <spirv/unified1/spirv.hpp11>
