@@ -30,15 +30,20 @@ K_TYPES = ["q2_K", "q3_K", "q4_K", "q5_K", "q6_K"]
 TABLES = ["iq4_nl", "mxfp4"]
 
 
-def vector(name, beside, chips, width, rows, subgroup, reduction="_subgroup_no_shmem"):
-    """A matrix-vector kernel: constants are the workgroup's width, rows of a workgroup, columns."""
+def vector(name, beside, chips, width, rows, subgroup, products, reduction="_subgroup_no_shmem"):
+    """A matrix-vector kernel: constants are the workgroup's width, rows of a workgroup, columns. products: of an iteration, for one row."""
     return {"name": f"mul_mat_vec_{name}_f32{reduction}",
             "beside": f"linear {beside} kTokens=1 kInputVec4=2 kBias=0 kActivation=0", "chips": chips, "constants": [width, rows, 1],
-            "subgroup_size": subgroup, "full_subgroups": True}
+            "subgroup_size": subgroup, "full_subgroups": True, "products": products * rows}
 
 
-def matrix(name, beside, chips, constants):
-    return {"name": name, "beside": f"linear tiled {beside} kTileRows=4 kInputVec4=2 kBias=0 kActivation=0", "chips": chips, "constants": constants}
+def products_of(type_name):
+    """Weights of one row that an iteration of the largest loop multiplies, with activations in floats: four blocks' shares as it is unrolled, or one's."""
+    return 16 if type_name == "f16" or type_name in K_TYPES else 32
+
+
+def matrix(kind, name, beside, chips, constants, products):
+    return {"name": name, "beside": f"linear {kind} {beside} kTileRows=4 kInputVec4=2 kBias=0 kActivation=0", "chips": chips, "constants": constants, "products": products}
 
 
 def matrix_units(beside, chips, threads, subgroup, columns, shape, ggml_type=None):
@@ -48,34 +53,34 @@ def matrix_units(beside, chips, threads, subgroup, columns, shape, ggml_type=Non
     name = "f16" if ggml_type is None else "quant"
     return {"name": f"matmul_{name}_f32_f16acc_cm1", "beside": f"linear matrix {beside} kWidth=256 kInputVec4=2 kBias=0 kActivation=0", "chips": chips,
             "constants": [threads, 128, 128, 16 if ggml_type is None else 32, rows, columns, 2, *shape, subgroup, 1] + ([] if ggml_type is None else [ggml_type]),
-            "subgroup_size": subgroup, "full_subgroups": True}
+            "subgroup_size": subgroup, "full_subgroups": True, "products": 128 * 128 * 32 // threads}
 
 
 def attention(beside, chips, width, rows, row_split, subgroup, flags, full):
     """Flash attention over heads of 128 and keys in f16: blocks of `rows` queries and 32 keys."""
     return {"name": "flash_attn_f32_f16", "beside": f"attention {beside} kCacheType=1 kFeatures=0", "chips": chips, "subgroup_size": subgroup if full else 0, "full_subgroups": full,
-            "constants": [width, rows, 32, 128, 128, 0, 8, row_split, subgroup if full else 0, 0, flags, 0, 1, 1, 2, 2]}
+            "constants": [width, rows, 32, 128, 128, 0, 8, row_split, subgroup if full else 0, 0, flags, 0, 1, 1, 2, 2], "products": 2 * rows * 32 * 128 // width}
 
 
 MODULES = [
     # Decode on RDNA, and on NVIDIA with its own subgroups: integer dot products but for q8_0, floats and tables.
-    *[vector(name, beside, chips, width, rows, subgroup)
+    *[vector(name, beside, chips, width, rows, subgroup, products)
       for chips, width, subgroup in ((RDNA, 64, 64), (NVIDIA, 32, 32))
-      for name, beside, rows in (("f16_f32", "subgroup f16", 2), ("q8_0_f32", "dot q8_0", 1), ("iq4_nl_f32", "dot iq4_nl", 2), ("mxfp4_f32", "dot mxfp4", 2),
-                                 *((f"{type.lower()}_q8_1", f"dot {type}", 1) for type in (*OLD_TYPES, *K_TYPES)))],
-    vector("f16_f32", "subgroup f16", INTEL, 64, 2, 16, "_subgroup"),
-    vector("q8_0_q8_1", "dot q8_0", INTEL[:2], 8, 2, 8),
-    vector("q8_0_q8_1", "dot q8_0", INTEL[2:], 16, 2, 16),
-    *[vector(f"{type}_f32", f"{'subgroup' if type in TABLES else 'dot'} {type}", INTEL, 64, 4, 16, "_subgroup") for type in (*OLD_TYPES, *TABLES)],
-    *[vector(f"{type.lower()}_q8_1", f"dot {type}", chips, lanes, 1, lanes) for type in K_TYPES for chips, lanes in ((INTEL[:2], 8), (INTEL[2:], 16))],
-    *[vector(f"{type.lower()}_f32", f"subgroup {type}", ADRENO, 128, 1 if type == "q8_0" else 2, 128) for type in ("f16", "q8_0", *OLD_TYPES, *K_TYPES, *TABLES)],
+      for name, beside, rows, products in (("f16_f32", "subgroup f16", 2, 16), ("q8_0_f32", "dot q8_0", 1, 32), ("iq4_nl_f32", "dot iq4_nl", 2, 32), ("mxfp4_f32", "dot mxfp4", 2, 32),
+                                           *((f"{type}_q8_1", f"dot {type}", 1, 32) for type in OLD_TYPES), *((f"{type.lower()}_q8_1", f"dot {type}", 1, 64) for type in K_TYPES))],
+    vector("f16_f32", "subgroup f16", INTEL, 64, 2, 16, 16, "_subgroup"),
+    vector("q8_0_q8_1", "dot q8_0", INTEL[:2], 8, 2, 8, 32),
+    vector("q8_0_q8_1", "dot q8_0", INTEL[2:], 16, 2, 16, 32),
+    *[vector(f"{type}_f32", f"{'subgroup' if type in TABLES else 'dot'} {type}", INTEL, 64, 4, 16, 32, "_subgroup") for type in (*OLD_TYPES, *TABLES)],
+    *[vector(f"{type.lower()}_q8_1", f"dot {type}", chips, lanes, 1, lanes, 64) for type in K_TYPES for chips, lanes in ((INTEL[:2], 8), (INTEL[2:], 16))],
+    *[vector(f"{type.lower()}_f32", f"subgroup {type}", ADRENO, 128, 1 if type == "q8_0" else 2, 128, products_of(type)) for type in ("f16", "q8_0", *OLD_TYPES, *K_TYPES, *TABLES)],
     # Prefill without matrix units.
-    matrix("matmul_f16_f32_f16acc", "f16", ["navi21"] + ADRENO, [128, 64, 64, 16, 64, 32, 2, 4, 2, 1, 64, 1]),
-    matrix("matmul_q8_0_q8_1", "q8_0", ["navi21"], [128, 64, 64, 32, 64, 32, 2, 2, 2, 1, 64, 1]),
-    matrix("matmul_q4_0_q8_1", "q4_0", ["navi21"], [128, 64, 64, 32, 64, 32, 2, 2, 2, 1, 64, 1]),
-    matrix("matmul_f16_f32_f16acc", "f16", INTEL[:2], [128, 64, 64, 16, 32, 32, 2, 4, 2, 1, 32, 1]),
-    matrix("matmul_q8_0_q8_1", "q8_0", INTEL[:2], [128, 64, 64, 32, 32, 32, 2, 2, 2, 1, 32, 1]),
-    matrix("matmul_q4_0_q8_1", "q4_0", INTEL[:2], [128, 64, 64, 32, 32, 32, 2, 2, 2, 1, 32, 1]),
+    matrix("tiled", "matmul_f16_f32_f16acc", "f16", ["navi21"] + ADRENO, [128, 64, 64, 16, 64, 32, 2, 4, 2, 1, 64, 1], 1024),
+    matrix("dot_tiled", "matmul_q8_0_q8_1", "q8_0", ["navi21"], [128, 64, 64, 32, 64, 32, 2, 2, 2, 1, 64, 1], 4096),
+    matrix("dot_tiled", "matmul_q4_0_q8_1", "q4_0", ["navi21"], [128, 64, 64, 32, 64, 32, 2, 2, 2, 1, 64, 1], 4096),
+    matrix("tiled", "matmul_f16_f32_f16acc", "f16", INTEL[:2], [128, 64, 64, 16, 32, 32, 2, 4, 2, 1, 32, 1], 1024),
+    matrix("dot_tiled", "matmul_q8_0_q8_1", "q8_0", INTEL[:2], [128, 64, 64, 32, 32, 32, 2, 2, 2, 1, 32, 1], 1024),
+    matrix("dot_tiled", "matmul_q4_0_q8_1", "q4_0", INTEL[:2], [128, 64, 64, 32, 32, 32, 2, 2, 2, 1, 32, 1], 1024),
     # Prefill with matrix units.
     *[matrix_units(f"{type} kRowMatrices={rows}", chips, threads, subgroup, columns, shape, ggml_type)
       for chips, rows, threads, subgroup, columns, shape in ((["navi31", "gfx1201"], 4, 256, 64, 64, (16, 16, 16)), (NVIDIA, 4, 128, 32, 64, (16, 16, 16)), (["bmg"], 2, 512, 32, 32, (8, 16, 16)))

@@ -119,5 +119,14 @@ TEST(IsaExecutableTest, OthersAreMeasuredByTheirOwnCount) {
   EXPECT_EQ(vector_per_multiply_add(costs), 3);
 }
 
+TEST(IsaExecutableTest, OfOthersTheProductsCountThatAreTold) {
+  Executable executable;
+  executable.loops = {loop(50, 200), loop(64, 128)};
+  const std::vector<LoopCost> costs = cost_of_largest_loops(executable, 32);
+  ASSERT_EQ(costs.size(), 1U);
+  EXPECT_EQ(costs[0].vector, 4);
+  EXPECT_TRUE(cost_of_largest_loops(executable, 128).empty()) << "the loop hasn't as many";
+}
+
 }  // namespace
 }  // namespace rondo::isa::isa_executable_test

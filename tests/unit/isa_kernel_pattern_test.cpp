@@ -50,7 +50,7 @@ class ForeignModulesTest : public ::testing::Test {
 TEST_F(ForeignModulesTest, ThoseForTheDeviceAreRead) {
   write("a.spv", std::string("\x03\x02\x23\x07", 4) + std::string(16, 'x'));
   const auto found = read(R"({"n_bindings": 5, "push_bytes": 64, "modules": [
-    {"name": "a", "file": "a.spv", "beside": "linear vector", "chips": ["tgl", "navi21"], "constants": [64, 4294967295], "subgroup_size": 32, "full_subgroups": true},
+    {"name": "a", "file": "a.spv", "beside": "linear vector", "chips": ["tgl", "navi21"], "constants": [64, 4294967295], "subgroup_size": 32, "full_subgroups": true, "products": 48},
     {"name": "b", "file": "absent.spv", "beside": "x", "chips": ["tgl"], "constants": []},
     {"name": "c", "file": "a.spv", "beside": "x", "constants": []}]})");
   ASSERT_TRUE(found.ok()) << found.status().message();
@@ -62,6 +62,8 @@ TEST_F(ForeignModulesTest, ThoseForTheDeviceAreRead) {
   EXPECT_EQ(a.module.push_bytes, 64U);
   EXPECT_EQ(a.module.subgroup_size, 32U);
   EXPECT_TRUE(a.module.full_subgroups);
+  EXPECT_EQ(a.products, 48U);
+  EXPECT_EQ((*found)[1].products, 0U);
   EXPECT_EQ((*found)[1].module.subgroup_size, 0U);
   EXPECT_FALSE((*found)[1].module.full_subgroups);
 }
@@ -79,6 +81,7 @@ TEST_F(ForeignModulesTest, WhatIsWrongIsNamed) {
   EXPECT_NE(message(R"({"name": "a", "beside": "x", "constants": [], "chips": "tgl"})").find("'chips'"), std::string::npos);
   EXPECT_NE(read(R"({"n_bindings": 4000000000, "modules": []})").status().message().find("'n_bindings' is 4000000000, at most 64"), std::string::npos);
   EXPECT_NE(message(R"({"name": "a", "beside": "x", "constants": [], "full_subgroups": 1})").find("'full_subgroups'"), std::string::npos);
+  EXPECT_NE(message(R"({"name": "a", "beside": "x", "constants": [], "products": -3})").find("'products'"), std::string::npos);
   EXPECT_NE(message(R"({"name": "a", "beside": "x", "constants": [], "subgroup_size": 4294967296})").find("'subgroup_size'"), std::string::npos);
   EXPECT_NE(message(R"({"name": "a", "beside": "x", "constants": []})").find("'file'"), std::string::npos);
   EXPECT_NE(message(R"({"name": "a", "beside": "x", "constants": [], "file": "absent.spv"})").find("absent.spv"), std::string::npos);

@@ -100,12 +100,13 @@ std::vector<LoopCost> cost_of_loops(const Executable& executable, std::span<cons
   return costs;
 }
 
-std::vector<LoopCost> cost_of_largest_loops(const Executable& executable) {
+std::vector<LoopCost> cost_of_largest_loops(const Executable& executable, std::uint32_t products) {
   double most = 0;
   for (const CompiledLoop& loop : executable.loops) most = std::max(most, loop.multiply_adds);
   std::vector<LoopCost> costs;
   for (const CompiledLoop& loop : executable.loops) {
-    if (most > 0 && loop.multiply_adds >= 0.6 * most) costs.push_back(cost_of(loop, loop.multiply_adds));
+    if (products != 0 && loop.multiply_adds == most && holds(loop, products)) return {cost_of(loop, products)};
+    if (products == 0 && most > 0 && loop.multiply_adds >= 0.6 * most) costs.push_back(cost_of(loop, loop.multiply_adds));
   }
   return costs;
 }

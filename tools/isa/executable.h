@@ -49,8 +49,8 @@ struct LoopCost {
 std::vector<LoopCost> cost_of_loops(const Executable& executable, std::span<const runtime::InnerLoop> registered);
 
 /// The same for a kernel that registered nothing: of all its loops the one with the most multiplications, and those with nearly
-/// as many, by their own count.
-std::vector<LoopCost> cost_of_largest_loops(const Executable& executable);
+/// as many, by their own count. Where the multiply-adds that serve the result, `products`, are known (not 0), of the one loop.
+std::vector<LoopCost> cost_of_largest_loops(const Executable& executable, std::uint32_t products = 0);
 
 /// Vector instructions for one multiply-add, on average over the loops; absent where there are none.
 std::optional<double> vector_per_multiply_add(const std::vector<LoopCost>& loops);

@@ -34,6 +34,7 @@ Result<ForeignModule> read_module(const nlohmann::json& one, const std::string& 
   RONDO_ASSIGN(const std::string beside, models::find_string(one, "beside", what));
   foreign.beside = KernelPattern::parse(beside);
   RONDO_ASSIGN(foreign.module.subgroup_size, find_u32(one, "subgroup_size", 0, 128, what));
+  RONDO_ASSIGN(foreign.products, find_u32(one, "products", 0, 1u << 20, what));
   if (const auto full = one.find("full_subgroups"); full != one.end()) {
     if (!full->is_boolean()) return Status(StatusCode::kCorruptData, fmt::format("{}: 'full_subgroups' must be true or false", what));
     foreign.module.full_subgroups = *full == true;

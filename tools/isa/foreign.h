@@ -2,10 +2,11 @@
 //
 //   {"name": "llama.cpp b1234", "n_bindings": 12, "push_bytes": 128,
 //    "modules": [{"name": "mul_mat_vec_q4_0", "file": "mul_mat_vec_q4_0.spv", "beside": "linear subgroup q4_0 kTokens=1",
-//                 "chips": ["navi21"], "constants": [64, 1], "subgroup_size": 64, "full_subgroups": true}]}
+//                 "chips": ["navi21"], "constants": [64, 1], "subgroup_size": 64, "full_subgroups": true, "products": 32}]}
 //
 // n_bindings (64 at most) and push_bytes (256 at most) are the most of all modules. Without subgroup_size and full_subgroups the driver chooses; without
-// chips a module is for all. Specialization constants are 0, 1, 2, ... tools/fetch_peer_kernels.py makes such a folder.
+// chips a module is for all. Specialization constants are 0, 1, 2, ... products: of a weight and an activation (of keys and queries, of values and
+// probabilities) in an iteration of the largest loop as it is unrolled; without it all multiplications count, those of scales too. tools/fetch_peer_kernels.py makes such a folder.
 #pragma once
 
 #include <string>
@@ -23,6 +24,7 @@ struct ForeignModule {
   KernelPattern beside;  ///< our kernels that it is put beside: the first that fits
   std::vector<std::string> chips;
   Module module;
+  std::uint32_t products = 0;  ///< 0: not told
 };
 
 /// The bytes of a file. Errors: kNotFound, kIo.

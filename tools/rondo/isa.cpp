@@ -96,6 +96,7 @@ struct Item {
   std::vector<std::string> constants;
   isa::Module module;
   std::array<runtime::InnerLoop, 2> loops{};
+  std::uint32_t products = 0;  ///< of a foreign module
   bool foreign = false;
   std::string failure;  ///< why it can't be compiled, or ""
 };
@@ -109,7 +110,7 @@ struct Workshop {
   const isa::Budget* budget = nullptr;  ///< null: nothing is judged
 };
 
-Item item_of(const KernelInUse& one) { return {describe(one), one.label, constants_of(one), module_of(one.kernel), one.loops, false, ""}; }
+Item item_of(const KernelInUse& one) { return {describe(one), one.label, constants_of(one), module_of(one.kernel), one.loops, 0, false, ""}; }
 
 /// Theirs for this device, each behind the kernel of ours that it is put beside, of those whose labels contain `filter`.
 std::vector<Item> pair_up(const std::vector<KernelInUse>& kernels, std::vector<isa::ForeignModule> theirs, const std::string& filter) {
@@ -129,6 +130,7 @@ std::vector<Item> pair_up(const std::vector<KernelInUse>& kernels, std::vector<i
     item.description = {{"label", foreign.name}, {"beside", item.label}, {"specialization", json::object()}};
     for (std::size_t i = 0; i < foreign.module.constants.size(); ++i) item.description["specialization"][std::to_string(i)] = foreign.module.constants[i];
     item.module = std::move(foreign.module);
+    item.products = foreign.products;
     item.foreign = true;
     item.failure = "";
     items.push_back(std::move(item));
@@ -147,7 +149,7 @@ json compile(Workshop& shop, const Item& item) {
     row["failure"] = executable.status().message();
     return row;
   }
-  const std::vector<isa::LoopCost> costs = item.foreign ? isa::cost_of_largest_loops(*executable) : isa::cost_of_loops(*executable, item.loops);
+  const std::vector<isa::LoopCost> costs = item.foreign ? isa::cost_of_largest_loops(*executable, item.products) : isa::cost_of_loops(*executable, item.loops);
   add_results(row, *executable, costs);
   if (!shop.budget || item.foreign) return row;
   const isa::Budget::Line* const line = shop.budget->find(shop.device, item.label, item.constants);
