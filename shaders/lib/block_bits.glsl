@@ -52,7 +52,7 @@ vec4 table_quad(uvec4 nibbles, uint i, uvec4 table) { return signed_bytes(table_
 shared float table_values[16];
 vec4 table_quad(uvec4 nibbles, uint i, uvec4 table) {
   const uint bytes = nibble_bytes(nibbles, i);
-  return vec4(table_values[bytes & 15u], table_values[(bytes >> 8) & 15u], table_values[(bytes >> 16) & 15u], table_values[bytes >> 24]);
+  return vec4(table_values[bytes & 255u], table_values[(bytes >> 8) & 255u], table_values[(bytes >> 16) & 255u], table_values[bytes >> 24]);  // a whole byte is an instruction less to take out
 }
 #else
 vec4 table_quad(uvec4 nibbles, uint i, uvec4 table) {
