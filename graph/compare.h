@@ -26,7 +26,7 @@ bool is_poison(Type type, std::span<const std::byte> bytes, std::size_t index);
 /// `size_bytes` (a multiple of 4) of poison.
 std::vector<std::byte> poison_bytes(std::size_t size_bytes);
 
-/// Bound of linears of activations that are rounded to bytes, 32 with a scale of largest magnitude / 127: each is off by half a
+/// Bound of linears of activations that are rounded to bytes, 32 or 16 with a scale of largest magnitude / 127: each is off by half a
 /// step of 1 / 127 at most.
 constexpr double kRoundedActivations = 1e-4;
 /// Bound of products of matrix units, both of whose factors are rounded to f16, to nearest or towards zero.

@@ -4,6 +4,7 @@
 // have their `place` set before; activations get theirs here. Not thread-safe per Lowering object.
 #pragma once
 
+#include <algorithm>
 #include <map>
 #include <string>
 #include <string_view>
@@ -94,6 +95,27 @@ struct DeferredNorm {
 /// The norms of a fused graph that linears compute when it is lowered.
 std::vector<DeferredNorm> find_deferred_norms(Graph& graph, const runtime::DeviceCaps& caps, const LoweringOptions& options);
 
+/// Activations in bytes, as shaders/lib/rounding.glsl has them: in which storage, and at which words of it bytes and scales begin.
+struct RoundedTensor {
+  StorageId storage = kNone;
+  std::uint32_t bytes_at = 0, scales_at = 0;
+};
+
+/// What an activation takes in bytes, with its share of a scale.
+constexpr double kRoundedBytes = 1.25;
+
+/// How groups of 32 columns lie: row after row, or all rows' first, then all rows' second, so that tiles read whole cache lines.
+enum class RoundedOrder : std::uint8_t { kRows, kColumns };
+
+/// Rows of activations in f32, of all tokens: `rows_of_token` each, of `columns` (a multiple of 32). Offset and strides are in elements.
+struct ActivationRows {
+  TensorId tensor = kNone;
+  std::uint32_t tokens = 0, rows_of_token = 1, columns = 0, offset = 0, token_stride = 0, row_stride = 0;
+};
+
+/// The outputs of a fused graph, or norms of them, that those who make them round to bytes as well when it is lowered.
+std::vector<TensorId> find_rounded_outputs(Graph& graph, const runtime::DeviceCaps& caps, const LoweringOptions& options);
+
 /// What an operator's `lower` writes into.
 class Lowering {
  public:
@@ -121,7 +143,16 @@ class Lowering {
 
   /// The norm that the linear which makes this tensor computes too, or that its output went through before it, or null.
   DeferredNorm* norm_after(TensorId tensor);
+  const DeferredNorm* norm_after(TensorId tensor) const { return const_cast<Lowering*>(this)->norm_after(tensor); }
   const DeferredNorm* norm_before(TensorId tensor) const;
+
+  /// Whether the node that makes this tensor, all of a storage, leaves it in bytes as well, behind its elements; of a norm that its neighbours compute the linear before.
+  bool rounds(TensorId output) const { return std::find(rounded_.begin(), rounded_.end(), output) != rounded_.end(); }
+  /// Makes room for that, behind the elements. To be called before anything else is appended.
+  void append_rounded(TensorId output);
+
+  /// These rows in bytes: in the order of rows as whoever made them left them, or else by a dispatch in subgroups of `lanes`, with scales for 32 columns each.
+  RoundedTensor round(const ActivationRows& rows, RoundedOrder order, std::uint32_t lanes);
 
   /// More bytes for the storage of an activation, behind those that its tensor has. Returns where they begin.
   std::uint64_t append_bytes(TensorId tensor, std::uint64_t size_bytes);
@@ -183,11 +214,14 @@ class Lowering {
   friend Result<Lowered> lower(Graph& graph, const runtime::DeviceCaps& caps, const LoweringOptions& options);
   friend Status replace_quarantined(Graph& graph, const runtime::DeviceCaps& caps, const LoweringOptions& options);
   friend std::vector<DeferredNorm> find_deferred_norms(Graph& graph, const runtime::DeviceCaps& caps, const LoweringOptions& options);
+  friend std::vector<TensorId> find_rounded_outputs(Graph& graph, const runtime::DeviceCaps& caps, const LoweringOptions& options);
 
   /// The bytes that an argument binds.
   const runtime::BufferRange& place_of(const Argument& argument) const;
   /// Finds the norms that need no dispatch of their own. Before nodes are lowered.
   void defer_norms();
+  /// Finds who rounds what it makes, for linears of few rows with integer dot products. After defer_norms.
+  void share_rounding();
   /// The first label in quarantine among the dispatches from `first` on, or "".
   std::string find_quarantined(std::size_t first) const;
   Status check_grids_and_ranges() const;
@@ -202,6 +236,8 @@ class Lowering {
   std::string choice_;
   std::map<std::vector<std::int64_t>, StorageId> made_;
   std::vector<DeferredNorm> deferred_;
+  std::vector<TensorId> rounded_;
+  std::map<std::vector<std::int64_t>, RoundedTensor> quantized_;  ///< by a dispatch of its own
   runtime::Program program_;
   std::vector<std::vector<Argument>> arguments_;  ///< of each dispatch, until storages have places
 };

@@ -74,35 +74,28 @@ SubgroupTile subgroup_tile(const runtime::DeviceCaps& caps, Type activations, st
 
 namespace {
 
-/// The columns that a round of all lanes which share a row has, or as many as take 5 KB (kTileGroups of shaders/linear_dot.comp), of
-/// 44 bytes for 32.
-std::uint32_t dot_shared_bytes(const SubgroupTile& tile, Type weight) {
-  const std::uint32_t round = tile.lanes * tile.split * columns_of_chunk(weight) / kGroupElements;
-  return 44 * tile.tokens * std::max(round, 128 / tile.tokens);
-}
-
-// As kClasses. Twice as many subgroups round activations in half the time, before they multiply.
+// As kClasses.
 constexpr SubgroupClass kDotClasses[] = {
-    {32, 32, 32, 8, {4, 4, 2, 2}},   // NVIDIA: 24 warps for a row of input, 16 for 8
-    {8, 32, 16, 8, {2, 2, 0, 0}},    // Intel: 2 rows of 4 spill on tgl and dg2
-    {32, 64, 32, 8, {4, 4, 2, 2}},   // AMD: all 16 waves of navi21 for a row of input, 8 for 8
-    {64, 128, 64, 4, {2, 2, 1, 1}},  // Adreno: 12 waves
+    {32, 32, 32, 4, {4, 4, 2, 2}},   // NVIDIA
+    {8, 32, 16, 4, {2, 2, 0, 0}},    // Intel: 2 rows of 4 spill on tgl and dg2
+    {32, 64, 64, 2, {4, 4, 2, 2}},   // AMD: 32 to 64 registers for a row of input, of 32 lanes 64
+    {64, 128, 64, 2, {2, 2, 1, 1}},  // Adreno
     {4, 128, 32, 4, {2, 2, 2, 1}},   // CPUs, and what is not known
 };
-constexpr std::uint32_t kMostDotSharedBytes = 12288;
 
 }  // namespace
 
-SubgroupTile dot_tile(const runtime::DeviceCaps& caps, Type weight, std::uint32_t n_rows, bool glu, std::uint32_t n_outputs, std::uint32_t n_chunks) {
+SubgroupTile dot_tile(const runtime::DeviceCaps& caps, std::uint32_t n_rows, bool glu, bool rounds, std::uint32_t n_outputs, std::uint32_t n_chunks) {
   const SubgroupClass* found = class_of(std::span<const SubgroupClass>(kDotClasses), caps);
   if (!found) return {};
   const SubgroupClass& one = *found;
   SubgroupTile tile{possible_lanes(caps, one.lanes), one.subgroups};
   one.set_rows(n_rows, 8, glu, tile);
-  tile.subgroups = std::min(tile.subgroups, most_subgroups(caps, tile.lanes));
-  while (tile.tokens > 1 && dot_shared_bytes(tile, weight) > kMostDotSharedBytes) tile.tokens /= 2;
+  const std::uint32_t most = most_subgroups(caps, tile.lanes);
+  tile.subgroups = std::min(tile.subgroups, most);
   fill_device(caps, n_rows, n_outputs, n_chunks, tile);
-  while (tile.split > 1 && dot_shared_bytes(tile, weight) > kMostDotSharedBytes) tile.split /= 2;
+  while (rounds && tile.outputs_of_workgroup() < kRoundedTogether && tile.subgroups * 2 <= most) tile.subgroups *= 2;
+  while (rounds && tile.outputs_of_workgroup() < kRoundedTogether && tile.split > 1) tile.split /= 2;
   return tile;
 }
 
@@ -114,12 +107,12 @@ struct DotCount {
   float nvidia[2], intel[2], amd[2];  ///< of gh100, tgl and navi21
 };
 constexpr DotCount kDotCounts[] = {
-    {Type::kQ8_0, {4.56f, 1.41f}, {3.36f, 1.22f}, {2.62f, 0.80f}},  {Type::kQ4_0, {4.59f, 1.28f}, {3.80f, 1.31f}, {3.05f, 0.98f}},
-    {Type::kQ4_1, {4.59f, 1.27f}, {3.77f, 1.30f}, {3.02f, 0.95f}},  {Type::kQ5_0, {5.52f, 2.16f}, {4.91f, 2.42f}, {3.91f, 1.84f}},
-    {Type::kQ5_1, {5.38f, 1.99f}, {4.76f, 2.27f}, {3.70f, 1.66f}},  {Type::kQ2_K, {5.38f, 2.13f}, {4.55f, 2.20f}, {3.62f, 1.69f}},
-    {Type::kQ3_K, {6.01f, 2.80f}, {5.38f, 3.05f}, {4.26f, 2.30f}},  {Type::kQ4_K, {5.16f, 1.77f}, {4.38f, 1.89f}, {3.38f, 1.32f}},
-    {Type::kQ5_K, {6.01f, 2.69f}, {5.51f, 3.03f}, {4.22f, 2.14f}},  {Type::kQ6_K, {5.94f, 2.67f}, {5.30f, 2.95f}, {4.15f, 2.20f}},
-    {Type::kIQ4_NL, {3.82f, 2.49f}, {4.78f, 3.25f}, {3.56f, 2.20f}}, {Type::kMXFP4, {3.94f, 2.62f}, {4.92f, 3.41f}, {3.70f, 2.34f}},
+    {Type::kQ8_0, {4.56f, 1.77f}, {3.36f, 1.16f}, {2.62f, 0.84f}},  {Type::kQ4_0, {4.59f, 1.60f}, {3.80f, 1.49f}, {3.05f, 1.06f}},
+    {Type::kQ4_1, {4.59f, 1.59f}, {3.77f, 1.46f}, {3.02f, 1.02f}},  {Type::kQ5_0, {5.52f, 2.47f}, {4.91f, 2.60f}, {3.91f, 1.89f}},
+    {Type::kQ5_1, {5.38f, 2.32f}, {4.76f, 2.45f}, {3.70f, 1.70f}},  {Type::kQ2_K, {5.38f, 2.40f}, {4.55f, 2.26f}, {3.62f, 1.64f}},
+    {Type::kQ3_K, {6.01f, 3.01f}, {5.38f, 3.09f}, {4.26f, 2.25f}},  {Type::kQ4_K, {5.16f, 2.10f}, {4.38f, 2.07f}, {3.38f, 1.38f}},
+    {Type::kQ5_K, {6.01f, 2.95f}, {5.51f, 3.20f}, {4.22f, 2.20f}},  {Type::kQ6_K, {5.94f, 2.97f}, {5.30f, 3.01f}, {4.15f, 2.16f}},
+    {Type::kIQ4_NL, {3.32f, 2.71f}, {4.28f, 3.34f}, {2.81f, 2.23f}}, {Type::kMXFP4, {3.44f, 2.84f}, {4.42f, 3.49f}, {2.95f, 2.38f}},
 };
 
 bool is_nvidia(const runtime::DeviceCaps& caps) { return caps.min_required_subgroup_size == 32 && caps.max_required_subgroup_size == 32; }
@@ -127,14 +120,11 @@ bool is_intel(const runtime::DeviceCaps& caps) { return caps.min_required_subgro
 
 }  // namespace
 
-double rounding_instructions(const runtime::DeviceCaps& caps) { return is_nvidia(caps) ? 13 : is_intel(caps) ? 15.5 : 10; }
-
-bool dot_pays(const runtime::DeviceCaps& caps, Type weight, const SubgroupTile& tile, bool glu) {
+bool dot_pays(const runtime::DeviceCaps& caps, Type weight) {
   const auto count = std::find_if(std::begin(kDotCounts), std::end(kDotCounts), [&](const DotCount& one) { return one.weight == weight; });
-  if (count == std::end(kDotCounts) || tile.lanes == 0) return false;
+  if (count == std::end(kDotCounts)) return false;
   const float* const instructions = is_nvidia(caps) ? count->nvidia : is_intel(caps) ? count->intel : count->amd;
-  const double rounding = rounding_instructions(caps) / (tile.outputs_of_workgroup() << (glu ? 1 : 0));
-  return instructions[1] + rounding <= 0.85 * instructions[0];
+  return instructions[1] <= 0.85f * instructions[0];
 }
 
 namespace {
@@ -481,7 +471,7 @@ constexpr AttentionClass kAttentionClasses[] = {
     {32, 32, 32, 4, 4, 4, 2, 2, true},    // NVIDIA
     {8, 32, 8, 4, 2, 4, 2, 1, true},      // Intel: 4 rows of 8 and 2 keys of 16 elements spill on tgl and dg2
     {32, 64, 32, 4, 4, 4, 2, 2, true},    // AMD: of 64 lanes, halves don't see each other's registers
-    {64, 128, 64, 2, 4, 4, 2, 2, false},  // Adreno: a shuffle is a loop
+    {64, 128, 64, 2, 4, 4, 2, 2, false},  // Adreno: a shuffle is a loop; of 2 rows 4 to 6 waves rather than 2, and a third more instructions
     {4, 128, 32, 4, 4, 4, 2, 2, true},    // CPUs, and what is not known
 };
 
@@ -501,7 +491,8 @@ AttentionTile attention_tile(const runtime::DeviceCaps& caps, std::uint32_t n_ro
   tile.keys = std::min(eights == 1 ? one.keys : eights == 2 ? one.keys_of_16 : 1, tile.cluster / tile.rows);
   tile.subgroups = std::min({one.subgroups, std::max(128u / tile.lanes, 1u), most_subgroups(caps, tile.lanes)});
   while (tile.subgroups > 1 && attention_shared_bytes(tile, value_width) > caps.max_shared_bytes) tile.subgroups /= 2;
-  tile.fits = one.shuffles && eights <= 4;  // of 64 elements a lane, one row spills on tgl and dg2
+  tile.fits = eights <= 4;  // of 64 elements a lane, one row spills on tgl and dg2
+  tile.shuffles = one.shuffles;
   return tile;
 }
 

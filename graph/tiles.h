@@ -23,11 +23,15 @@ struct SubgroupTile {
 /// For `n_rows` rows of input of this type, so many outputs, and chunks of a row of the weight.
 SubgroupTile subgroup_tile(const runtime::DeviceCaps& caps, Type activations, std::uint32_t n_rows, bool glu, std::uint32_t n_outputs = 1u << 30, std::uint32_t n_chunks = 0);
 
-/// How linear's "dot" kernel does (shaders/linear_dot.comp), with weights of this type.
-SubgroupTile dot_tile(const runtime::DeviceCaps& caps, Type weight, std::uint32_t n_rows, bool glu, std::uint32_t n_outputs = 1u << 30, std::uint32_t n_chunks = 0);
+/// Outputs that are rounded to bytes together (shaders/lib/rounding.glsl).
+constexpr std::uint32_t kRoundedTogether = 16;
 
-/// Whether that saves 15 % of the instructions of "subgroup", with what rounding takes.
-bool dot_pays(const runtime::DeviceCaps& caps, Type weight, const SubgroupTile& tile, bool glu);
+/// How linear's "dot" kernel does (shaders/linear_dot.comp). Where its outputs are rounded, too, a workgroup makes kRoundedTogether or a multiple of them, unless the device can't have as
+/// many subgroups.
+SubgroupTile dot_tile(const runtime::DeviceCaps& caps, std::uint32_t n_rows, bool glu, bool rounds, std::uint32_t n_outputs = 1u << 30, std::uint32_t n_chunks = 0);
+
+/// Whether that saves 15 % of the instructions of "subgroup".
+bool dot_pays(const runtime::DeviceCaps& caps, Type weight);
 
 /// How linear's "tiled" kernel makes a tile of outputs (shaders/linear_tiled.comp).
 struct FloatTile {
@@ -67,9 +71,6 @@ DotTile many_dots_tile(const runtime::DeviceCaps& caps, std::uint32_t n_rows, st
 /// How linear's "half_tiled" kernel does (shaders/linear_half_tiled.comp), for the same; lanes 0: a subgroup of any size. rows_of_invocation is 0 where the
 /// device can't.
 DotTile half_tile(const runtime::DeviceCaps& caps, std::uint32_t n_rows, std::uint32_t n_groups, std::uint32_t n_outputs, bool glu, std::uint32_t n_experts = 0);
-
-/// Instructions for rounding an element, by each workgroup for itself.
-double rounding_instructions(const runtime::DeviceCaps& caps);
 
 /// Up to so many rows of input "subgroup" or "dot" is chosen rather than tiles, with experts up to so many of each.
 constexpr std::uint32_t kMostSubgroupRows = 8, kMostRowsOfExpert = 2;
@@ -127,7 +128,8 @@ struct AttentionTile {
   std::uint32_t cluster = 0;    ///< lanes that share a key
   std::uint32_t rows = 0;       ///< of a subgroup
   std::uint32_t keys = 0;       ///< that a cluster has at a time
-  bool fits = false;            ///< it is better than tiles: no register is spilled, and shuffles are instructions
+  bool fits = false;            ///< it is better than tiles: no register is spilled
+  bool shuffles = false;        ///< from any lane, by an instruction
 };
 
 /// For so many rows (queries of the heads that share keys) and elements of a key's and a value's head.

@@ -10,6 +10,7 @@
 #include "graph/host_tensors.h"
 #include "graph/kernel_choice.h"
 #include "graph/operator.h"
+#include "graph/quantize.h"
 #include "graph/tiles.h"
 #include "runtime/fmt.h"
 #include "shaders/lib/step_state.h"
@@ -30,9 +31,9 @@ constexpr std::int64_t kRows = 40, kInvalidRows = 3;
 /// Keys of a step of one row: more than one block of 64 for each split of the kernels that have most. Of few rows, as kernels call
 /// them: so many that they are split. Of other steps.
 constexpr std::int64_t kKeysOfOneRow = 2 * 64 * 16 + 37, kKeysOfFewRows = 600, kKeys = 3 * 64 + 11;
-/// Rows kept of a weight, or of either half where gates come before ups: more than a workgroup of any kernel makes; in front
+/// Rows kept of a weight, or of either half where gates come before ups: more than a workgroup of any kernel makes, in whole groups of 32; in front
 /// of them as many as leave an offset.
-constexpr std::int64_t kOutputs = 72, kRowsBefore = 3;
+constexpr std::int64_t kOutputs = 96, kRowsBefore = 3;
 /// Experts kept of those that a weight has rows of.
 constexpr std::int64_t kExperts = 3;
 /// Rows kept of a table that ids choose from.
@@ -41,6 +42,14 @@ constexpr std::int64_t kEmbeddings = 251;
 constexpr double kSlack = 100;
 /// Of cores that a case is lowered for, if not those of the device.
 constexpr std::uint32_t kMostCores = 8192;
+
+/// What stands before and behind a node of a fused graph, and counts for its kernels.
+struct Neighbours {
+  const graph::DeferredNorm *norm_before = nullptr, *norm_after = nullptr;  ///< that it computes with linears on their other sides
+  bool rounds = false;  ///< it leaves what it makes, or that norm of it, in bytes for a linear
+
+  bool any() const { return norm_before || norm_after || rounds; }
+};
 
 /// What a case of an operator puts in, besides the step's own shapes.
 struct Variant {
@@ -180,28 +189,31 @@ class Cutter {
     return test_;
   }
 
-  /// The case that was cut with an RMS norm before the node or behind it, which it and a narrow linear on the norm's other side compute.
+  /// The case that was cut with a narrow linear before the node or behind it, and between them an RMS norm that both compute, or bytes that the node leaves.
   /// Errors: the graph's.
-  Result<SelfTestCase> add_norms(const graph::DeferredNorm* before, const graph::DeferredNorm* after) {
+  Result<SelfTestCase> add_neighbours(const Neighbours& wanted) {
+    const auto& [before, after, rounds] = wanted;
     graph::Graph& g = test_.graph;
     graph::Node node = std::move(g.nodes().back());
     g.nodes().clear();
-    test_.norms = true;
+    test_.fused = true;
     std::uint32_t seed = 1000;
     const auto fill = [&](StorageId storage, std::int64_t n) {
       Floats floats(++seed, 1);
       std::vector<float> values(static_cast<std::size_t>(n));
       for (float& value : values) value = floats.next();
-      const auto bytes = std::as_bytes(std::span(values));
-      test_.contents[storage] = {bytes.begin(), bytes.end()};
+      const Type type = g.storage(storage).type;
+      std::vector<std::byte>& bytes = test_.contents[storage];
+      bytes.resize(static_cast<std::size_t>(graph::file_row_bytes(*graph::find_block_format(type), static_cast<std::uint32_t>(n))));
+      graph::find_quantizer(type)(values, bytes.data());
     };
     const auto f32 = [&](const char* name, const graph::Shape& shape) {
       const TensorId id = g.add_tensor(name, StorageKind::kInput, Type::kF32, shape);
       fill(g.tensor(id).storage, shape.n_elements());
       return id;
     };
-    const auto linear = [&](const char* name, TensorId input, std::int64_t outputs) {
-      const TensorId weight = g.add_weight(name, Type::kF32, {outputs, g.tensor(input).shape.last()});
+    const auto linear = [&](const char* name, TensorId input, std::int64_t outputs, Type type) {
+      const TensorId weight = g.add_weight(name, type, {outputs, g.tensor(input).shape.last()});
       fill(g.tensor(weight).storage, g.tensor(weight).shape.n_elements());
       return g.add(Op::linear, {input, weight});
     };
@@ -212,14 +224,29 @@ class Cutter {
       graph::Shape shape = g.tensor(node.inputs[0]).shape;
       const std::int64_t columns = shape.last();
       shape[shape.rank - 1] = 4;
-      node.inputs[0] = norm("weights of the norm before", linear("linear before", f32("input before", shape), columns), *before);
+      node.inputs[0] = norm("weights of the norm before", linear("linear before", f32("input before", shape), columns, Type::kF32), *before);
     }
+    const bool is_attention = node.op == Op::attention;
+    const double bound = test_.bounds[g.tensor(node.outputs[0]).storage];
+    // What is rounded has its storage for itself, and no columns missing.
+    if (rounds && !after && !is_attention) node.outputs[0] = g.add_tensor("output", StorageKind::kActivation, Type::kF32, g.tensor(node.outputs[0]).shape);
     const TensorId output = node.outputs[0];
+    if (rounds && is_attention) g.storage(g.tensor(output).storage).kind = StorageKind::kActivation;
     g.nodes().push_back(std::move(node));
-    if (after) {
-      const TensorId behind = linear("linear behind", norm("weights of the norm behind", output, *after), 8);
-      if (g.status().ok()) g.storage(g.tensor(behind).storage).kind = StorageKind::kOutput;
-      if (g.status().ok()) test_.bounds[g.tensor(behind).storage] = test_.bounds[g.tensor(output).storage];
+    if (after || rounds) {
+      TensorId read = output;
+      if (after) read = norm("weights of the norm behind", output, *after);
+      if (is_attention) read = g.transpose(output, {0, 2, 1, 3});
+      const graph::Shape shape = g.tensor(read).shape;
+      if (is_attention) read = g.reshape(read, {shape[0], shape[1], shape[2] * shape[3]});
+      // Whoever rounds leaves the numbers themselves as well, and somebody may read them.
+      std::vector<TensorId> behind{linear("linear behind", read, 8, Type::kF32)};
+      if (rounds) behind.push_back(linear("linear of bytes behind", read, 8, Type::kQ8_0));
+      for (const TensorId id : behind) {
+        if (!g.status().ok()) break;
+        g.storage(g.tensor(id).storage).kind = StorageKind::kOutput;
+        test_.bounds[g.tensor(id).storage] = bound;
+      }
     }
     RONDO_TRY(Status(g.status()));
     return test_;
@@ -400,14 +427,14 @@ class Cutter {
 };
 
 /// The label of all dispatches of an operator: its name, where they have several, or that of the first with a kernel's name, or the first.
-std::string label_of(const graph::Node& node, const runtime::Program& program) {
+std::string label_of(const graph::Node& node, std::span<const runtime::Dispatch> dispatches) {
   const graph::Operator& table = graph::operator_of(node.op);
   const char* name = table.name;
-  for (const runtime::Dispatch& dispatch : program.dispatches) {
+  for (const runtime::Dispatch& dispatch : dispatches) {
     if (!graph::kernel_in_label(table, dispatch.label).empty()) return dispatch.label;
   }
-  const bool named = std::any_of(program.dispatches.begin(), program.dispatches.end(), [&](const runtime::Dispatch& dispatch) { return dispatch.label == name; });
-  return named ? name : program.dispatches.front().label;
+  const bool named = std::any_of(dispatches.begin(), dispatches.end(), [&](const runtime::Dispatch& dispatch) { return dispatch.label == name; });
+  return named ? name : dispatches.front().label;
 }
 
 bool is_in(const std::vector<runtime::Kernel>& kernels, const runtime::Kernel& kernel) { return std::find(kernels.begin(), kernels.end(), kernel) != kernels.end(); }
@@ -452,15 +479,20 @@ class Collector {
     if (fusion_) RONDO_TRY(graph::fuse(step));
     RONDO_TRY(graph::replace_quarantined(step, caps_, options_.lowering));
     const auto norms = fusion_ ? graph::find_deferred_norms(step, caps_, options_.lowering) : std::vector<graph::DeferredNorm>();
+    const auto rounded = fusion_ ? graph::find_rounded_outputs(step, caps_, options_.lowering) : std::vector<TensorId>();
+    const auto rounds = [&](TensorId id) { return std::find(rounded.begin(), rounded.end(), id) != rounded.end(); };
     for (const graph::Node& node : step.nodes()) {
-      RONDO_TRY(add(node, Cutter(network_, step, numbers), wanted, nullptr, nullptr));
-      if (!is_linear(node.op)) continue;
-      const graph::DeferredNorm *before = nullptr, *after = nullptr;
+      RONDO_TRY(add(node, Cutter(network_, step, numbers), wanted, {}));
+      if (node.outputs.empty()) continue;
+      Neighbours neighbours;
       for (const graph::DeferredNorm& norm : norms) {
-        if (norm.output == node.inputs[0]) before = &norm;
-        if (norm.input == node.outputs[0]) after = &norm;
+        if (is_linear(node.op) && norm.output == node.inputs[0]) neighbours.norm_before = &norm;
+        if (norm.input == node.outputs[0]) neighbours.norm_after = &norm;
       }
-      if (before || after) RONDO_TRY(add(node, Cutter(network_, step, numbers), wanted, before, after));
+      // What computes the norm stands before it.
+      const bool is_norm = std::any_of(norms.begin(), norms.end(), [&](const graph::DeferredNorm& norm) { return norm.output == node.outputs[0]; });
+      neighbours.rounds = !is_norm && rounds(neighbours.norm_after ? neighbours.norm_after->output : node.outputs[0]);
+      if (neighbours.any()) RONDO_TRY(add(node, Cutter(network_, step, numbers), wanted, neighbours));
     }
     return {};
   }
@@ -471,17 +503,18 @@ class Collector {
   std::vector<SelfTestCase> take() { return std::move(cases_); }
 
  private:
-  Status add(const graph::Node& node, Cutter cutter, const std::vector<runtime::Kernel>* wanted, const graph::DeferredNorm* before, const graph::DeferredNorm* after) {
+  Status add(const graph::Node& node, Cutter cutter, const std::vector<runtime::Kernel>* wanted, const Neighbours& neighbours) {
     RONDO_ASSIGN(SelfTestCase test, cutter.cut(node));
-    if (before || after) {
-      RONDO_ASSIGN(test, cutter.add_norms(before, after));
+    if (neighbours.any()) {
+      RONDO_ASSIGN(test, cutter.add_neighbours(neighbours));
     }
-    RONDO_ASSIGN(std::string key, add_lowered(node, cutter, test, wanted, before != nullptr));
+    const bool has_input_made = neighbours.norm_before != nullptr;
+    RONDO_ASSIGN(std::string key, add_lowered(node, cutter, test, wanted, has_input_made));
     if (!nodes_.insert(std::move(key)).second) return {};  // layers are alike
     // How the rows of linears and of attention are shared out depends on how many there are, and a case has fewer. Some ways are there
     // for a range of cores that holds no power of two.
     for (test.cores = 1; (is_linear(node.op) || node.op == graph::Op::attention) && test.cores <= kMostCores && !missing_.empty(); test.cores += std::max(1u, test.cores / 4)) {
-      RONDO_TRY(add_lowered(node, cutter, test, wanted, before != nullptr).status());
+      RONDO_TRY(add_lowered(node, cutter, test, wanted, has_input_made).status());
     }
     return {};
   }
@@ -501,9 +534,8 @@ class Collector {
     const auto has_one_of = [&](const std::vector<runtime::Kernel>& kernels) { return std::any_of(program.kernels.begin(), program.kernels.end(), [&](const runtime::Kernel& kernel) { return is_in(kernels, kernel); }); };
     if ((unlabelled.cores != 0 && !has_one_of(missing_)) || (wanted && !has_one_of(*wanted))) return key;
     keys_.insert(key);
-    const std::size_t own = has_input_made ? 1 : 0;  // the node's dispatch: what makes its input comes first
     SelfTestCase test = unlabelled;
-    test.label = has_input_made ? program.dispatches[own].label : label_of(node, program);
+    test.label = label_of(node, std::span(program.dispatches).subspan(has_input_made ? 1 : 0));  // what makes its input comes first
     test.kernels = program.kernels;
     test.key = key;
     for (const runtime::Kernel& kernel : program.kernels) {
@@ -536,7 +568,7 @@ class Collector {
 GraphRunOptions case_options(const PlanOptions& options, const SelfTestCase& test) {
   GraphRunOptions run;
   run.lowering = lowering_options(options, 0);
-  run.lowering.fusion = test.norms;  // what else fusion makes is in the case
+  run.lowering.fusion = test.fused;  // what else fusion makes is in the case
   run.lowering.cores = test.cores;
   run.lowering.experts = test.experts;
   run.guard_bytes = 256;

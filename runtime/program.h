@@ -58,7 +58,6 @@ struct Cost {
   double bytes = 0;
   double flops = 0;
   std::array<InnerLoop, 2> loops{};  ///< of equal work, if there are two
-  double rounded = 0;  ///< activations that workgroups round for themselves
 };
 
 /// One vkCmdDispatch with all it needs.

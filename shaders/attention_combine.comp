@@ -10,13 +10,17 @@
 #include "lib/step_state.glsl"
 #include "lib/element.glsl"
 #include "lib/online_softmax.glsl"
+#include "lib/rounding.glsl"
 
 layout(local_size_x_id = 0) in;
 layout(constant_id = 0) const uint kWidth = 64u;
 layout(constant_id = 1) const uint kShares = 1u;
 layout(constant_id = 2) const uint kTaken = 4u;  // splits that an invocation takes, where kShares is not 1
+layout(constant_id = 3) const uint kRounds = 0u;  // outputs are left in bytes as well (lib/rounding.glsl)
 layout(std430, set = 0, binding = 1) readonly buffer Partials { float partials[]; };
 layout(std430, set = 0, binding = 2) writeonly buffer Output { ELEMENT values[]; };
+layout(std430, set = 0, binding = 2) writeonly buffer Rounded { uint rounded_words[]; };
+layout(std430, set = 0, binding = 2) writeonly buffer Rounded4 { uvec4 rounded_words4[]; };
 
 const uint kElements = kWidth / kShares;
 
@@ -24,17 +28,33 @@ shared float maxima[kWidth];
 shared float weights[kWidth];
 shared float scales[kWidth];
 shared float shares[kWidth];
+shared float to_round[kRounds == 1u ? kElements : 1u];
 
 // What a split's sums and weight count; those of a split without a weight need not be there.
 float scale_of(float m, float weight, float highest) { return mix(scale_to(m, highest, 1.0), 0.0, weight == 0.0); }
 
 void write(uint out_row, uint e, float sum, float weight, float highest) {
-  values[out_row * p.value_dim + e] = to_element(weight == 0.0 && highest == kLowest ? 0.0 : sum / weight);
+  const float value = weight == 0.0 && highest == kLowest ? 0.0 : sum / weight;
+  values[out_row * p.value_dim + e] = to_element(value);
+  if (kRounds == 1u) to_round[e % kElements] = value;
 }
 
-void combine_alone(uint out_row, uint at, uint stride) {
-  const uint e = gl_GlobalInvocationID.x;
-  if (e >= p.value_dim || !row_valid(out_row / p.heads, p.queries)) return;
+// What was written, by all invocations of the workgroup.
+void round_written(uint out_row) {
+#ifndef RONDO_F16
+  barrier();
+  const uint self = gl_LocalInvocationID.x, e = gl_WorkGroupID.x * kElements + self * 16u;
+  if (self >= kElements / 16u || e >= p.value_dim) return;
+  vec4 x[4];
+  [[unroll]] for (uint j = 0u; j < 16u; ++j) x[j / 4u][j % 4u] = to_round[self * 16u + j];
+  const RoundedSixteen rounded = round_sixteen(x);
+  const uint elements = gl_NumWorkGroups.y * p.value_dim, at = out_row * p.value_dim + e;
+  rounded_words4[byte_word(elements, at) >> 2] = rounded.bytes;
+  rounded_words[scale_word_of(elements, at)] = rounded.scale;
+#endif
+}
+
+void combine_alone(uint out_row, uint e, uint at, uint stride) {
   float highest = kLowest, sum = 0.0, weight = 0.0;
   for (uint s = 0u; s < p.n_splits; ++s) highest = max(highest, partials[at + s * stride + p.value_dim]);
   for (uint s = 0u; s < p.n_splits; ++s) {
@@ -74,16 +94,24 @@ void combine_together(uint out_row, uint at, uint stride) {
   }
   shares[self] = sum;
   barrier();
-  if (share != 0u || e >= p.value_dim) return;
-  [[unroll]] for (uint i = 1u; i < kShares; ++i) sum += shares[i * kElements + self];
-  float weight = 0.0;
-  for (uint s = 0u; s < p.n_splits; ++s) weight += weights[s];
-  write(out_row, e, sum, weight, highest);
+  if (share == 0u && e < p.value_dim) {
+    [[unroll]] for (uint i = 1u; i < kShares; ++i) sum += shares[i * kElements + self];
+    float weight = 0.0;
+    for (uint s = 0u; s < p.n_splits; ++s) weight += weights[s];
+    write(out_row, e, sum, weight, highest);
+  }
+  if (kRounds == 1u) round_written(out_row);
 }
 
 void main() {
   const uint out_row = gl_WorkGroupID.y;
   const uint stride = RONDO_PARTIAL_STRIDE(p.value_dim), at = out_row * p.n_splits * stride;
-  if (kShares == 1u) combine_alone(out_row, at, stride);
-  else combine_together(out_row, at, stride);
+  if (kShares != 1u) {
+    combine_together(out_row, at, stride);
+    return;
+  }
+  const uint e = gl_GlobalInvocationID.x;
+  if (!row_valid(out_row / p.heads, p.queries)) return;
+  if (e < p.value_dim) combine_alone(out_row, e, at, stride);
+  if (kRounds == 1u) round_written(out_row);
 }

@@ -29,6 +29,8 @@ layout(constant_id = 8) const uint kRadii = 0u;    // as in attention.comp
 layout(constant_id = 9) const uint kBuckets = 0u;
 layout(constant_id = 10) const uint kKeyWidth = 128u;    // D
 layout(constant_id = 11) const uint kValueWidth = 128u;  // E
+layout(constant_id = 12) const uint kRounds = 0u;        // outputs are left in bytes as well (lib/rounding.glsl), where kSplit is 0 and E a multiple of 16
+layout(constant_id = 13) const uint kExchange = 0u;      // a shuffle from a lane that is no constant is a loop
 layout(std430, set = 0, binding = 1) readonly buffer Query { ELEMENT4 query4[]; };
 layout(std430, set = 0, binding = 2) readonly buffer Key { uint key[]; };
 layout(std430, set = 0, binding = 2) readonly buffer Key2 { uvec2 key2[]; };
@@ -41,10 +43,13 @@ layout(std430, set = 0, binding = 4) readonly buffer Tables { float tables[]; };
 layout(std430, set = 0, binding = 5) readonly buffer Lengths { int lengths[]; };
 layout(std430, set = 0, binding = 5) readonly buffer Mask { uint mask[]; };
 layout(std430, set = 0, binding = 6) writeonly buffer Output { ELEMENT values[]; };
+layout(std430, set = 0, binding = 6) writeonly buffer Rounded { uint rounded_words[]; };
 layout(std430, set = 0, binding = 6) writeonly buffer Partials { float partials[]; };
 layout(std430, set = 0, binding = 6) writeonly buffer Partials4 { vec4 partials4[]; };
 layout(std430, set = 0, binding = 7) readonly buffer OfHeads { float of_heads[]; };
 #include "lib/attention.glsl"
+#define RONDO_ROUNDS_BY_LANES
+#include "lib/rounding.glsl"
 
 const uint kPairs = kRows * kKeys;
 const uint kClusters = kLanes / kCluster;
@@ -185,6 +190,30 @@ float add_up() {
   return sum;
 }
 
+// What each lane has of its pair, to all of them, and what it has of its row: lanes exchange what they have with ever more distant ones.
+void exchange(float weight, float rescale, out float scales[kRows]) {
+  pairs[0] = weight;
+  scales[0] = rescale;
+  [[unroll]] for (uint i = 0u; i < kMostSteps; ++i) {
+    const bool upper = (gl_SubgroupInvocationID & (1u << i)) != 0u, upper_row = (gl_SubgroupInvocationID & (kKeys << i)) != 0u;
+    // By bounds that don't depend on i, or compilers leave the loops as they are.
+    [[unroll]] for (uint n = 0u; n < kPairs / 2u; ++n) {
+      if (n < 1u << i && 1u << i < kPairs) {
+        const float own = pairs[n], other = subgroupShuffleXor(own, 1u << i);
+        pairs[n] = upper ? other : own;
+        pairs[n + (1u << i)] = upper ? own : other;
+      }
+    }
+    [[unroll]] for (uint n = 0u; n < kRows / 2u; ++n) {
+      if (n < 1u << i && 1u << i < kRows) {
+        const float own = scales[n], other = subgroupShuffleXor(own, kKeys << i);
+        scales[n] = upper_row ? other : own;
+        scales[n + (1u << i)] = upper_row ? own : other;
+      }
+    }
+  }
+}
+
 // Products to weights; sums so far follow the new maxima.
 void weigh(float product, uint first_key) {
   const uint j = first_key + own_key;
@@ -197,10 +226,15 @@ void weigh(float product, uint first_key) {
   const float rescale = scale_to(row_max, highest, 0.0), weight = unscaled_weight(score, score - highest);
   row_max = highest;
   row_weight = row_weight * rescale + weight;
-  [[unroll]] for (uint i = 0u; i < kPairs; ++i) pairs[i] = subgroupShuffle(weight, first_lane + i);
+  float scales[kRows];
+  if (kExchange == 1u) {
+    exchange(weight, rescale, scales);
+  } else {
+    [[unroll]] for (uint i = 0u; i < kPairs; ++i) pairs[i] = subgroupShuffle(weight, first_lane + i);
+    [[unroll]] for (uint r = 0u; r < kRows; ++r) scales[r] = subgroupShuffle(rescale, first_lane + r * kKeys);
+  }
   [[unroll]] for (uint r = 0u; r < kRows; ++r) {
-    const float scale = subgroupShuffle(rescale, first_lane + r * kKeys);
-    [[unroll]] for (uint i = 0u; i < kValueEights * 2u; ++i) sums[r * kValueEights * 2u + i] *= scale;
+    [[unroll]] for (uint i = 0u; i < kValueEights * 2u; ++i) sums[r * kValueEights * 2u + i] *= scales[r];
   }
 }
 
@@ -244,8 +278,8 @@ void keep_part() {
   }
 }
 
-// Four elements of row `first_row + r` from element e on.
-void write_elements(uint r, uint e) {
+// Four elements of row `first_row + r` from element e on, unless they are those of another lane. With kRounds all lanes of a subgroup call.
+void write_elements(uint r, uint e, bool own) {
   float highest = kLowest, total = 0.0;
   for (uint part = 0u; part < kParts; ++part) highest = max(highest, part_max[part * kRows + r]);
   vec4 sum = vec4(0.0);
@@ -259,7 +293,16 @@ void write_elements(uint r, uint e) {
   if (kSplit == 0u) {
     // Zeros where no key is allowed; 0 / 0 where all scores are minus infinity.
     if (total == 0.0 && highest == kLowest) total = 1.0;
-    [[unroll]] for (uint n = 0u; n < 4u; ++n) values[out_row * kValueWidth + e + n] = to_element(sum[n] / total);
+    sum /= total;
+    RoundedQuad rounded;
+    if (kRounds == 1u) rounded = round_quad(sum, 4u);
+    if (!own) return;
+    [[unroll]] for (uint n = 0u; n < 4u; ++n) values[out_row * kValueWidth + e + n] = to_element(sum[n]);
+    if (kRounds == 1u) {
+      const uint elements = gl_NumWorkGroups.y / p.kv_heads * p.queries * p.heads * kValueWidth, at = out_row * kValueWidth + e;
+      rounded_words[byte_word(elements, at)] = rounded.bytes;
+      if ((at & 15u) == 0u) rounded_words[scale_word_of(elements, at)] = rounded.scale;
+    }
     return;
   }
   const uint to = (out_row * p.n_splits + gl_WorkGroupID.z) * RONDO_PARTIAL_STRIDE(kValueWidth);
@@ -283,5 +326,9 @@ void main() {
   }
   keep_part();
   barrier();
-  for (uint i = gl_LocalInvocationID.x; i < (end_row - first_row) * (kValueWidth / 4u); i += kWidth) write_elements(i / (kValueWidth / 4u), i % (kValueWidth / 4u) * 4u);
+  const uint quads = (end_row - first_row) * (kValueWidth / 4u);
+  for (uint first = 0u; first < quads; first += kWidth) {
+    const uint own = first + gl_SubgroupID * kLanes + gl_SubgroupInvocationID, i = min(own, quads - 1u);  // lanes side by side have neighbouring quads
+    if (kRounds == 1u || own < quads) write_elements(i / (kValueWidth / 4u), i % (kValueWidth / 4u) * 4u, own < quads);
+  }
 }

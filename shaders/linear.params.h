@@ -6,8 +6,8 @@ RONDO_PARAMS(LinearParams) {
   uint columns;            // K
   uint groups;             // ceil(K / 32)
   uint outputs;            // N of the output; with GLU the weight has 2 N rows, gates first
-  uint input_offset;       // elements
-  uint input_stride;       // elements from row to row
+  uint input_offset;       // elements; of an input in bytes (lib/rounded_input.glsl) the word where they begin
+  uint input_stride;       // elements from row to row; of an input in bytes the word where scales begin
   uint output_offset;
   uint output_stride;
   uint weight_offset_rows;

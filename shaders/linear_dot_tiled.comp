@@ -1,13 +1,12 @@
 // output[m, n] = activate(sum_k input[m, k] weight[n, k] + bias[n]) + residual[m, n]; with kGlu glu of weight rows n and up_rows() + n;
 // with kExperts of the weight that a tile has (lib/expert_tiles.glsl).
 // For many rows, with integer dot products: 256 invocations make a tile of 16 kTileRows x 128 outputs (64 with GLU) from 32 columns at a
-// time, weights and input, f32, as bytes in shared memory, the next 32 while they multiply. 32 numbers of the input share a scale of
-// largest magnitude / 127. Sums of products of bytes are exact, their sums f32. Weights of all types but floats.
-// Grid (ceil(N / tile), tiles of rows, splits of the columns). Needs: subgroups of exactly kLanes invocations, 8 or more, shuffles,
-// VK_KHR_shader_integer_dot_product.
+// time, weights and input as bytes in shared memory, the next 32 while they multiply. The input is bytes (lib/rounded_input.glsl), of which 32 share a scale, as quantize.comp
+// leaves them, group after group. Sums of products of bytes are exact, their sums f32. Weights of all types but floats.
+// Grid (ceil(N / tile), tiles of rows, splits of the columns). Needs: subgroups of exactly kLanes invocations, VK_KHR_shader_integer_dot_product.
 #version 450
 #extension GL_GOOGLE_include_directive : require
-#extension GL_KHR_shader_subgroup_shuffle : require
+#extension GL_KHR_shader_subgroup_basic : require
 #extension GL_EXT_control_flow_attributes : require
 #extension GL_EXT_spirv_intrinsics : require
 #include "linear.params.h"
@@ -18,27 +17,25 @@ layout(constant_id = 1) const uint kWeightType = 0u;
 layout(constant_id = 2) const uint kLanes = 32u;
 layout(constant_id = 3) const uint kTileRows = 4u;
 layout(constant_id = 4) const uint kGlu = 0u;
-layout(constant_id = 5) const uint kInputVec4 = 1u;
-layout(constant_id = 6) const uint kActivation = 0u;
-layout(constant_id = 7) const uint kBias = 0u;
-layout(constant_id = 8) const uint kLimited = 0u;
-layout(constant_id = 9) const uint kSplitColumns = 0u;
-layout(constant_id = 10) const uint kExperts = 0u;
+layout(constant_id = 5) const uint kActivation = 0u;
+layout(constant_id = 6) const uint kBias = 0u;
+layout(constant_id = 7) const uint kLimited = 0u;
+layout(constant_id = 8) const uint kSplitColumns = 0u;
+layout(constant_id = 9) const uint kExperts = 0u;
 
-#include "lib/linear_input.glsl"
 #define RONDO_SHARED_TABLE
 #define RONDO_WEIGHT_BYTES
 #define RONDO_WEIGHT_BINDING 2
 #define weight_layout p
 #include "lib/weight.glsl"
 #include "lib/linear_output.glsl"
-#include "lib/dot.glsl"
 
 const uint kWidth = 256u, kColumns = 16u;  // invocations of a workgroup, and those of them that share rows
 const uint kM = kWidth / kColumns * kTileRows;
 const uint kN = 128u, kTileOutputs = kN / kColumns;
 const uint kOutputs = kN >> kGlu;
 #include "lib/linear_tile.glsl"
+#include "lib/rounded_input.glsl"
 #include "lib/linear_sums.glsl"
 
 const uint kScales = kQuads == 8u ? 8u / kScaledQuads : 1u;  // of 32 columns of a weight
@@ -54,12 +51,11 @@ shared float input_sums[kAdds ? 2u * kM * kScales : 1u];  // scaled
 shared float weight_scales[2u * kN * kScales];
 shared float weight_addends[kAdds ? 2u * kN * kScales : 1u];
 
-// What an invocation brings into a tile: a row's fours `quad` and `quad` + 4 of the input, of which it has as many as suffice for all,
-// and 16 elements of a weight.
-const uint kInputs = kM * 4u > kWidth ? kM * 4u / kWidth : 1u;
+// What an invocation brings into a tile: 16 columns of a row of the input, with the scales of 32, and 16 elements of a weight.
 Chunk chunk;
-vec4 x[kInputs * 2u];
-uint inputs_at[kInputs];  // with kExperts: where their rows begin
+uvec4 x;
+uvec2 x_scales;
+uint x_row;  // of the input
 
 // Invocations by number, in the order in which they lie in subgroups.
 uint place() { return gl_SubgroupID * kLanes + gl_SubgroupInvocationID; }
@@ -67,11 +63,9 @@ uint place() { return gl_SubgroupID * kLanes + gl_SubgroupInvocationID; }
 void load(uint group, uint first_output) {
   const uint row = weight_row(place() >> 1, first_output) + p.weight_offset_rows;
   chunk = load_chunk(row, kQuads == 8u ? group : group * 2u + (place() & 1u));
-  [[unroll]] for (uint i = 0u; i < kInputs; ++i) {
-    const uint item = i * kWidth + place(), at = kExperts == 1u ? inputs_at[i] : input_of(item / 4u);
-    x[2u * i] = input_quad(at, group * 32u + item % 4u * 4u);
-    x[2u * i + 1u] = input_quad(at, group * 32u + item % 4u * 4u + 16u);
-  }
+  const uint group_of_row = group_in_columns(x_row, group);
+  x = input_bytes(2u * group_of_row + (place() & 1u));
+  x_scales = input_scales_of(group_of_row);
 }
 
 void store_weights(uint tile) {
@@ -89,28 +83,16 @@ void store_weights(uint tile) {
   }
 }
 
-void store_inputs(uint tile) {
-  [[unroll]] for (uint i = 0u; i < kInputs; ++i) {
-    const uint item = i * kWidth + place(), row = item / 4u, quad = item % 4u;
-    const Rounding rounding = rounding_of(max(largest_bits(x[2u * i]), largest_bits(x[2u * i + 1u])), 4u);
-    const uvec2 rounded = uvec2(rounded_bytes(x[2u * i], rounding), rounded_bytes(x[2u * i + 1u], rounding));
-    ivec2 sums = ivec2(0);
-    if (kAdds) {
-      sums = ivec2(packed_dot(rounded.x, 0x01010101u, 0), packed_dot(rounded.y, 0x01010101u, 0));
-      if (kScales == 1u) sums.x += sums.y;
-      sums.x = sum_of_lanes(sums.x, 4u);
-      if (kScales == 2u) sums.y = sum_of_lanes(sums.y, 4u);
-    }
-    if (kM * 4u >= kWidth || item < kM * 4u) {
-      bytes[tile * 2u * kHalf + row][quad] = rounded.x;
-      bytes[(tile * 2u + 1u) * kHalf + row][quad] = rounded.y;
-      if (quad == 0u) {
-        input_scales[tile * kM + row] = rounding.scale;
-        if (kAdds) {
-          [[unroll]] for (uint s = 0u; s < kScales; ++s) input_sums[(tile * kScales + s) * kM + row] = rounding.scale * float(sums[s]);
-        }
-      }
-    }
+void store_input(uint tile) {
+  if (kM * 2u < kWidth && place() >= kM * 2u) return;
+  const uint row = place() >> 1, half_of_group = place() & 1u;
+  bytes[(tile * 2u + half_of_group) * kHalf + row] = x;
+  const float scale = scale_of(x_scales.x);
+  if (half_of_group == 0u) input_scales[tile * kM + row] = scale;
+  if (kAdds) {
+    const ivec2 sums_of_halves = ivec2(sum_of_bytes(x_scales.x), sum_of_bytes(x_scales.y));
+    if (kScales == 2u) input_sums[(tile * kScales + half_of_group) * kM + row] = scale * float(half_of_group == 0u ? sums_of_halves.x : sums_of_halves.y);
+    else if (half_of_group == 0u) input_sums[tile * kM + row] = scale * float(sums_of_halves.x + sums_of_halves.y);
   }
 }
 
@@ -120,16 +102,14 @@ int add_dots(uvec4 a, uvec4 b, int sum) { return packed_dot(a.w, b.w, 0) + (pack
 void main() {
   const uint first_output = gl_WorkGroupID.x * kOutputs;
   if (!take_tile()) return;
-  if (kExperts == 1u) {
-    [[unroll]] for (uint i = 0u; i < kInputs; ++i) inputs_at[i] = input_of(min((i * kWidth + place()) / 4u, kM - 1u));
-  }
+  x_row = input_row(min(tile_row(min(place() >> 1, kM - 1u)), p.rows - 1u));
   fill_table();
   const uint tx = place() % kColumns, ty = place() / kColumns * kTileRows;
   clear_sums();
   const uint first = first_group(), n_own = n_groups();
   load(first, first_output);
   store_weights(0u);
-  store_inputs(0u);
+  store_input(0u);
   for (uint group = 0u; group < n_own; ++group) {
     const uint tile = group & 1u;
     barrier();
@@ -159,7 +139,7 @@ void main() {
       }
     }
     store_weights(1u - tile);
-    store_inputs(1u - tile);
+    store_input(1u - tile);
   }
   store_outputs(ty, first_output + tx);
 }

@@ -5,6 +5,7 @@
 #extension GL_KHR_shader_subgroup_arithmetic : require
 #extension GL_EXT_control_flow_attributes : require
 #include "lib/element.glsl"
+layout(constant_id = 6) const uint kInputVec4 = 1u;
 #include "lib/linear_few_rows.glsl"
 
 void add_products(uint share, uint rows[kWeightRows], uint at[kTokens], inout float sums[kSums]) {

@@ -43,7 +43,7 @@ def products_of(type_name):
 
 
 def matrix(kind, name, beside, chips, constants, products):
-    return {"name": name, "beside": f"linear {kind} {beside} kTileRows=4 kInputVec4=2 kBias=0 kActivation=0", "chips": chips, "constants": constants, "products": products}
+    return {"name": name, "beside": f"linear {kind} {beside} kTileRows=4 {'kInputVec4=2 ' if kind == 'tiled' else ''}kBias=0 kActivation=0", "chips": chips, "constants": constants, "products": products}
 
 
 def matrix_units(beside, chips, threads, subgroup, columns, shape, ggml_type=None):
@@ -86,11 +86,11 @@ MODULES = [
       for chips, rows, threads, subgroup, columns, shape in ((["navi31", "gfx1201"], 4, 256, 64, 64, (16, 16, 16)), (NVIDIA, 4, 128, 32, 64, (16, 16, 16)), (["bmg"], 2, 512, 32, 32, (8, 16, 16)))
       for type, ggml_type in (("f16", None), ("q8_0", 8), ("q4_0", 2), ("q4_K", 12), ("q6_K", 14))],
     attention("subgroup kRows=4 kKeyWidth=128", RDNA, 256, 4, 4, 64, 2, True),
-    attention("split kTile=4", ADRENO, 256, 4, 4, 64, 2, True),
-    attention("tiled kTile=8", RDNA, 256, 4, 1, 64, 3, True),
-    attention("tiled kTile=8", ADRENO, 256, 8, 4, 64, 3, True),
+    attention("subgroup kRows=4 kKeyWidth=128", ADRENO, 256, 4, 4, 64, 2, True),
+    attention("registers kKeyWidth=128", RDNA, 256, 4, 1, 64, 3, True),
+    attention("registers kKeyWidth=128", ADRENO, 256, 8, 4, 64, 3, True),
     attention("subgroup kRows=2 kKeyWidth=128", INTEL, 128, 4, 4, 0, 2, False),
-    attention("tiled kTile=8", INTEL, 128, 8, 4, 0, 3, False),
+    attention("registers kKeyWidth=128", INTEL, 128, 8, 4, 0, 3, False),
 ]
 
 

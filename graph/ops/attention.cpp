@@ -9,10 +9,12 @@
 #include <bit>
 
 #include "attention_combine.params.h"
+#include "graph/block_format.h"
 #include "graph/kernel_choice.h"
 #include "graph/lowering.h"
 #include "graph/operator.h"
 #include "graph/ops/attention_inputs.h"
+#include "graph/ops/attention_kernels.h"
 #include "graph/ops/cache_checks.h"
 #include "graph/ops/checks.h"
 #include "graph/ops/wide_kernels.h"
@@ -45,6 +47,7 @@ struct AttentionCall {
   std::uint32_t rows = 0;  ///< of a KV head: its queries, for each of its query heads
   std::uint32_t sequences = 0;
   Activations rounding = Activations::kF32;  ///< of queries, keys, weights and values
+  bool rounds = false;  ///< the output is left in bytes as well
 
   std::uint32_t heads() const { return sequences * push.kv_heads; }
 };
@@ -231,7 +234,7 @@ Status emit_pieces(Lowering& lowering, const AttentionCall& call, std::uint32_t 
 
   // CPU drivers have few splits, and switch between invocations at every barrier.
   const CombineTile tile = combine_tile(lowering.caps(), n_splits, push.value_dim);
-  lowering.dispatch("attention combine", lowering.module_for(runtime::Shader::attention_combine, call.query.type), {tile.elements * tile.shares, tile.shares, tile.taken},
+  lowering.dispatch("attention combine", lowering.module_for(runtime::Shader::attention_combine, call.query.type), {tile.elements * tile.shares, tile.shares, tile.taken, call.rounds},
                     {{target, runtime::Access::kRead}, {call.output.storage, runtime::Access::kWrite}}, shaders::AttentionCombineParams{push.queries, push.heads, push.value_dim, n_splits},
                     {ceil_div(push.value_dim, tile.elements), call.sequences * push.queries * push.heads, 1}, {static_cast<double>(partial_bytes(call, n_splits)), 0});
   return {};
@@ -266,7 +269,7 @@ Status emit_subgroup(Lowering& lowering, const AttentionCall& call, const std::s
   return emit_pieces(lowering, call, n_splits, [&](Arguments arguments, const shaders::AttentionParams& push, runtime::Cost cost) {
     cost.loops[0] = {tile.rows * tile.keys * 8 * eights};
     lowering.dispatch(label, {lowering.module_for(runtime::Shader::attention_subgroup, call.query.type), tile.lanes},
-                      {tile.lanes * tile.subgroups, cache_type_constant(call.key), tile.lanes, tile.cluster, tile.rows, tile.keys, n_splits > 1 ? 1u : 0u, features.bits, features.radii, features.buckets, push.head_dim, push.value_dim}, arguments, push,
+                      {tile.lanes * tile.subgroups, cache_type_constant(call.key), tile.lanes, tile.cluster, tile.rows, tile.keys, n_splits > 1 ? 1u : 0u, features.bits, features.radii, features.buckets, push.head_dim, push.value_dim, call.rounds && n_splits == 1, !tile.shuffles}, arguments, push,
                       {ceil_div(call.rows, tile.rows), call.sequences * push.kv_heads, n_splits}, cost);
   });
 }
@@ -328,7 +331,7 @@ constexpr AttentionEntry kTable[] = {
      emit_registers},
 };
 
-Status lower(const Node& node, Lowering& lowering) {
+AttentionCall call_of(const Node& node, const Lowering& lowering) {
   const Tensor &query = lowering.tensor(node.inputs[kQuery]), &key = lowering.tensor(node.inputs[kKey]), &value = lowering.tensor(node.inputs[kValue]);
   AttentionCall call{node, attributes_of<AttentionAttributes>(node), attention_features(lowering.graph(), node), query, key, value, lowering.tensor(node.outputs[0]), attention_params(node, lowering)};
   call.push.value_dim = u32(value.shape[3]);
@@ -338,14 +341,28 @@ Status lower(const Node& node, Lowering& lowering) {
   call.rows = call.push.queries * call.push.group;
   call.sequences = u32(query.shape[0]);
   call.rounding = lowering.forced_kernel("attention") == kKernels[5] ? Activations::kF16 : lowering.activations();
-  const auto label_of = [&](const char* kernel) { return fmt::format("attention {} {}", kernel, type_name(key.type)); };
+  call.rounds = lowering.rounds(node.outputs[0]);
+  return call;
+}
+
+std::string label_of(const AttentionCall& call, const char* kernel) { return fmt::format("attention {} {}", kernel, type_name(call.key.type)); }
+
+/// The kernel, and what it was chosen for.
+Result<std::pair<const AttentionEntry*, std::string>> choose(const Lowering& lowering, const AttentionCall& call) {
   // Not by the number of keys, which is the context's: sessions of any context share what was measured.
-  KernelChoice choice{"attention", fmt::format("attention {} {} {} x {}, {}/{} heads of {} and {}, features {}", type_name(key.type), type_name(query.type), call.sequences, call.push.queries, call.push.heads, call.push.kv_heads,
+  KernelChoice choice{"attention", fmt::format("attention {} {} {} x {}, {}/{} heads of {} and {}, features {}", type_name(call.key.type), type_name(call.query.type), call.sequences, call.push.queries, call.push.heads, call.push.kv_heads,
                                                call.push.head_dim, call.push.value_dim, call.features.bits), lowering.forced_kernel("attention")};
-  const Result<const AttentionEntry*> kernel = choose_kernel(lowering, std::span<const AttentionEntry>(kTable), call, choice, label_of, "; ask for a smaller context");
-  if (!kernel.ok()) return kernel.status();
-  lowering.set_choice(std::move(choice.key));
-  return (*kernel)->emit(lowering, call, label_of((*kernel)->name));
+  RONDO_ASSIGN(const AttentionEntry* kernel, choose_kernel(lowering, std::span<const AttentionEntry>(kTable), call, choice, [&](const char* name) { return label_of(call, name); }, "; ask for a smaller context"));
+  return std::pair(kernel, std::move(choice.key));
+}
+
+Status lower(const Node& node, Lowering& lowering) {
+  const AttentionCall call = call_of(node, lowering);
+  RONDO_ASSIGN(const auto chosen, choose(lowering, call));
+  const auto& [kernel, choice] = chosen;
+  lowering.set_choice(choice);
+  if (call.rounds) lowering.append_rounded(node.outputs[0]);
+  return kernel->emit(lowering, call, label_of(call, kernel->name));
 }
 
 constexpr NamedInput kNamedInputs[] = {
@@ -363,6 +380,13 @@ constexpr NamedInput kNamedInputs[] = {
 };
 
 }  // namespace
+
+bool can_round_attention(const Node& node, const Lowering& lowering) {
+  const AttentionCall call = call_of(node, lowering);
+  if (call.query.type != Type::kF32 || call.push.value_dim % kRoundedTogether != 0 || call.push.heads * call.push.value_dim % kGroupElements != 0) return false;
+  const auto chosen = choose(lowering, call);
+  return chosen.ok() && chosen->first->name == kKernels[4];
+}
 
 extern const Operator attention_operator = {
     .name = "attention",

@@ -44,13 +44,7 @@ Status infer(Graph& graph, Node& node) {
   return {};
 }
 
-Status lower(const Node& node, Lowering& lowering) {
-  const auto attributes = attributes_of<ExpertAttributes>(node);
-  LinearCall call{.input = node.inputs[kInput], .weight = node.inputs[kWeight], .output = node.outputs[0], .bias = node.inputs[kBias], .experts = node.inputs[kExperts],
-                  .n_experts = attributes.experts};
-  if (node.op == Op::expert_linear_glu) call.glu = attributes.glu;
-  return lower_linear(lowering, operator_of(node.op), call);
-}
+Status lower(const Node& node, Lowering& lowering) { return lower_linear(lowering, operator_of(node.op), *find_linear_call(node)); }
 
 Status reference(const Node& node, HostTensors& tensors) {
   const std::int64_t n_experts = attributes_of<ExpertAttributes>(node).experts;

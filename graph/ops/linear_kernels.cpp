@@ -23,11 +23,12 @@ struct LinearShape {
   Type activations, weight;
   bool glu;
   std::uint32_t experts;  ///< that share the rows, or LoweringOptions::experts; 0: there is one weight
+  bool rounds;            ///< outputs are left in bytes as well
   Activations rounding = Activations::kF32;  ///< of the activations
 
   std::uint32_t n_chunks() const { return groups * (kGroupElements / columns_of_chunk(weight)); }
   SubgroupTile tile(const runtime::DeviceCaps& caps) const { return subgroup_tile(caps, activations, experts ? 1 : rows, glu, outputs, n_chunks()); }
-  SubgroupTile tile_of_dots(const runtime::DeviceCaps& caps) const { return dot_tile(caps, weight, experts ? 1 : rows, glu, outputs, n_chunks()); }
+  SubgroupTile tile_of_dots(const runtime::DeviceCaps& caps) const { return dot_tile(caps, experts ? 1 : rows, glu, rounds, outputs, n_chunks()); }
   FloatTile tile_of_floats(const runtime::DeviceCaps& caps) const { return float_tile(caps, rows_of_weight(), groups, outputs, glu, experts); }
   DotTile tile_of_many_dots(const runtime::DeviceCaps& caps) const { return many_dots_tile(caps, rows_of_weight(), groups, outputs, glu, experts); }
   DotTile tile_of_halves(const runtime::DeviceCaps& caps) const { return half_tile(caps, rows_of_weight(), groups, outputs, glu, experts); }
@@ -58,7 +59,7 @@ std::string tile_lacks(const runtime::DeviceCaps& caps, const LinearShape& shape
 
 std::string subgroup_lacks(const runtime::DeviceCaps& caps, const LinearShape& shape) { return tile_lacks(caps, shape, shape.tile(caps)); }
 
-/// What kernels that round activations to bytes need.
+/// What kernels that take activations in bytes need.
 std::string bytes_lack(const runtime::DeviceCaps& caps, const LinearShape& shape) {
   if (shape.rounding == Activations::kF32 || shape.rounding == Activations::kF16) return "activations that may be rounded to bytes";
   if (shape.activations != Type::kF32) return "activations in f32";
@@ -86,7 +87,7 @@ int rank_of_dots(const runtime::DeviceCaps& caps, const LinearShape& shape, cons
   return shape.rounding == Activations::kQ8 || (caps.fast_integer_dot && !is_cpu(caps) && pays()) ? 6 : -1;
 }
 int dot_rank(const runtime::DeviceCaps& caps, const LinearShape& shape) {
-  return shape.few_rows() ? rank_of_dots(caps, shape, [&] { return dot_pays(caps, shape.weight, shape.tile_of_dots(caps), shape.glu); }) : -1;
+  return shape.few_rows() ? rank_of_dots(caps, shape, [&] { return dot_pays(caps, shape.weight); }) : -1;
 }
 int dot_tiled_rank(const runtime::DeviceCaps& caps, const LinearShape& shape) {
   return shape.few_rows() ? -1 : rank_of_dots(caps, shape, [&] { return shape.tile_of_many_dots(caps).pays; });
@@ -116,7 +117,7 @@ std::string wide_lacks(const runtime::DeviceCaps& caps, const LinearShape& shape
 /// What the dispatches of one linear have in common.
 struct LinearVariant {
   Type activations;
-  std::uint32_t type, glu, input_vec4, activation, has_bias, experts, limited, norm;
+  std::uint32_t type, glu, input_vec4, activation, has_bias, experts, limited, norm, rounds;
   std::string label;
 };
 
@@ -126,6 +127,7 @@ struct LinearPiece {
   shaders::LinearParams push;
   runtime::Cost cost;
   double weight_bytes = 0;
+  TensorId input = kNone;
 
   /// Of the kernels that compute no norm of their output.
   std::span<const Lowering::Argument> without_norm() const { return std::span(arguments).first(6); }
@@ -135,15 +137,29 @@ struct LinearPiece {
 std::uint32_t experts_of(const Lowering& lowering, std::uint32_t n) { return lowering.experts() != 0 ? lowering.experts() : n; }
 
 LinearShape shape_of(const Lowering& lowering, const LinearVariant& v, const LinearPiece& piece) {
-  return {piece.push.rows, piece.push.groups, piece.push.outputs, v.activations, static_cast<Type>(v.type), v.glu != 0, v.experts != 0 ? experts_of(lowering, piece.push.experts) : 0};
+  return {piece.push.rows, piece.push.groups, piece.push.outputs, v.activations, static_cast<Type>(v.type), v.glu != 0, v.experts != 0 ? experts_of(lowering, piece.push.experts) : 0, v.rounds != 0};
+}
+
+/// The piece with its input in bytes.
+LinearPiece with_rounded_input(Lowering& lowering, const LinearVariant& v, const LinearPiece& piece, RoundedOrder order, std::uint32_t lanes) {
+  LinearPiece made = piece;
+  shaders::LinearParams& push = made.push;
+  const bool each = v.experts != 0 && push.input_choice_stride != 0;  // of a token's experts has an input
+  const std::uint32_t tokens = push.rows / push.chosen;
+  const RoundedTensor rounded = lowering.round({piece.input, tokens, each ? push.chosen : 1, push.columns, push.input_offset, tokens == 1 ? push.columns * (each ? push.chosen : 1) : push.input_stride, each ? push.input_choice_stride : push.columns}, order, lanes);
+  made.arguments[0].storage = rounded.storage;
+  made.cost.bytes += (kRoundedBytes - 4) * tensor_elements(lowering.tensor(piece.input));
+  push.input_offset = rounded.bytes_at, push.input_stride = rounded.scales_at;
+  return made;
 }
 
 void emit_few_rows(Lowering& lowering, const LinearVariant& v, const LinearPiece& piece, runtime::Shader shader, const SubgroupTile& tile) {
   runtime::Cost cost = piece.cost;
   if (!v.experts) cost.bytes += piece.weight_bytes * (ceil_div(piece.push.rows, tile.tokens) - 1);
   cost.loops[0] = {(tile.rows * tile.tokens * columns_of_chunk(static_cast<Type>(v.type))) << v.glu};
+  const std::uint32_t how = shader == runtime::Shader::linear_dot ? v.rounds : v.input_vec4;
   lowering.dispatch(v.label, {lowering.module_for(shader, v.activations), tile.lanes},
-                    {tile.lanes * tile.subgroups, v.type, tile.lanes, tile.rows, tile.tokens, v.glu, v.input_vec4, v.activation, v.has_bias, v.experts, v.limited, v.norm, tile.split}, piece.arguments, piece.push,
+                    {tile.lanes * tile.subgroups, v.type, tile.lanes, tile.rows, tile.tokens, v.glu, how, v.activation, v.has_bias, v.experts, v.limited, v.norm, tile.split}, piece.arguments, piece.push,
                     {ceil_div(piece.push.outputs, tile.outputs_of_workgroup()), ceil_div(piece.push.rows, tile.tokens), 1}, cost);
 }
 
@@ -156,9 +172,7 @@ void emit_subgroup(Lowering& lowering, const LinearVariant& v, const LinearPiece
 
 void emit_dot(Lowering& lowering, const LinearVariant& v, const LinearPiece& piece) {
   const SubgroupTile tile = shape_of(lowering, v, piece).tile_of_dots(lowering.caps());
-  LinearPiece rounding = piece;
-  rounding.cost.rounded = 32.0 * piece.push.groups * piece.push.rows * ceil_div(piece.push.outputs, tile.outputs_of_workgroup());
-  emit_few_rows(lowering, v, rounding, runtime::Shader::linear_dot, tile);
+  emit_few_rows(lowering, v, with_rounded_input(lowering, v, piece, RoundedOrder::kRows, tile.lanes), runtime::Shader::linear_dot, tile);
 }
 
 void emit_vector(Lowering& lowering, const LinearVariant& v, const LinearPiece& piece) {
@@ -247,9 +261,9 @@ void emit_matrix(Lowering& lowering, const LinearVariant& v, const LinearPiece& 
 
 void emit_dot_tiled(Lowering& lowering, const LinearVariant& v, const LinearPiece& whole) {
   const DotTile tile = shape_of(lowering, v, whole).tile_of_many_dots(lowering.caps());
-  emit_tiles(lowering, v, whole, tile.rows(), DotTile::kOutputs, tile.splits, [&](LinearPiece& piece, std::uint32_t is_split, const Grid& grid) {
+  emit_tiles(lowering, v, with_rounded_input(lowering, v, whole, RoundedOrder::kColumns, tile.lanes), tile.rows(), DotTile::kOutputs, tile.splits, [&](LinearPiece& piece, std::uint32_t is_split, const Grid& grid) {
     piece.cost.loops[0] = {tile.rows() * DotTile::kOutputs * kGroupElements / DotTile::kThreads};
-    lowering.dispatch(v.label, {runtime::Shader::linear_dot_tiled, tile.lanes}, {DotTile::kThreads, v.type, tile.lanes, tile.rows_of_invocation, v.glu, v.input_vec4, v.activation, v.has_bias, v.limited, is_split, v.experts},
+    lowering.dispatch(v.label, {runtime::Shader::linear_dot_tiled, tile.lanes}, {DotTile::kThreads, v.type, tile.lanes, tile.rows_of_invocation, v.glu, v.activation, v.has_bias, v.limited, is_split, v.experts},
                       piece.without_norm(), piece.push, grid, piece.cost);
   });
 }
@@ -275,7 +289,7 @@ constexpr LinearEntry kTable[] = {
     {kLinearKernels[0], subgroup_lacks, [](const runtime::DeviceCaps&, const LinearShape& shape) { return std::uint64_t{2} * shape.groups + 100; },  // 4 lanes or more share at most 8 chunks a group; and its short loops, unrolled or not
      [](const runtime::DeviceCaps& caps, const LinearShape& shape) { return is_cpu(caps) ? 0 : shape.few_rows() ? 4 : 1; },
      {emit_subgroup, tile_of_subgroup}},
-    {kLinearKernels[1], dot_lacks, [](const runtime::DeviceCaps&, const LinearShape& shape) { return std::uint64_t{4} * shape.groups + 200; },  // as subgroup, and a lane rounds every 64th column or fewer
+    {kLinearKernels[1], dot_lacks, [](const runtime::DeviceCaps&, const LinearShape& shape) { return std::uint64_t{2} * shape.groups + 100; },  // as subgroup
      dot_rank, {emit_dot, tile_of_dots}},
     {kLinearKernels[2], lacks_nothing, [](const runtime::DeviceCaps&, const LinearShape& shape) { return std::uint64_t{shape.groups}; },
      [](const runtime::DeviceCaps&, const LinearShape& shape) { return shape.rows <= kVectorRows || (shape.experts != 0 && shape.few_rows()) ? 3 : 1; },
@@ -320,6 +334,12 @@ Status check_linear_weight(const Graph& graph, TensorId id, std::int64_t columns
 
 namespace {
 
+/// What is in bytes where the linear leaves such: its output, or the norm of it that it makes.
+TensorId rounded_of(const Lowering& lowering, const LinearCall& call) {
+  const DeferredNorm* const norm = lowering.norm_after(call.output);
+  return norm ? norm->output : call.output;
+}
+
 LinearShape shape_of(const Lowering& lowering, const LinearCall& call) {
   const Tensor& input = lowering.tensor(call.input);
   const Tensor& weight = lowering.tensor(call.weight);
@@ -327,7 +347,7 @@ LinearShape shape_of(const Lowering& lowering, const LinearCall& call) {
   const std::uint32_t chosen = by_experts ? u32(lowering.tensor(call.experts).shape.last()) : 1;
   std::uint32_t largest = 0;
   for (const WeightPlanes& planes : planes_of(lowering.graph(), weight)) largest = std::max(largest, planes.n_rows / (call.glu ? 2 : 1) / u32(call.n_experts));
-  return {u32(lowering.tensor(call.output).shape.n_rows()) * chosen, ceil_div(u32(weight.shape[1]), kGroupElements), largest, input.type, weight.type, call.glu.has_value(), by_experts ? experts_of(lowering, u32(call.n_experts)) : 0, lowering.activations()};
+  return {u32(lowering.tensor(call.output).shape.n_rows()) * chosen, ceil_div(u32(weight.shape[1]), kGroupElements), largest, input.type, weight.type, call.glu.has_value(), by_experts ? experts_of(lowering, u32(call.n_experts)) : 0, lowering.rounds(rounded_of(lowering, call)), lowering.activations()};
 }
 
 /// What KernelChoice::key is of a linear: rows, outputs, columns, and how many experts share the rows.
@@ -336,16 +356,17 @@ std::string key_of(const Operator& op, const LinearShape& shape) {
   return fmt::format("{} {} {} {} x {} x {}{}", op.name, type_name(shape.weight), type_name(shape.activations), shape.rows, shape.outputs, shape.groups * kGroupElements, experts);
 }
 
-Result<const LinearEntry*> choose_linear(const Lowering& lowering, const Operator& op, const LinearCall& call) {
+Result<const LinearEntry*> choose_linear(const Lowering& lowering, const Operator& op, LinearShape shape, bool by_experts) {
   std::string_view forced = lowering.forced_kernel(op.name);
   const auto has = [&](std::string_view kernel) { return std::find(op.kernels.begin(), op.kernels.end(), kernel) != op.kernels.end(); };
-  if (const std::string_view of_linear = lowering.forced_kernel("linear"); forced.empty() && call.experts == kNone && has(of_linear)) forced = of_linear;
-  const Type type = lowering.tensor(call.weight).type;
-  LinearShape shape = shape_of(lowering, call);
+  if (const std::string_view of_linear = lowering.forced_kernel("linear"); forced.empty() && !by_experts && has(of_linear)) forced = of_linear;
   if (forced == kLinearKernels[1] || forced == kLinearKernels[6]) shape.rounding = Activations::kQ8;
   if (forced == kLinearKernels[5] || forced == kLinearKernels[7]) shape.rounding = Activations::kF16;
-  return choose_kernel(lowering, std::span<const LinearEntry>(kTable), shape, {op.name, key_of(op, shape), forced, op.kernels}, [&](const char* name) { return label_of(op.name, name, type); });
+  const auto label = [&](const char* name) { return label_of(op.name, name, shape.weight); };
+  return choose_kernel(lowering, std::span<const LinearEntry>(kTable), shape, {op.name, key_of(op, shape), forced, op.kernels}, label);
 }
+
+Result<const LinearEntry*> choose_linear(const Lowering& lowering, const Operator& op, const LinearCall& call) { return choose_linear(lowering, op, shape_of(lowering, call), call.experts != kNone); }
 
 /// What linear_subgroup.comp's kNorm and its parameters are.
 std::uint32_t defer_norm(Lowering& lowering, const LinearCall& call, const LinearEntry& kernel, shaders::LinearParams& push) {
@@ -368,6 +389,7 @@ std::uint32_t defer_norm(Lowering& lowering, const LinearCall& call, const Linea
 }
 
 bool can_compute_norms(const Node& node, const LinearCall& call, const Lowering& lowering) {
+  if (call.experts != kNone) return false;
   if (lowering.tensor(call.input).type != Type::kF32) return false;
   const Result<const LinearEntry*> kernel = choose_linear(lowering, operator_of(node.op), call);
   if (!kernel.ok()) return false;
@@ -383,7 +405,11 @@ std::optional<LinearCall> find_linear_call(const Node& node) {
     return LinearCall{.input = node.inputs[0], .weight = node.inputs[1], .output = node.outputs[0], .bias = node.inputs[3], .residual = node.inputs[2], .activation = attributes_of<LinearAttributes>(node).activation};
   }
   if (node.op == Op::linear_glu) return LinearCall{.input = node.inputs[0], .weight = node.inputs[1], .output = node.outputs[0], .glu = attributes_of<GluAttributes>(node)};
-  return std::nullopt;
+  if (node.op != Op::expert_linear && node.op != Op::expert_linear_glu) return std::nullopt;
+  const auto attributes = attributes_of<ExpertAttributes>(node);
+  LinearCall call{.input = node.inputs[0], .weight = node.inputs[1], .output = node.outputs[0], .bias = node.inputs[3], .experts = node.inputs[2], .n_experts = attributes.experts};
+  if (node.op == Op::expert_linear_glu) call.glu = attributes.glu;
+  return call;
 }
 
 bool can_make_norm(const Node& node, const Lowering& lowering) {
@@ -394,6 +420,27 @@ bool can_make_norm(const Node& node, const Lowering& lowering) {
 bool can_take_norm(const Node& node, const Lowering& lowering) {
   const std::optional<LinearCall> call = find_linear_call(node);
   return call && can_compute_norms(node, *call, lowering);
+}
+
+bool takes_bytes_in_few_rows(const Node& node, const Lowering& lowering) {
+  const std::optional<LinearCall> call = find_linear_call(node);
+  if (!call) return false;
+  const Result<const LinearEntry*> kernel = choose_linear(lowering, operator_of(node.op), *call);
+  return kernel.ok() && (*kernel)->name == kLinearKernels[1];
+}
+
+bool linears_of_bytes_take_dots(const Lowering& lowering, std::uint32_t rows, std::uint32_t columns) {
+  const LinearShape shape{rows, ceil_div(columns, kGroupElements), 8, Type::kF32, Type::kQ8_0, false, 0, false, lowering.activations()};
+  const Result<const LinearEntry*> kernel = choose_linear(lowering, operator_of(Op::linear), shape, false);
+  return kernel.ok() && (*kernel)->name == kLinearKernels[1];
+}
+
+bool can_round_outputs(const Node& node, const Lowering& lowering) {
+  const std::optional<LinearCall> call = find_linear_call(node);
+  if (!call || !takes_bytes_in_few_rows(node, lowering) || planes_of(lowering.graph(), lowering.tensor(call->weight)).size() != 1) return false;
+  LinearShape shape = shape_of(lowering, *call);
+  shape.rounds = true;
+  return shape.outputs % kGroupElements == 0 && shape.tile_of_dots(lowering.caps()).outputs_of_workgroup() % kRoundedTogether == 0;
 }
 
 Status lower_linear(Lowering& lowering, const Operator& op, const LinearCall& call) {
@@ -438,6 +485,10 @@ Status lower_linear(Lowering& lowering, const Operator& op, const LinearCall& ca
   }
   RONDO_ASSIGN(const LinearEntry* kernel, choose_linear(lowering, op, call));
   lowering.set_choice(key_of(op, shape_of(lowering, call)));
+  if (const TensorId rounded = rounded_of(lowering, call); lowering.rounds(rounded)) {
+    variant.rounds = 1;
+    lowering.append_rounded(rounded);
+  }
   variant.norm = defer_norm(lowering, call, *kernel, push);
   const DeferredNorm* const makes = lowering.norm_after(call.output);
   variant.label = label_of(op.name, kernel->name, weight.type);
@@ -461,8 +512,8 @@ Status lower_linear(Lowering& lowering, const Operator& op, const LinearCall& ca
     // Of experts the weights of those that are chosen are read, and no others.
     const double weight_rows = by_experts ? 1.0 * push.rows * (push.outputs << variant.glu) : 1.0 * planes.n_rows;
     const double weight_bytes = 4.0 * weight_rows * (planes.layout.row_words + planes.layout.scale_row_words);
-    const double output_bytes = 1.0 * element_bytes(output.type) * push.rows * push.outputs, flops = 2.0 * push.rows * push.columns * (push.outputs << variant.glu);
-    kernel->emit.dispatch(lowering, variant, {arguments, push, {weight_bytes + tensor_bytes(input) + output_bytes, flops}, weight_bytes});
+    const double output_bytes = (element_bytes(output.type) + (variant.rounds != 0 ? kRoundedBytes : 0)) * push.rows * push.outputs, flops = 2.0 * push.rows * push.columns * (push.outputs << variant.glu);
+    kernel->emit.dispatch(lowering, variant, {arguments, push, {weight_bytes + tensor_bytes(input) + output_bytes, flops}, weight_bytes, call.input});
   }
   return {};
 }

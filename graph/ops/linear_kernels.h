@@ -30,12 +30,18 @@ struct LinearCall {
   std::int64_t n_experts = 1;  ///< that the weight has rows of; with glu the gates of all come first
 };
 
-/// What a node of linear or linear_glu calls; of others nothing.
+/// What a node of linear, linear_glu or their kinds with experts calls; of others nothing.
 std::optional<LinearCall> find_linear_call(const Node& node);
 
 /// Whether the linear that this node is would compute an RMS norm of its output too, or take an input that is to be normalised.
 bool can_make_norm(const Node& node, const Lowering& lowering);
 bool can_take_norm(const Node& node, const Lowering& lowering);
+
+/// Whether the node is a linear of any kind that would multiply few rows of its input in bytes; and whether one would leave its output, or the norm behind it, in bytes.
+bool takes_bytes_in_few_rows(const Node& node, const Lowering& lowering);
+bool can_round_outputs(const Node& node, const Lowering& lowering);
+/// Whether a linear of Q8_0 of so many rows and columns would take bytes: what self-tests put behind a node that leaves its output so.
+bool linears_of_bytes_take_dots(const Lowering& lowering, std::uint32_t rows, std::uint32_t columns);
 
 /// Emits the dispatches, one for each piece of the weight. Errors: kUnsupported (a weight in pieces with glu or experts).
 Status lower_linear(Lowering& lowering, const Operator& op, const LinearCall& call);

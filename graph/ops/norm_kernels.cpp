@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "graph/block_format.h"
 #include "graph/kernel_choice.h"
 #include "graph/ops/checks.h"
 #include "graph/ops/walk.h"
@@ -19,10 +20,11 @@ struct NormShape {
   Type activations;
   std::uint32_t tokens;
   bool quads;  ///< all rows begin and end with whole groups of four elements
+  bool rounds;  ///< outputs are left in bytes as well
   shaders::NormParams push;
   double elements;
 
-  runtime::Cost cost() const { return {2.0 * element_bytes(activations) * elements, (op == Op::layer_norm ? 8 : 4) * elements}; }
+  runtime::Cost cost() const { return {(2.0 * element_bytes(activations) + (rounds ? kRoundedBytes : 0)) * elements, (op == Op::layer_norm ? 8 : 4) * elements}; }
 };
 
 using NormArguments = std::initializer_list<Lowering::Argument>;
@@ -38,7 +40,7 @@ std::string subgroup_lacks(const runtime::DeviceCaps& caps, const NormShape& sha
 
 void emit_subgroup(Lowering& lowering, const NormShape& shape, const std::string& label, const NormArguments& arguments) {
   const RowTile tile = row_tile(lowering.caps(), shape.push.columns);
-  lowering.dispatch(label, {lowering.module_for(runtime::Shader::norm_subgroup, shape.activations), tile.lanes}, {tile.threads, tile.lanes, tile.quads, shape.op == Op::layer_norm}, arguments, shape.push,
+  lowering.dispatch(label, {shape.rounds ? runtime::Shader::norm_rounding : lowering.module_for(runtime::Shader::norm_subgroup, shape.activations), tile.lanes}, {tile.threads, tile.lanes, tile.quads, shape.op == Op::layer_norm}, arguments, shape.push,
                     {shape.tokens, shape.push.heads, 1}, shape.cost());
 }
 
@@ -59,12 +61,10 @@ constexpr NormEntry kTable[] = {
      emit_baseline},
 };
 
-}  // namespace
-
-Status lower_norm(Lowering& lowering, Op op, const NormCall& call) {
+NormShape shape_of(const Lowering& lowering, Op op, const NormCall& call) {
   const Tensor& input = lowering.tensor(call.input);
   const bool heads = has_even_heads(input);
-  NormShape shape{op, input.type, 0, false, {}, tensor_elements(input)};
+  NormShape shape{op, input.type, 0, false, lowering.rounds(call.output), {}, tensor_elements(input)};
   shaders::NormParams& push = shape.push;
   push.heads = heads ? u32(input.shape[2]) : 1;
   shape.tokens = u32(input.shape.n_rows()) / push.heads;
@@ -84,11 +84,30 @@ Status lower_norm(Lowering& lowering, Op op, const NormCall& call) {
     push.addend_stride = op == Op::layer_norm ? 0 : u32(row_stride(addend));
   }
   shape.quads = (push.columns | push.input_offset | push.input_stride | push.head_stride | push.weight_offset | push.addend_offset | push.addend_stride) % 4 == 0;
+  return shape;
+}
+
+Result<const NormEntry*> choose(const Lowering& lowering, const NormShape& shape) {
+  const std::string_view name = operator_of(shape.op).name;
+  return choose_kernel(lowering, std::span<const NormEntry>(kTable), shape, {name, "", lowering.forced_kernel(name)}, [&](const char* kernel) { return fmt::format("{} {}", name, kernel); });
+}
+
+}  // namespace
+
+bool can_round_norm(const Node& node, const Lowering& lowering) {
+  const NormShape shape = shape_of(lowering, node.op, {node.inputs[0], node.outputs[0], node.inputs[1], node.inputs[2]});
+  if (shape.activations != Type::kF32 || !lowering.caps().subgroup_shuffle || shape.push.columns % kRoundedTogether != 0 || (u32(lowering.tensor(node.outputs[0]).shape.n_elements()) % kGroupElements) != 0) return false;
+  const Result<const NormEntry*> kernel = choose(lowering, shape);
+  return kernel.ok() && (*kernel)->name == kNormKernels[0];
+}
+
+Status lower_norm(Lowering& lowering, Op op, const NormCall& call) {
+  const NormShape shape = shape_of(lowering, op, call);
   const std::string_view name = operator_of(op).name;
-  const auto label_of = [&](const char* kernel) { return fmt::format("{} {}", name, kernel); };
-  RONDO_ASSIGN(const NormEntry* kernel, choose_kernel(lowering, std::span<const NormEntry>(kTable), shape, {name, "", lowering.forced_kernel(name)}, label_of));
-  kernel->emit(lowering, shape, label_of(kernel->name),
-               {{input.storage, runtime::Access::kRead},
+  RONDO_ASSIGN(const NormEntry* kernel, choose(lowering, shape));
+  if (shape.rounds) lowering.append_rounded(call.output);
+  kernel->emit(lowering, shape, fmt::format("{} {}", name, kernel->name),
+               {{lowering.tensor(call.input).storage, runtime::Access::kRead},
                 {lowering.read_only(call.weight), runtime::Access::kRead},
                 {lowering.tensor(call.output).storage, runtime::Access::kWrite},
                 {lowering.read_only(call.addend), runtime::Access::kRead}});

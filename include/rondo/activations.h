@@ -7,7 +7,7 @@ namespace rondo {
 
 /// Whether matrices may be multiplied with activations that are rounded.
 ///
-/// To signed bytes, 32 of a row that share a scale of their largest magnitude / 127 (the way of llama.cpp's q8_1), for
+/// To signed bytes, 16 or 32 of a row that share a scale of their largest magnitude / 127 in 20 bits (llama.cpp's q8_1 has 32 and f16), for
 /// the integer dot products that many GPUs have; weights of all types but f32, f16 and bf16. Sums are exact, or f32. Logits move by
 /// less than 2e-2 of their range.
 /// With more than 8 rows, of experts with more than two each on average, rather to f16, and with them the weights' values, for matrix units (VK_KHR_cooperative_matrix); weights of all types, and

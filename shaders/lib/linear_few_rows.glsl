@@ -3,7 +3,9 @@
 // A subgroup makes kRows neighbouring outputs of kTokens rows. Its lanes load chunks of weights side by side, 16 bytes each, and add
 // their sums up at the end. Where there are few outputs for a large device, kSplit subgroups share them, and meet in shared memory.
 // f32 accumulation in fixed order. Grid (ceil(N / (kRows kSubgroups / kSplit)), ceil(M / kTokens)).
-// Who includes this defines add_products, which makes the sums. Needs: subgroups of exactly kLanes invocations, subgroupAdd.
+// Who includes this defines add_products, which makes the sums, and constant 6, kInputVec4 (lib/linear_input.glsl), or with RONDO_ROUNDED_INPUT, if the input is in bytes, kRounds:
+// outputs are left in bytes as well (lib/linear_rounding.glsl).
+// Needs: subgroups of exactly kLanes invocations, subgroupAdd.
 #include "linear.params.h"
 #include "lib/step_state.glsl"
 
@@ -14,7 +16,6 @@ layout(constant_id = 2) const uint kLanes = 32u;
 layout(constant_id = 3) const uint kRows = 2u;
 layout(constant_id = 4) const uint kTokens = 1u;
 layout(constant_id = 5) const uint kGlu = 0u;
-layout(constant_id = 6) const uint kInputVec4 = 1u;
 layout(constant_id = 7) const uint kActivation = 0u;
 layout(constant_id = 8) const uint kBias = 0u;
 layout(constant_id = 9) const uint kExperts = 0u;
@@ -23,7 +24,9 @@ layout(constant_id = 11) const uint kNorm = 0u;
 layout(constant_id = 12) const uint kSplit = 1u;
 const uint kSubgroups = kWidth / kLanes;
 
+#ifndef RONDO_ROUNDED_INPUT
 #include "lib/linear_input.glsl"
+#endif
 #define RONDO_SHARED_TABLE
 #define RONDO_WEIGHT_BINDING 2
 #define weight_layout p
@@ -31,6 +34,13 @@ const uint kSubgroups = kWidth / kLanes;
 #include "lib/linear_experts.glsl"
 #include "lib/linear_output.glsl"
 #include "lib/linear_norm.glsl"
+#ifdef RONDO_ROUNDED_INPUT
+#include "lib/rounded_input.glsl"
+#include "lib/linear_rounding.glsl"
+#define input_place input_row
+#else
+#define input_place input_at
+#endif
 
 const uint kWeightRows = kRows << kGlu;  // gates first
 const uint kSums = kWeightRows * kTokens;
@@ -38,7 +48,7 @@ shared float split_sums[kSubgroups * kSums];
 
 // This lane's share of the sums, of row r of the weight and row t of the input at t kWeightRows + r: of chunks `share` kLanes + lane and
 // every kLanes kSplit-th behind it. All invocations of the workgroup call. rows: of the weight; at: elements where rows of the input
-// begin.
+// begin, or, if it is in bytes, these rows.
 void add_products(uint share, uint rows[kWeightRows], uint at[kTokens], inout float sums[kSums]);
 
 void main() {
@@ -54,7 +64,7 @@ void main() {
 
   const uint first_weight = first_weight_row(first_token);
   uint at[kTokens], rows[kWeightRows];
-  [[unroll]] for (uint t = 0u; t < kTokens; ++t) at[t] = input_at(min(first_token + t, p.rows - 1u));
+  [[unroll]] for (uint t = 0u; t < kTokens; ++t) at[t] = input_place(min(first_token + t, p.rows - 1u));
   [[unroll]] for (uint r = 0u; r < kWeightRows; ++r) rows[r] = min(first + r % kRows, p.outputs - 1u) + (r / kRows) * up_rows() + first_weight + p.weight_offset_rows;
   float sums[kSums];
   [[unroll]] for (uint s = 0u; s < kSums; ++s) sums[s] = 0.0;
@@ -93,5 +103,11 @@ void main() {
     value = with_residual(own_token, own_output, kGlu == 1u ? output_of_glu(own[0], own[kGlu], row, row + up_rows()) : output_of(own[0], row));
     store(own_token, own_output, value);
   }
+#ifdef RONDO_ROUNDED_INPUT
+  if (kRounds == 1u && share == 0u && lane < kRows * kTokens) keep_for_rounding(own_token - first_token, own_output, there ? kMakesNorm ? norm_product(own_output, value) : value : 0.0);
+#endif
   if (kMakesNorm) make_norm(first_token, own_token, own_output, value, there);
+#ifdef RONDO_ROUNDED_INPUT
+  if (kRounds == 1u) round_outputs(first_token);
+#endif
 }

@@ -9,6 +9,7 @@ const bool kTakesNorm = false;
 vec4 squares_quad(uint row, uint i) { return vec4(0.0); }
 void add_squares(uint row, uint t, vec4 first) {}
 float norm_scale(uint t) { return 1.0; }
+float norm_product(uint n, float value) { return value; }
 void make_norm(uint first_row, uint row, uint n, float value, bool there) {}
 #else
 const bool kMakesNorm = (kNorm & 1u) != 0u;
@@ -42,9 +43,11 @@ float norm_scale(uint t) {
   return 1.0 / sqrt(total / float(p.columns) + p.epsilon);
 }
 
+float norm_product(uint n, float value) { return value * (gains[p.gain_offset + n] + p.gain_bias); }
+
 // Of the workgroup's outputs, lane t kRows + r of a subgroup having output n of row `row`, the t-th of the workgroup, where it is `there`. All invocations call.
 void make_norm(uint first_row, uint row, uint n, float value, bool there) {
-  if (there) scaled[row * p.outputs + n] = value * (gains[p.gain_offset + n] + p.gain_bias);
+  if (there) scaled[row * p.outputs + n] = norm_product(n, value);
   const uint lane = gl_SubgroupInvocationID;
   if (kTakesNorm) barrier();  // its squares may still be read
   [[unroll]] for (uint t = 0u; t < kTokens; ++t) {
@@ -52,9 +55,10 @@ void make_norm(uint first_row, uint row, uint n, float value, bool there) {
     if (lane == 0u) square_parts[gl_SubgroupID * kTokens + t] = sum;
   }
   barrier();
-  if (gl_SubgroupID != 0u || lane >= kTokens || first_row + lane >= p.rows) return;
-  float sum = 0.0;
-  [[unroll]] for (uint s = 0u; s < kSubgroups; ++s) sum += square_parts[s * kTokens + lane];
-  scaled[p.squares_to + (first_row + lane) * padded(gl_NumWorkGroups.x) + gl_WorkGroupID.x] = sum;
+  if (gl_SubgroupID == 0u && lane < kTokens && first_row + lane < p.rows) {
+    float sum = 0.0;
+    [[unroll]] for (uint s = 0u; s < kSubgroups; ++s) sum += square_parts[s * kTokens + lane];
+    scaled[p.squares_to + (first_row + lane) * padded(gl_NumWorkGroups.x) + gl_WorkGroupID.x] = sum;
+  }
 }
 #endif

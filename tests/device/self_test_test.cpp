@@ -189,6 +189,17 @@ TEST_F(SelfTestOfRounding, IsReplacedWhereItIsWrong) {
   expect_right_tokens(*model);
 }
 
+/// Bytes that one linear leaves for another, which no kernel by itself shows.
+TEST_F(SelfTestOfRounding, WhatIsLeftForOthersIsLookedAt) {
+  const Sabotage& sabotage = sabotage_named("mix_up_what_is_left_in_bytes");
+  const ReplacedShader replaced(runtime(), sabotage.shader, sabotage.path);
+  Result<Model> model = create(options_);
+  RONDO_ASSERT_OK(model.status());
+  EXPECT_TRUE(is_quarantined("linear_glu dot q4_0"));
+  EXPECT_FALSE(has_label(*model, "linear_glu dot q4_0"));
+  expect_right_tokens(*model);
+}
+
 TEST_F(SelfTest, MatrixUnitsAreFoundRight) {
   if (runtime().caps().matrices.empty()) GTEST_SKIP() << "this device has no cooperative matrices";
   ModelOptions options;

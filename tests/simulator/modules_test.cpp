@@ -8,7 +8,7 @@
 
 #include "graph/float16.h"
 #include "tests/simulator/glsl.h"
-#include "tests/support/norm_chain.h"
+#include "tests/support/rounding_chain.h"
 #include "tools/check/check.h"
 #include "tools/simulator/case_run.h"
 
@@ -201,6 +201,56 @@ TEST(ModulesTest, ANormBetweenLinearsIsRightAndFree) {
       EXPECT_EQ(run->program.dispatches.size(), 3u);
       EXPECT_EQ(found, "") << lanes << " lanes, " << sizes.rows << " rows";
     }
+  }
+}
+
+/// What leaves its outputs in bytes for a linear behind.
+TEST(ModulesTest, OutputsInBytesAreRightWithoutFindings) {
+  namespace chain = tests::rounding_chain;
+  for (const std::uint32_t lanes : {16u, 32u, 64u}) {
+    simulator::ModuleCache modules(simulator::Loops::kKept);
+    std::vector<check::OpCase> cases;
+    for (const std::int64_t rows : {1, 3, 8}) chain::linears(cases.emplace_back(), rows, 544);
+    for (const std::int64_t keys : {5, 700}) cases.push_back(chain::attention(2, keys, 80));
+    check::OpCase& norms = cases.emplace_back();
+    const graph::TensorId norm = norms.graph.add(graph::Op::layer_norm, {chain::input(norms, {3, 160}), norms.f32("gains", {160}, chain::numbers(160, 5)), norms.f32("bias", {160}, chain::numbers(160, 6))});
+    norms.output(norms.graph.add(graph::Op::linear, {norm, chain::q8(norms, "second", 41, 160)}));
+    for (const check::OpCase& op : cases) {
+      std::string found;
+      const auto run = simulator::simulate_case(modules, op, chain::by_dots(), simulator::simulated_caps(lanes), lanes, [&](const simulator::SimulatedDispatch& done) { found += simulator_test::all_findings(done.report); });
+      ASSERT_TRUE(run.ok()) << run.status().message();
+      const auto expected = op.run_reference();
+      ASSERT_TRUE(expected.ok()) << expected.status().message();
+      EXPECT_EQ(check::judge(op, *run, *expected, [](const graph::Storage&) { return check::Tolerance{10 * graph::kRoundedActivations}; }), "") << lanes << " lanes, " << op.graph.name;
+      EXPECT_EQ(found, "") << lanes << " lanes";
+    }
+  }
+}
+
+/// Adreno's, whose lanes exchange what they have with those at distances that are known.
+TEST(ModulesTest, AttentionWithoutShufflesFromAnyLane) {
+  for (const std::uint32_t lanes : {64u, 128u}) {
+    simulator::ModuleCache modules(simulator::Loops::kKept);
+    runtime::DeviceCaps caps = simulator::simulated_caps(lanes);
+    caps.min_required_subgroup_size = 64, caps.max_required_subgroup_size = 128;
+    std::string found;
+    std::size_t n_exchanges = 0;
+    const check::CaseRunner run_case = [&](const check::OpCase& op, const check::RunOptions& how) {
+      auto run = simulator::simulate_case(modules, op, how, caps, lanes, [&](const simulator::SimulatedDispatch& done) { found += simulator_test::all_findings(done.report); });
+      if (run.ok()) n_exchanges += run->program.kernels[0].constants[13];
+      return run;
+    };
+    check::CheckOptions options;
+    options.ops = {"attention"};
+    options.kernels = {"subgroup"};
+    options.brief = true;
+    const auto report = check::run_check(run_case, options, [](const check::CheckResult& result, std::size_t, std::size_t) {
+      EXPECT_NE(result.outcome, check::Outcome::kFailed) << result.run.text << ": " << result.complaint;
+      return true;
+    });
+    ASSERT_TRUE(report.ok()) << report.status().message();
+    EXPECT_EQ(found, "");
+    EXPECT_GT(n_exchanges, 30u);
   }
 }
 

@@ -8,7 +8,7 @@
 
 #include "models/graph_run.h"
 #include "runtime/kernel.h"
-#include "tests/support/norm_chain.h"
+#include "tests/support/rounding_chain.h"
 #include "tools/check/check.h"
 #include "tools/simulator/case_run.h"
 #include "tools/simulator/shader_sources.h"
@@ -78,6 +78,14 @@ bool is_found_in_norms(simulator::ModuleCache& modules, bool by_dots) {
   return !find_in(tests::norm_chain::chain(type, {1, 1024, 544, 36}, with), by_dots ? tests::norm_chain::by_dots() : tests::norm_chain::by_subgroups(), modules).empty();
 }
 
+/// Outputs that are left in bytes for a linear behind.
+bool is_found_in_rounding(simulator::ModuleCache& modules) {
+  tests::norm_chain::OpCase linears;
+  tests::rounding_chain::linears(linears, 1, 96);
+  const check::RunOptions how = tests::norm_chain::by_dots();
+  return !find_in(linears, how, modules).empty() || !find_in(tests::rounding_chain::attention(1, 700, 64), how, modules).empty();
+}
+
 TEST(SabotageTest, NoBarrierIsSuperfluous) {
   const auto runs = runs_by_shader(1000);
   EXPECT_GT(runs.size(), 10u);
@@ -92,7 +100,8 @@ TEST(SabotageTest, NoBarrierIsSuperfluous) {
         return words;
       });
       const bool is_found = std::any_of(own.begin(), own.end(), [&](const check::CheckRun& run) { return !find_in(run, modules).empty(); }) ||
-                            ((shader == runtime::Shader::linear_subgroup || shader == runtime::Shader::linear_dot) && is_found_in_norms(modules, shader == runtime::Shader::linear_dot));
+                            ((shader == runtime::Shader::linear_subgroup || shader == runtime::Shader::linear_dot) && is_found_in_norms(modules, shader == runtime::Shader::linear_dot)) ||
+                            ((shader == runtime::Shader::attention_combine || shader == runtime::Shader::linear_dot) && is_found_in_rounding(modules));
       EXPECT_TRUE(is_found) << runtime::shader_name(shader) << ": nothing misses barrier " << i + 1 << " of " << barriers.size();
     }
   }

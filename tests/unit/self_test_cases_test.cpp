@@ -74,7 +74,7 @@ TEST(SelfTestCasesTest, EveryKernelIsInACase) {
       EXPECT_EQ(n_missing, 0u) << name;
       for (const SelfTestCase& test : *cases) {
         EXPECT_TRUE(keys.insert(test.key).second) << name << ": " << test.label << " twice";
-        EXPECT_TRUE(test.norms || test.graph.nodes().size() == 1u);
+        EXPECT_TRUE(test.fused || test.graph.nodes().size() == 1u);
       }
       EXPECT_LT(cases->size(), 120u) << name;
     }
@@ -158,7 +158,7 @@ TEST(SelfTestCasesTest, AreSmall) {
     for (const SelfTestCase::WeightRows& rows : test.weights) {
       const graph::Shape& matrix = test.graph.storage(rows.storage).matrix;
       columns.insert(matrix[1]);
-      EXPECT_LE(matrix[0], test.label == "embedding" ? 251 : 144 + 3) << test.label;
+      EXPECT_LE(matrix[0], test.label == "embedding" ? 251 : 2 * 96 + 3) << test.label;
       std::int64_t n_rows = 0;
       for (const WeightSlice& run : rows.runs) n_rows += run.count;
       EXPECT_EQ(matrix[0], n_rows) << test.label;

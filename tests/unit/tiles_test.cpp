@@ -67,7 +67,7 @@ TEST(SubgroupTileTest, SplitsFewRowsOfALargeDevice) {
   }
 }
 
-TEST(DotTileTest, FitsTheDeviceAndItsSharedMemory) {
+TEST(DotTileTest, FitsTheDeviceAndWhatIsRoundedTogether) {
   constexpr std::pair<std::uint32_t, std::uint32_t> kSizes[] = {{8, 8}, {16, 16}, {32, 32}, {64, 64}, {4, 32}, {8, 32}, {32, 64}, {64, 128}, {128, 128}};
   for (const auto& [least, most] : kSizes) {
     for (const std::uint32_t cores : {1u, 132u, 4096u}) {
@@ -76,17 +76,18 @@ TEST(DotTileTest, FitsTheDeviceAndItsSharedMemory) {
       caps.max_invocations = 1024;
       caps.cores = cores;
       caps.min_required_subgroup_size = least, caps.max_required_subgroup_size = most;
-      for (const Type type : {Type::kQ8_0, Type::kQ4_0, Type::kQ2_K}) {
+      for (const bool rounds : {false, true}) {
         for (const bool glu : {false, true}) {
           for (std::uint32_t rows = 1; rows <= 9; ++rows) {
-            const SubgroupTile tile = dot_tile(caps, type, rows, glu, 2048, 4096);
+            const SubgroupTile tile = dot_tile(caps, rows, glu, rounds, 2048, 4096);
             SCOPED_TRACE(::testing::Message() << least << " to " << most << ", " << cores << " cores, " << rows << " rows");
             EXPECT_GE(tile.lanes, 8u);
             EXPECT_LE(tile.lanes * tile.subgroups, caps.max_invocations);
             EXPECT_EQ(tile.subgroups % tile.split, 0u);
             EXPECT_LE(tile.rows * tile.tokens, tile.lanes) << "each lane stores one sum";
-            const std::uint32_t groups = std::max(tile.lanes * tile.split * (type == Type::kQ8_0 ? 16 : 32) / 32, 128 / tile.tokens);  // kTileGroups of linear_dot.comp
-            EXPECT_LE(groups * tile.tokens * 44 + 2048, 16384u) << "what every device has";
+            if (rounds && tile.lanes < 64) {
+              EXPECT_EQ(tile.outputs_of_workgroup() % kRoundedTogether, 0u);
+            }
           }
         }
       }
@@ -94,20 +95,14 @@ TEST(DotTileTest, FitsTheDeviceAndItsSharedMemory) {
   }
 }
 
-/// Each workgroup rounds for itself, so that few outputs do not pay.
-TEST(DotTileTest, PaysWhereAWorkgroupHasManyOutputs) {
-  runtime::DeviceCaps caps;
-  caps.type = runtime::DeviceType::kDiscrete;
-  caps.max_invocations = 1024;
-  caps.cores = 132;
-  caps.min_required_subgroup_size = caps.max_required_subgroup_size = 32;
-  const auto pays = [&](Type type, std::uint32_t outputs, bool glu = false) { return dot_pays(caps, type, dot_tile(caps, type, 1, glu, outputs, 4096), glu); };
-  EXPECT_TRUE(pays(Type::kQ8_0, 128'256));
-  EXPECT_TRUE(pays(Type::kQ4_K, 14'336, true));
-  EXPECT_FALSE(pays(Type::kQ8_0, 1024));
-  EXPECT_TRUE(pays(Type::kIQ4_NL, 128'256));
-  EXPECT_FALSE(pays(Type::kIQ4_NL, 4096)) << "values from a table save less";
-  EXPECT_FALSE(pays(Type::kF16, 128'256));
+TEST(DotTileTest, PaysForBlocks) {
+  for (const auto& [least, most] : {std::pair{32u, 32u}, std::pair{8u, 32u}, std::pair{32u, 64u}}) {
+    runtime::DeviceCaps caps;
+    caps.min_required_subgroup_size = least, caps.max_required_subgroup_size = most;
+    EXPECT_TRUE(dot_pays(caps, Type::kQ8_0));
+    EXPECT_TRUE(dot_pays(caps, Type::kQ4_K));
+    EXPECT_FALSE(dot_pays(caps, Type::kF16));
+  }
 }
 
 /// Only where a third of the cores would have nothing to do, and of many columns.

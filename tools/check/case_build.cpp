@@ -139,10 +139,14 @@ class Builder {
       const auto group = std::span(values).subspan(first, std::min(kGroup, columns - first % columns));
       float most = 0;
       for (const float value : group) most = std::isfinite(most - value) ? std::max(most, std::abs(value)) : kNotANumber;
-      for (float& value : group) value = std::isnan(most) ? kNotANumber : most < 1e-36f ? 0 : std::nearbyint(value * (127 / most)) * (most / 127);
+      const float scale = scale_of_bytes(most);
+      for (float& value : group) value = std::isnan(most) ? kNotANumber : most < 1e-36f ? 0 : std::nearbyint(value * (1 / scale)) * scale;
       first += group.size();
     }
   }
+
+  /// As shaders/lib/rounding.glsl has it: in 20 bits.
+  static float scale_of_bytes(float most) { return std::bit_cast<float>((std::bit_cast<std::uint32_t>(most * (1.0f / 127)) + 0x800u) & ~0xfffu); }
 
   /// Rows of whole numbers up to 127, which the first of each 32 columns is, times a scale of these: about as large as random ones.
   static std::vector<float> bytes_of_groups(std::size_t n, std::size_t columns, std::uint32_t seed) {
@@ -151,7 +155,7 @@ class Builder {
     for (std::size_t i = 0; i < n; ++i) {
       const std::size_t column = i % columns, first = i - column % kGroup;
       if (column % kGroup == 0) made[i] = 127;
-      made[i] *= (0.01f + std::abs(scales[first])) / 127;
+      made[i] *= scale_of_bytes(0.01f + std::abs(scales[first]));
     }
     return made;
   }

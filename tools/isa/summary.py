@@ -19,9 +19,9 @@ def number(value):
 KERNELS = sorted(("linear subgroup f16 kTokens=1 kInputVec4=2 kNorm=0 kSplit=1", "linear subgroup q8_0 kTokens=1 kInputVec4=2 kNorm=0 kSplit=1", "linear subgroup q4_0 kTokens=1 kInputVec4=2 kNorm=0 kSplit=1",
            "linear subgroup q4_K kTokens=1 kInputVec4=2 kNorm=0 kSplit=1", "linear subgroup q6_K kTokens=1 kInputVec4=2 kNorm=0 kSplit=1", "linear subgroup kTokens=1 kInputVec4=2 kNorm=0 kSplit=1", "linear subgroup kTokens=1 kInputVec4=2", "linear subgroup kInputVec4=2",
            "linear subgroup", *(f"{op} tiled {type}kTileRows={rows} kInputVec4=2" for op in ("linear", "linear_glu") for type in ("f16 ", "q8_0 ", "q4_K ", "") for rows in (8, 4)), "linear tiled", "linear_glu subgroup kTokens=1 kInputVec4=2 kNorm=0", "linear_glu subgroup kTokens=1 kInputVec4=2", "linear_glu subgroup kInputVec4=2", "linear_glu subgroup", "linear_glu tiled",
-           *(f"linear dot {type} kTokens=1 kInputVec4=2 kNorm=0" for type in ("q8_0", "q4_0", "q4_K", "q6_K")), "linear dot kTokens=1 kInputVec4=2 kNorm=0", "linear dot kTokens=1", "linear dot",
-           *(f"{op} dot_tiled {type}kTileRows={rows} kInputVec4=2" for op in ("linear", "linear_glu") for type in ("q8_0 ", "q4_0 ", "q4_K ", "") for rows in (8, 4)), "linear dot_tiled", "linear_glu dot_tiled",
-           "linear_glu dot q8_0 kTokens=1 kInputVec4=2 kNorm=0", "linear_glu dot q4_0 kTokens=1 kInputVec4=2 kNorm=0", "linear_glu dot kTokens=1", "linear_glu dot", "expert_linear dot", "expert_linear_glu dot",
+           *(f"linear dot {type} kTokens=1 kNorm=0 kRounds=0" for type in ("q8_0", "q4_0", "q4_K", "q6_K")), "linear dot kTokens=1 kNorm=0", "linear dot kTokens=1", "linear dot",
+           *(f"{op} dot_tiled {type}kTileRows={rows}" for op in ("linear", "linear_glu") for type in ("q8_0 ", "q4_0 ", "q4_K ", "") for rows in (8, 4)), "linear dot_tiled", "linear_glu dot_tiled",
+           "linear_glu dot q8_0 kTokens=1 kNorm=0 kRounds=0", "linear_glu dot q4_0 kTokens=1 kNorm=0 kRounds=0", "linear_glu dot kTokens=1", "linear_glu dot", "expert_linear dot", "expert_linear_glu dot",
            *(f"{op} matrix {type}kRowMatrices={rows} kOutputMatrices={outputs} kInputVec4=2{width}" for op in ("linear", "linear_glu") for type in ("f16 ", "q8_0 ", "q4_K ", "") for rows, outputs in ((4, 2), (2, 2), (2, 1), (1, 2))
              for width in ("", " kWidth=256")), "linear matrix", "linear_glu matrix", "f16 linear matrix", "f16 linear_glu matrix",
            "expert_linear subgroup kInputVec4=2", "expert_linear subgroup", "expert_linear_glu subgroup",

@@ -128,7 +128,7 @@ Result<std::vector<Prediction>> predict(const runtime::Program& program, const r
     const CompiledCount* const count = dispatch.cost.loops[0].multiply_adds > 0 ? find_compiled(dispatch, kernel, caps.counts) : nullptr;
     const double per_multiply_add = count ? count->per_multiply_add : 0;
     one.counted = count != nullptr || dispatch.cost.loops[0].multiply_adds == 0;
-    one.arithmetic = 1e9 * (dispatch.cost.flops / 2 * per_multiply_add + dispatch.cost.rounded * graph::rounding_instructions(caps)) / caps.lanes_per_s;
+    one.arithmetic = 1e9 * (dispatch.cost.flops / 2 * per_multiply_add) / caps.lanes_per_s;
     // Products of matrices are one of these instructions each, and take longer; at worst, nothing else is done meanwhile.
     const bool by_matrices = graph::by_matrix_units(kernel);
     if (by_matrices && caps.matrix_flops_per_s > 0) one.arithmetic += 1e9 * dispatch.cost.flops / caps.matrix_flops_per_s;

@@ -1,0 +1,96 @@
+// Activations in bytes for integer dot products (shaders/lib/rounding.glsl): who makes them, and the dispatch that does where nobody else can.
+#include "graph/block_format.h"
+#include "graph/lowering.h"
+#include "graph/operator.h"
+#include "graph/ops/attention_kernels.h"
+#include "graph/ops/linear_kernels.h"
+#include "graph/ops/norm_kernels.h"
+#include "quantize.params.h"
+
+namespace rondo::graph {
+
+namespace {
+
+/// All of its storage, in whatever order.
+bool is_whole(const Graph& graph, TensorId id) {
+  const Tensor& tensor = graph.tensor(id);
+  return tensor.offset_elements == 0 && graph.storage(tensor.storage).size_bytes == 4 * static_cast<std::uint64_t>(tensor.shape.n_elements());
+}
+
+bool can_round(const Node& node, const Lowering& lowering) {
+  switch (node.op) {
+    case Op::attention: return can_round_attention(node, lowering);
+    case Op::rms_norm:
+    case Op::layer_norm: return can_round_norm(node, lowering);
+    default: return can_round_outputs(node, lowering);
+  }
+}
+
+}  // namespace
+
+void Lowering::share_rounding() {
+  for (const Node& node : graph_.nodes()) {
+    if (!takes_bytes_in_few_rows(node, *this)) continue;
+    const TensorId input = node.inputs[0];
+    if (graph_.storage_of(input).kind != StorageKind::kActivation || !is_whole(graph_, input) || !tensor(input).is_contiguous()) continue;
+    // Self-tests have a linear of bytes behind what rounds, of as many rows and columns: where that is wrong, or another kernel, none would be seen to be right.
+    if (!linears_of_bytes_take_dots(*this, static_cast<std::uint32_t>(tensor(input).shape.n_rows()), static_cast<std::uint32_t>(tensor(input).shape.last()))) continue;
+    // Of a norm that its neighbours compute, the linear before makes what this one reads.
+    const DeferredNorm* const norm = norm_before(input);
+    const StorageId storage = tensor(norm ? norm->input : input).storage;
+    const Node* maker = nullptr;
+    std::size_t n_makers = 0;
+    for (const Node& other : graph_.nodes()) {
+      for (const TensorId output : other.outputs) {
+        if (tensor(output).storage == storage) maker = &other, ++n_makers;
+      }
+      for (std::size_t i = 0; i < other.inputs.size(); ++i) {
+        if (other.inputs[i] != kNone && writes_input(other, i) && tensor(other.inputs[i]).storage == storage) ++n_makers;
+      }
+    }
+    if (n_makers != 1 || maker->outputs.size() != 1 || (!norm && !is_whole(graph_, maker->outputs[0]))) continue;
+    if (!norm && norm_after(maker->outputs[0])) continue;  // it leaves bytes of the norm, if of anything
+    if (maker->op != Op::attention && tensor(maker->outputs[0]).shape.last() != tensor(input).shape.last()) continue;  // norms of heads
+    const TensorId rounded = norm ? input : maker->outputs[0];
+    if (!rounds(rounded) && can_round(*maker, *this)) rounded_.push_back(rounded);
+  }
+}
+
+std::vector<TensorId> find_rounded_outputs(Graph& graph, const runtime::DeviceCaps& caps, const LoweringOptions& options) {
+  Lowering trial(graph, caps, options);
+  trial.defer_norms();
+  trial.share_rounding();
+  return std::move(trial.rounded_);
+}
+
+namespace {
+
+/// Of elements with their scales: kRoundedBytes each.
+std::uint64_t rounded_bytes(std::uint64_t n_elements) { return n_elements + n_elements / 4; }
+
+}  // namespace
+
+void Lowering::append_rounded(TensorId output) { append_bytes(output, rounded_bytes(static_cast<std::uint64_t>(tensor(output).shape.n_elements()))); }
+
+RoundedTensor Lowering::round(const ActivationRows& rows, RoundedOrder order, std::uint32_t lanes) {
+  const StorageId storage = tensor(rows.tensor).storage;
+  const std::uint32_t n_rows = rows.tokens * rows.rows_of_token, n = n_rows * rows.columns;
+  const bool in_order = rows.offset == 0 && rows.row_stride == rows.columns && rows.token_stride == rows.rows_of_token * rows.columns;
+  const auto is_maker = [&](TensorId id) { return tensor(id).storage == storage && static_cast<std::uint64_t>(tensor(id).shape.n_elements()) == n; };
+  if (order == RoundedOrder::kRows && in_order && std::any_of(rounded_.begin(), rounded_.end(), is_maker)) return {storage, n, n + n / 4};
+  RoundedTensor& made = quantized_[{storage, rows.offset, rows.token_stride, rows.row_stride, rows.tokens, rows.rows_of_token, rows.columns, lanes, static_cast<std::int64_t>(order)}];
+  if (made.storage != kNone) return made;
+  // Nothing changes an activation once it is made, so that one result serves all that ask for the same.
+  // Whoever takes a norm that its neighbours compute looks for squares in its storage, too.
+  if (norm_before(rows.tensor)) made = {storage, static_cast<std::uint32_t>(append_bytes(rows.tensor, rounded_bytes(n)) / 4), 0};
+  else made = {scratch(rounded_bytes(n), "rounded activations"), 0, 0};
+  made.scales_at = made.bytes_at + n / 4;
+  const std::uint32_t width = std::max(lanes, 64u), n_groups = rows.columns / kGroupElements;
+  const bool by_rows = order == RoundedOrder::kRows;
+  dispatch("quantize", {runtime::Shader::quantize, lanes}, {width, (rows.offset | rows.token_stride | rows.row_stride) % 4 == 0}, {{storage, runtime::Access::kRead}, {made.storage, runtime::Access::kWrite}},
+           shaders::QuantizeParams{rows_per_sequence(rows.tokens), rows.rows_of_token, rows.columns, rows.offset, rows.token_stride, rows.row_stride, made.bytes_at, made.scales_at, by_rows ? n_groups : 1, by_rows ? 1 : n_rows}, {ceil_div(rows.columns, 4 * width), n_rows, 1},
+           {4.0 * n + static_cast<double>(rounded_bytes(n)), 4.0 * n});
+  return made;
+}
+
+}  // namespace rondo::graph
