@@ -291,6 +291,37 @@ TEST(GraphTest, PredictsForCardsWithRates) {
   EXPECT_EQ(n, plain["dispatches"].size());
 }
 
+/// A trace as `bench --trace` writes it: two steps of the kind and one of another.
+TEST(GraphTest, PutsWhatWasMeasuredBesideThePrediction) {
+  const testing::TemporaryFolder folder;
+  const auto event = [](const char* name, int row, double us) { return json{{"name", name}, {"ph", "X"}, {"pid", 1}, {"tid", row}, {"ts", 0}, {"dur", us}}; };
+  const json events = {{{"name", "thread_name"}, {"ph", "M"}, {"pid", 1}, {"tid", 1}}, event("prefill and sample 8", 1, 9), event("linear dot q4_0", 2, 900),
+                       event("decode 1", 1, 9), event("linear dot q4_0", 2, 30), event("linear dot q4_0", 2, 10), event("sample", 2, 5), event("a new one", 2, 2),
+                       event("decode 1", 1, 9), event("linear dot q4_0", 2, 20)};
+  const std::string trace = folder.write("trace.json", json{{"traceEvents", events}}.dump());
+  const json all = json::parse(run_command(graph({"--as", "h200", "--predict", "--measured", trace, "--format", "json"})).out);
+  EXPECT_EQ(all["measured"]["steps"], 2);
+  EXPECT_NEAR(all["measured"]["ns"].get<double>(), 33'500, 1);
+  bool found = false;
+  for (const json& kernel : all["kernels"]) {
+    EXPECT_EQ(kernel.contains("measured_ns"), kernel["label"] == "linear dot q4_0" || kernel["label"] == "sample") << kernel;
+    if (kernel["label"] != "linear dot q4_0") continue;
+    found = true;
+    EXPECT_NEAR(kernel["measured_ns"].get<double>(), 30'000, 1);
+    EXPECT_NEAR(kernel["off_by"].get<double>(), (kernel["ns"].get<double>() - kernel["launch_ns"].get<double>()) / 30'000, 1e-6);
+  }
+  EXPECT_TRUE(found);
+  const std::string text = run_command(graph({"--as", "h200", "--predict", "--measured", trace})).out;
+  EXPECT_NE(text.find("| measured | off by |"), std::string::npos) << text;
+  EXPECT_NE(text.find("Measured, 2 steps dispatch by dispatch: 33.5 us; predicted without launches "), std::string::npos) << text;
+  EXPECT_NE(text.find("Not among those predicted: a new one."), std::string::npos) << text;
+  expect_error(run_command(graph({"--as", "h200", "--predict", "--step", "prefill", "--rows", "64", "--measured", trace})), 1, {"--measured", "trace.json", "no step is 'prefill and sample 64'; there are 'decode 1', 'prefill and sample 8'"});
+  expect_error(run_command(graph({"--as", "h200", "--predict", "--measured", folder.write("none.json", "{}")})), 1, {"none.json", "'traceEvents'"});
+  expect_error(run_command(graph({"--as", "h200", "--predict", "--measured", folder.write("odd.json", R"({"traceEvents": [{"name": "decode 1", "tid": 1, "dur": "x"}]})")})), 1, {"odd.json", "event 0", "'dur'"});
+  expect_error(run_command(graph({"--as", "h200", "--predict", "--measured", folder.path("absent.json")})), 1, {"absent.json"});
+  expect_error(run_command(graph({"--as", "h200", "--measured", trace})), 2, {"--measured", "--predict"});
+}
+
 TEST(GraphTest, PredictsNothingWithoutRates) {
   expect_error(run_command(graph({"--as", "baseline", "--predict"})), 2, {"--predict needs a profile with rates", "'baseline'"});
   expect_error(run_command(graph({"--as", "h200", "--predict", "--format", "dot"})), 2, {"--predict prints text or json, not dot"});

@@ -361,36 +361,57 @@ std::vector<PredictedKernel> by_kernel(const StepReport& report, std::span<const
   return kernels;
 }
 
-void print_prediction(const StepReport& report, std::span<const Prediction> predictions, bool as_json) {
+/// What a measured kernel is off by: the prediction without what it waits for the one before, which a trace shows between dispatches, by the measured time.
+double off_by(const PredictedKernel& kernel, double measured_ns) { return measured_ns > 0 ? (kernel.total - kernel.launch) / measured_ns : 0; }
+
+void print_prediction(const StepReport& report, std::span<const Prediction> predictions, const std::optional<MeasuredSteps>& measured, bool as_json) {
   const double bound_ns = bandwidth_bound_ns(report.program(), report.caps);
   double total_ns = 0;
   for (const Prediction& one : predictions) total_ns += one.total();
   const std::vector<PredictedKernel> kernels = by_kernel(report, predictions);
+  double busy_ns = 0;
+  for (const PredictedKernel& kernel : kernels) busy_ns += kernel.total - kernel.launch;
+  const auto measured_ns = [&](const PredictedKernel& kernel) {
+    if (!measured) return 0.0;
+    const auto found = measured->ns_by_kernel.find(kernel.label);
+    return found == measured->ns_by_kernel.end() ? 0.0 : found->second;
+  };
   if (as_json) {
     json rows = json::array();
     for (const PredictedKernel& kernel : kernels) {
       rows.push_back({{"label", kernel.label}, {"dispatches", kernel.n}, {"ns", kernel.total}, {"launch_ns", kernel.launch}, {"memory_ns", kernel.memory}, {"arithmetic_ns", kernel.arithmetic},
                       {"lines_ns", kernel.lines}, {"waits_ns", kernel.waits}, {"bounds", kernel.bounds}, {"counted", kernel.counted}});
+      if (measured_ns(kernel) > 0) rows.back()["measured_ns"] = measured_ns(kernel), rows.back()["off_by"] = off_by(kernel, measured_ns(kernel));
     }
     const json assumptions = {{"usable_bandwidth", kUsableBandwidth}, {"load_ns", kLoadNs}, {"dispatch_ns", report.caps.dispatch_ns}, {"resident_invocations", kResident},
                               {"bytes_per_s", report.caps.bytes_per_s}, {"lanes_per_s", report.caps.lanes_per_s}, {"cores", report.caps.cores}, {"counts", report.caps.counts}};
-    fmt::print("{}\n", json{{"device", report.caps.name}, {"step", report.step}, {"rows", report.rows}, {"n_ctx", report.n_ctx}, {"ns", total_ns}, {"bandwidth_bound_ns", bound_ns}, {"kernels", rows}, {"assumptions", assumptions}}
-                              .dump(1, ' ', false, json::error_handler_t::replace));
+    json all{{"device", report.caps.name}, {"step", report.step}, {"rows", report.rows}, {"n_ctx", report.n_ctx}, {"ns", total_ns}, {"bandwidth_bound_ns", bound_ns}, {"kernels", rows}, {"assumptions", assumptions}};
+    if (measured) all["measured"] = {{"steps", measured->n}, {"ns", measured->total()}, {"off_by", busy_ns / measured->total()}};
+    fmt::print("{}\n", all.dump(1, ' ', false, json::error_handler_t::replace));
     return;
   }
   if (kernels.empty()) return fmt::print("The step has no dispatches.\n");
-  fmt::print("| kernel | n | us | launch | memory | arithmetic | lines | waits | bound by |\n|:---|---:|---:|---:|---:|---:|---:|---:|:---|\n");
+  fmt::print("| kernel | n | us | launch | memory | arithmetic | lines | waits | bound by |{}\n|:---|---:|---:|---:|---:|---:|---:|---:|:---|{}\n", measured ? " measured | off by |" : "", measured ? "---:|---:|" : "");
   for (const PredictedKernel& kernel : kernels) {
     const auto most = std::max_element(kernel.bounds.begin(), kernel.bounds.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
     const std::string arithmetic = kernel.counted ? fmt::format("{:.1f}", kernel.arithmetic / 1e3) : "not counted";
-    fmt::print("| {} | {} | {:.1f} | {:.1f} | {:.1f} | {} | {:.1f} | {:.1f} | {} |\n", kernel.label, kernel.n, kernel.total / 1e3, kernel.launch / 1e3, kernel.memory / 1e3, arithmetic, kernel.lines / 1e3, kernel.waits / 1e3,
-               most->first);
+    const double own_ns = measured_ns(kernel);
+    const std::string beside = !measured ? "" : own_ns == 0 ? " - | - |" : fmt::format(" {:.1f} | {:.2f} |", own_ns / 1e3, off_by(kernel, own_ns));
+    fmt::print("| {} | {} | {:.1f} | {:.1f} | {:.1f} | {} | {:.1f} | {:.1f} | {} |{}\n", kernel.label, kernel.n, kernel.total / 1e3, kernel.launch / 1e3, kernel.memory / 1e3, arithmetic, kernel.lines / 1e3, kernel.waits / 1e3,
+               most->first, beside);
   }
   fmt::print("\n{:.1f} us predicted for {}: {:.2f} times the {:.1f} us that its bytes take at {:.0f} % of the bandwidth\n", total_ns / 1e3, report.caps.name, total_ns / bound_ns, bound_ns / 1e3, 100 * kUsableBandwidth);
   fmt::print("Assumed: {:.0f} GB/s; {} cores, {:.1f} T lanes a second, a cache line a clock and core; {:.1f} us for a dispatch that waits for another; {:.0f} ns for a load, and for each round of a loop\n"
-             "that loads tiles; {:.0f} invocations of a core under way at most; {}compilers' counts of {}; the most likely token is drawn. No card of this profile has been measured.\n",
+             "that loads tiles; {:.0f} invocations of a core under way at most; {}compilers' counts of {}; the most likely token is drawn.{}\n",
              report.caps.bytes_per_s / 1e9, report.caps.cores, report.caps.lanes_per_s / 1e12, report.caps.dispatch_ns / 1e3, kLoadNs, kResident,
-             report.caps.matrix_flops_per_s > 0 ? fmt::format("matrix units of {:.0f} Tflop/s, while which nothing else is computed; ", report.caps.matrix_flops_per_s / 1e12) : "", report.caps.counts);
+             report.caps.matrix_flops_per_s > 0 ? fmt::format("matrix units of {:.0f} Tflop/s, while which nothing else is computed; ", report.caps.matrix_flops_per_s / 1e12) : "", report.caps.counts, measured ? "" : " No card of this profile has been measured.");
+  if (!measured) return;
+  std::vector<std::string> others;
+  for (const auto& [label, ns] : measured->ns_by_kernel) {
+    if (std::none_of(kernels.begin(), kernels.end(), [&](const PredictedKernel& kernel) { return kernel.label == label; })) others.push_back(label);
+  }
+  fmt::print("Measured, {} steps dispatch by dispatch: {:.1f} us; predicted without launches {:.1f} us, {:.2f} times that.{}\n", measured->n, measured->total() / 1e3, busy_ns / 1e3, busy_ns / measured->total(),
+             others.empty() ? "" : fmt::format(" Not among those predicted: {}.", fmt::join(others, ", ")));
 }
 
 }  // namespace
@@ -405,7 +426,13 @@ int run_graph(const GlobalFlags& flags, const GraphFlags& own) {
   if (own.predict) {
     const Result<std::vector<Prediction>> predictions = predict(lowered->program(), lowered->caps);
     if (!predictions.ok()) return report(predictions.status().message(), kUsage);
-    print_prediction(*lowered, *predictions, own.format == "json");
+    std::optional<MeasuredSteps> measured;
+    if (!own.measured.empty()) {
+      Result<MeasuredSteps> steps = read_measured_steps(own.measured, lowered->program().name);
+      if (!steps.ok()) return report(steps.status().with_prefix("--measured"));
+      measured = std::move(steps).value();
+    }
+    print_prediction(*lowered, *predictions, measured, own.format == "json");
     return kDone;
   }
   if (own.format == "json") fmt::print("{}\n", as_json(*lowered));

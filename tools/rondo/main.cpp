@@ -366,7 +366,8 @@ void add_graph(CLI::App& app, GlobalFlags& flags, int& status) {
   command->add_option("--rows", own->rows, "tokens that a prefill takes (default: the most that a session records)")->check(CLI::Range(1u, 1u << 16));
   add_ctx(*command, own->ctx);
   one_of(command->add_option("--format", own->format, "form of the output"), {"text", "dot", "json"})->capture_default_str();
-  command->add_flag("--predict", own->predict, "how long it takes on the card of --as NAME, from counts of its kernels");
+  CLI::Option* const predict = command->add_flag("--predict", own->predict, "how long it takes on the card of --as NAME, from counts of its kernels");
+  command->add_option("--measured", own->measured, "of such a card: a trace that rondo bench --trace wrote, beside the prediction")->check(some_text("--measured takes a file"))->type_name("FILE")->needs(predict);
   add_global_flags(*command, flags);
   command->callback([&flags, &status, own, command] {
     for (const char* name : {"--step", "--rows", "--ctx"}) {

@@ -4,13 +4,16 @@
 #include <cmath>
 #include <cstring>
 #include <optional>
+#include <set>
 #include <string_view>
 
 #include "expert_tiles.params.h"
 #include "graph/kernel_choice.h"
 #include "graph/tiles.h"
+#include "models/json.h"
 #include "runtime/fmt.h"
 #include "runtime/kernel.h"
+#include "tools/isa/foreign.h"
 #include "tools/isa/kernel_pattern.h"
 #include "tools/rondo/kernels_in_use.h"
 
@@ -138,6 +141,41 @@ Result<std::vector<Prediction>> predict(const runtime::Program& program, const r
     one.waits = kernel.shader == runtime::Shader::expert_tiles ? waits_of_sorting(dispatch, kernel) : std::max(waits_of_tiles(dispatch, kernel, count, workgroups, caps), simulated ? (std::max(simulated->dependent_loads, 1.0) - 1) * kLoadNs : kLoadNs);
     found.push_back(one);
   }
+  return found;
+}
+
+double MeasuredSteps::total() const {
+  double sum = 0;
+  for (const auto& [label, ns] : ns_by_kernel) sum += ns;
+  return sum;
+}
+
+Result<MeasuredSteps> read_measured_steps(const std::string& path, std::string_view step) {
+  RONDO_ASSIGN(const std::string text, isa::read_text(path));
+  RONDO_ASSIGN(const nlohmann::json trace, models::parse_json(text, path));
+  RONDO_ASSIGN(const nlohmann::json* const events, models::find_array(trace, "traceEvents", path));
+  MeasuredSteps found;
+  std::set<std::string> others;
+  bool wanted = false;
+  // A step, then its dispatches.
+  for (std::size_t i = 0; i < events->size(); ++i) {
+    const nlohmann::json& event = (*events)[i];
+    const std::string what = fmt::format("{}: event {}", path, i);
+    if (!event.is_object()) return Status(StatusCode::kCorruptData, fmt::format("{} is no object", what));
+    RONDO_ASSIGN(const std::string name, models::find_string(event, "name", what));
+    if (!event.contains("dur")) continue;
+    RONDO_ASSIGN(const std::uint64_t row, models::find_u64_or(event, "tid", 0, what));
+    if (!event["dur"].is_number()) return Status(StatusCode::kCorruptData, fmt::format("{}: 'dur' must be a number", what));
+    if (row == 1) {
+      wanted = name == step;
+      if (wanted) found.n += 1;
+      else others.insert(fmt::format("'{}'", name));
+    } else if (row == 2 && wanted) {
+      found.ns_by_kernel[name] += 1e3 * event["dur"].get<double>();
+    }
+  }
+  if (found.n == 0) return Status(StatusCode::kInvalidArgument, fmt::format("{}: no step is '{}'; there are {}", path, step, others.empty() ? "none" : fmt::format("{}", fmt::join(others, ", "))));
+  for (auto& [label, ns] : found.ns_by_kernel) ns /= static_cast<double>(found.n);
   return found;
 }
 

@@ -2,7 +2,9 @@
 // (tools/isa/budget.txt, tools/simulator/budget.txt) and the rates of the device's profile.
 #pragma once
 
+#include <map>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <rondo/status.h>
@@ -33,6 +35,17 @@ constexpr double kResident = 1024;        ///< invocations of a core that are un
 
 /// Of each dispatch. Errors: kInvalidArgument (the device's profile has no rates).
 Result<std::vector<Prediction>> predict(const runtime::Program& program, const runtime::DeviceCaps& caps);
+
+/// What a device took for steps of one kind, dispatch by dispatch.
+struct MeasuredSteps {
+  std::size_t n = 0;
+  std::map<std::string, double, std::less<>> ns_by_kernel;  ///< by label, of one step on average
+  double total() const;
+};
+
+/// The steps of this name, a Program's ("decode 1", "prefill and sample 512"), of a trace that `rondo bench --trace` wrote. Errors: kNotFound, kIo, kCorruptData (no trace),
+/// kInvalidArgument (it has no such step), naming the file.
+Result<MeasuredSteps> read_measured_steps(const std::string& path, std::string_view step);
 
 /// What all bytes of the program take at kUsableBandwidth, and nothing else, in nanoseconds.
 double bandwidth_bound_ns(const runtime::Program& program, const runtime::DeviceCaps& caps);

@@ -129,6 +129,7 @@ struct GraphFlags {
   std::string model_flag;           ///< one that was given and means nothing without a model, or ""
   std::uint32_t ctx = 0, rows = 0;  ///< 0: not given
   bool predict = false;
+  std::string measured;  ///< a trace of such steps, beside what is predicted, or ""
 };
 
 struct IsaFlags {
