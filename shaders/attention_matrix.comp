@@ -263,7 +263,9 @@ void attend() {
       if (chunk + 1u < kValueChunks) load_values(first_key, chunk + 1u);
       else load_keys(min(block + step, (span.reach - 1u) / kBlock) * kBlock, 0u);  // after the last nobody reads it
       Sums own[kMatrices];
-      [[unroll]] for (uint i = 0u; i < kMatrices; ++i) own[i] = sums[chunk * kMatrices + i];
+      [[unroll]] for (uint n = 0u; n < kMatrices * kValueChunks; ++n) {
+        if (n / kMatrices == chunk) own[n % kMatrices] = sums[n];
+      }
       if (moved[parity] != 0u) {
         [[unroll]] for (uint i = 0u; i < kRowMatrices; ++i) {
           const Sums scale = load_sums(tiles[kScores + (first_row_of_subgroup() + i * kMatrixRows) * kScoreStride + kScales], MATRIX_BY_ROW, kScoreStride, MATRIX_VISIBLE);
@@ -272,7 +274,9 @@ void attend() {
       }
       const uint zero = zero_of(block, chunk + 8u);
       MULTIPLY(own, kScores, kScoreStride, kBlock)
-      [[unroll]] for (uint i = 0u; i < kMatrices; ++i) sums[chunk * kMatrices + i] = own[i];
+      [[unroll]] for (uint n = 0u; n < kMatrices * kValueChunks; ++n) {
+        if (n / kMatrices == chunk) sums[n] = own[n % kMatrices];
+      }
     }
   }
 }
@@ -297,11 +301,11 @@ void write_rows() {
     row_total[own_row] = row_weight;
     row_highest[own_row] = row_max;
   }
-  [[unroll]] for (uint chunk = 0u; chunk < kValueChunks; ++chunk) {
+  [[dont_unroll]] for (uint chunk = 0u; chunk < kValueChunks; ++chunk) {
     barrier();
-    [[unroll]] for (uint i = 0u; i < kMatrices; ++i) {
-      const uint row = first_row_of_subgroup() + i / kColumnMatrices * kMatrixRows, column = first_column_of_subgroup() + i % kColumnMatrices * kMatrixColumns;
-      store_sums(tiles[kScores + row * kScoreStride + column / 4u], sums[chunk * kMatrices + i], MATRIX_BY_ROW, kScoreStride, MATRIX_AVAILABLE);
+    [[unroll]] for (uint n = 0u; n < kMatrices * kValueChunks; ++n) {
+      const uint i = n % kMatrices, row = first_row_of_subgroup() + i / kColumnMatrices * kMatrixRows, column = first_column_of_subgroup() + i % kColumnMatrices * kMatrixColumns;
+      if (n / kMatrices == chunk) store_sums(tiles[kScores + row * kScoreStride + column / 4u], sums[n], MATRIX_BY_ROW, kScoreStride, MATRIX_AVAILABLE);
     }
     barrier();
     for (uint item = self; item < (end_row - first_row) * kBlock; item += kWidth) {

@@ -46,21 +46,19 @@ uint first_of_matrix(uint output_subgroup, uint j) {
   const uint row_subgroup = gl_SubgroupID / kOutputSubgroups, output_subgroup = gl_SubgroupID % kOutputSubgroups; \
   Sums sums[kMatrices];
 #define CLEAR_SUMS [[unroll]] for (uint i = 0u; i < kMatrices; ++i) sums[i] = NO_SUMS;
-// The end of a subgroup's matrices, one after the other in shared memory.
+// The end of a subgroup's matrices, one after the other in shared memory. Which is next is asked for each of them: by an index that is no constant NVIDIA's
+// driver keeps all sums in memory, from the first product on.
 #define FINISH_SUMS                                                                                                                                              \
-  const uint kMatrixQuads = kMatrixRows * kMatrixColumns / 4u, own = gl_SubgroupID * (kMatrixQuads << kGlu);                                                     \
-  [[unroll]] for (uint i = 0u; i < kRowMatrices; ++i) {                                                                                                          \
-    [[unroll]] for (uint j = 0u; j < kOutputMatrices >> kGlu; ++j) {                                                                                             \
-      barrier();                                                                                                                                                 \
-      store_sums(tiles[own], sums[i * kOutputMatrices + j], MATRIX_BY_ROW, kMatrixColumns / 4u, MATRIX_AVAILABLE);                                               \
-      if (kGlu == 1u) store_sums(tiles[own + kMatrixQuads], sums[i * kOutputMatrices + kOutputMatrices / 2u + j], MATRIX_BY_ROW, kMatrixColumns / 4u, MATRIX_AVAILABLE);\
-      barrier();                                                                                                                                                 \
-      if (kLanes < 32u) {  /* unrolled it is most of the kernel's code */                                                                                        \
-        [[dont_unroll]] for (uint e = gl_SubgroupInvocationID; e < kMatrixRows * kMatrixColumns; e += kLanes) FINISH(i, j, e)                                    \
-      } else {  /* of a loop in these Mesa's compiler for NVIDIA leaves the sums in memory */                                                                    \
-        [[unroll]] for (uint e = gl_SubgroupInvocationID; e < kMatrixRows * kMatrixColumns; e += kLanes) FINISH(i, j, e)                                         \
-      }                                                                                                                                                          \
+  const uint kMatrixQuads = kMatrixRows * kMatrixColumns / 4u, own = gl_SubgroupID * (kMatrixQuads << kGlu), kFinished = kOutputMatrices >> kGlu;                \
+  [[dont_unroll]] for (uint next = 0u; next < kRowMatrices * kFinished; ++next) {                                                                                \
+    const uint i = next / kFinished, j = next % kFinished;                                                                                                       \
+    barrier();                                                                                                                                                   \
+    [[unroll]] for (uint m = 0u; m < kMatrices; ++m) {                                                                                                           \
+      if (m == i * kOutputMatrices + j) store_sums(tiles[own], sums[m], MATRIX_BY_ROW, kMatrixColumns / 4u, MATRIX_AVAILABLE);                                   \
+      if (kGlu == 1u && m == i * kOutputMatrices + kFinished + j) store_sums(tiles[own + kMatrixQuads], sums[m], MATRIX_BY_ROW, kMatrixColumns / 4u, MATRIX_AVAILABLE); \
     }                                                                                                                                                            \
+    barrier();                                                                                                                                                   \
+    [[dont_unroll]] for (uint e = gl_SubgroupInvocationID; e < kMatrixRows * kMatrixColumns; e += kLanes) FINISH(i, j, e)                                        \
   }
 
 #include "lib/f16_tile.glsl"
