@@ -95,7 +95,8 @@ struct DeferredNorm {
 /// The norms of a fused graph that linears compute when it is lowered.
 std::vector<DeferredNorm> find_deferred_norms(Graph& graph, const runtime::DeviceCaps& caps, const LoweringOptions& options);
 
-/// Activations in bytes, as shaders/lib/rounding.glsl has them: in which storage, and at which words of it bytes and scales begin.
+/// Activations in bytes, as shaders/lib/rounding.glsl has them, or in f16, as shaders/lib/halved_input.glsl does: in which storage, and at which words of
+/// it they and scales begin.
 struct RoundedTensor {
   StorageId storage = kNone;
   std::uint32_t bytes_at = 0, scales_at = 0;
@@ -107,7 +108,7 @@ constexpr double kRoundedBytes = 1.25;
 /// How groups of 32 columns lie: row after row, or all rows' first, then all rows' second, so that tiles read whole cache lines.
 enum class RoundedOrder : std::uint8_t { kRows, kColumns };
 
-/// Rows of activations in f32, of all tokens: `rows_of_token` each, of `columns` (a multiple of 32). Offset and strides are in elements.
+/// Rows of activations, of all tokens: `rows_of_token` each, of `columns`. Offset and strides are in elements.
 struct ActivationRows {
   TensorId tensor = kNone;
   std::uint32_t tokens = 0, rows_of_token = 1, columns = 0, offset = 0, token_stride = 0, row_stride = 0;
@@ -151,8 +152,11 @@ class Lowering {
   /// Makes room for that, behind the elements. To be called before anything else is appended.
   void append_rounded(TensorId output);
 
-  /// These rows in bytes: in the order of rows as whoever made them left them, or else by a dispatch in subgroups of `lanes`, with scales for 32 columns each.
+  /// These rows, f32 and of whole groups of 32 columns, in bytes: in the order of rows as whoever made them left them, or else by a dispatch in subgroups of `lanes`, with scales for 32 columns each.
   RoundedTensor round(const ActivationRows& rows, RoundedOrder order, std::uint32_t lanes);
+
+  /// These rows, f32 or f16, in f16 by a dispatch, of which vectors of 4 can be read or not (shaders/lib/linear_input.glsl's kInputVec4).
+  RoundedTensor halve(const ActivationRows& rows, Type activations, std::uint32_t input_vec4);
 
   /// More bytes for the storage of an activation, behind those that its tensor has. Returns where they begin.
   std::uint64_t append_bytes(TensorId tensor, std::uint64_t size_bytes);
@@ -237,7 +241,7 @@ class Lowering {
   std::map<std::vector<std::int64_t>, StorageId> made_;
   std::vector<DeferredNorm> deferred_;
   std::vector<TensorId> rounded_;
-  std::map<std::vector<std::int64_t>, RoundedTensor> quantized_;  ///< by a dispatch of its own
+  std::map<std::vector<std::int64_t>, RoundedTensor> quantized_, halved_;  ///< by dispatches of their own
   runtime::Program program_;
   std::vector<std::vector<Argument>> arguments_;  ///< of each dispatch, until storages have places
 };

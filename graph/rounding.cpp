@@ -1,10 +1,14 @@
-// Activations in bytes for integer dot products (shaders/lib/rounding.glsl): who makes them, and the dispatch that does where nobody else can.
+// Activations in bytes for integer dot products (shaders/lib/rounding.glsl): who makes them, and the dispatch that does where nobody else can. In f16 for
+// matrix units (shaders/lib/halved_input.glsl), by a dispatch.
+#include <bit>
+
 #include "graph/block_format.h"
 #include "graph/lowering.h"
 #include "graph/operator.h"
 #include "graph/ops/attention_kernels.h"
 #include "graph/ops/linear_kernels.h"
 #include "graph/ops/norm_kernels.h"
+#include "halve.params.h"
 #include "quantize.params.h"
 
 namespace rondo::graph {
@@ -68,6 +72,12 @@ namespace {
 /// Of elements with their scales: kRoundedBytes each.
 std::uint64_t rounded_bytes(std::uint64_t n_elements) { return n_elements + n_elements / 4; }
 
+std::vector<std::int64_t> key_of(StorageId storage, const ActivationRows& rows, std::initializer_list<std::int64_t> how) {
+  std::vector<std::int64_t> key = {storage, rows.offset, rows.token_stride, rows.row_stride, rows.tokens, rows.rows_of_token, rows.columns};
+  key.insert(key.end(), how);
+  return key;
+}
+
 }  // namespace
 
 void Lowering::append_rounded(TensorId output) { append_bytes(output, rounded_bytes(static_cast<std::uint64_t>(tensor(output).shape.n_elements()))); }
@@ -78,7 +88,7 @@ RoundedTensor Lowering::round(const ActivationRows& rows, RoundedOrder order, st
   const bool in_order = rows.offset == 0 && rows.row_stride == rows.columns && rows.token_stride == rows.rows_of_token * rows.columns;
   const auto is_maker = [&](TensorId id) { return tensor(id).storage == storage && static_cast<std::uint64_t>(tensor(id).shape.n_elements()) == n; };
   if (order == RoundedOrder::kRows && in_order && std::any_of(rounded_.begin(), rounded_.end(), is_maker)) return {storage, n, n + n / 4};
-  RoundedTensor& made = quantized_[{storage, rows.offset, rows.token_stride, rows.row_stride, rows.tokens, rows.rows_of_token, rows.columns, lanes, static_cast<std::int64_t>(order)}];
+  RoundedTensor& made = quantized_[key_of(storage, rows, {lanes, static_cast<std::int64_t>(order)})];
   if (made.storage != kNone) return made;
   // Nothing changes an activation once it is made, so that one result serves all that ask for the same.
   // Whoever takes a norm that its neighbours compute looks for squares in its storage, too.
@@ -90,6 +100,19 @@ RoundedTensor Lowering::round(const ActivationRows& rows, RoundedOrder order, st
   dispatch("quantize", {runtime::Shader::quantize, lanes}, {width, (rows.offset | rows.token_stride | rows.row_stride) % 4 == 0}, {{storage, runtime::Access::kRead}, {made.storage, runtime::Access::kWrite}},
            shaders::QuantizeParams{rows_per_sequence(rows.tokens), rows.rows_of_token, rows.columns, rows.offset, rows.token_stride, rows.row_stride, made.bytes_at, made.scales_at, by_rows ? n_groups : 1, by_rows ? 1 : n_rows}, {ceil_div(rows.columns, 4 * width), n_rows, 1},
            {4.0 * n + static_cast<double>(rounded_bytes(n)), 4.0 * n});
+  return made;
+}
+
+RoundedTensor Lowering::halve(const ActivationRows& rows, Type activations, std::uint32_t input_vec4) {
+  const StorageId storage = tensor(rows.tensor).storage;
+  RoundedTensor& made = halved_[key_of(storage, rows, {input_vec4})];
+  if (made.storage != kNone) return made;
+  const std::uint32_t n_rows = rows.tokens * rows.rows_of_token, n_groups = ceil_div(rows.columns, kGroupElements), n = n_rows * n_groups * kGroupElements;
+  made = {scratch(2 * std::uint64_t{n} + 4 * std::uint64_t{n_rows}, "activations in f16"), 0, n / 2};
+  const std::uint32_t width = std::min({std::max(std::bit_ceil(ceil_div(rows.columns, 16u)), 32u), 256u, caps_.max_invocations});
+  dispatch("halve", module_for(runtime::Shader::halve, activations), {width, input_vec4}, {{storage, runtime::Access::kRead}, {made.storage, runtime::Access::kWrite}},
+           shaders::HalveParams{rows_per_sequence(rows.tokens), rows.rows_of_token, rows.columns, rows.offset, rows.token_stride, rows.row_stride, n_rows, made.scales_at}, {n_rows, 1, 1},
+           {(2.0 + element_bytes(activations)) * n, 2.0 * n});
   return made;
 }
 

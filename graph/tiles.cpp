@@ -18,6 +18,8 @@ struct SubgroupClass {
   std::uint32_t min_size, max_size;  ///< sizes that a kernel can rely on are within these
   std::uint32_t lanes, subgroups;
   std::uint32_t rows[4];  ///< of the weight, with 1, 2, 4 and 8 rows of input; 0: not so many at a time
+  std::uint32_t loads = 1;  ///< chunks of a row that a lane asks for at a time, with 1 row of input
+  bool waits = false;       ///< subgroups share rows until three times as many workgroups are there as fill the device
 
   /// Rows of input at a time, of n, and with them rows of the weight, of which GLU takes two for one.
   void set_rows(std::uint32_t n, std::uint32_t most, bool glu, SubgroupTile& tile) const {
@@ -26,13 +28,14 @@ struct SubgroupClass {
     if (glu && tile.rows == 1) tile.tokens = std::min(tile.tokens, 4u);  // a gate and an up of 8 are as much as 2 rows of 8
     if (glu) tile.rows = std::max(tile.rows / 2, 1u);
     tile.tokens = std::min(tile.tokens, tile.lanes / tile.rows);  // each lane stores one sum
+    tile.loads = tile.tokens == 1 ? loads : 1;
   }
 };
 
-// By compilers' counts (docs/gpus-without-one.md), no GPU having run them: as many rows as leave 12 waves of RDNA, 128 registers of
-// Intel and 4 waves of Adreno, since each row more spares activations.
+// By compilers' counts (docs/gpus-without-one.md), where no GPU has run them: as many rows as leave 12 waves of RDNA, 128 registers of
+// Intel and 4 waves of Adreno, since each row more spares activations. On an H200 (docs/performance.md) memory is what is waited for.
 constexpr SubgroupClass kClasses[] = {
-    {32, 32, 32, 4, {4, 4, 2, 2}},   // NVIDIA: 56 registers at most for a row of input
+    {32, 32, 32, 4, {2, 4, 2, 2}, 2, true},  // NVIDIA: 8B F16 makes 198 tokens/s, with 4 rows and one load 176
     {8, 32, 16, 4, {2, 2, 2, 1}},    // Intel: 2 rows of 8 spill on tgl and dg2
     {32, 64, 64, 2, {4, 4, 2, 2}},   // AMD: 64 registers, 16 waves on navi21
     {64, 128, 64, 2, {2, 2, 1, 1}},  // Adreno: 4 rows leave 2 waves on adreno660
@@ -54,9 +57,13 @@ std::uint32_t possible_lanes(const runtime::DeviceCaps& caps, std::uint32_t lane
 
 /// A device that has too little in flight waits for memory: by `graph --predict` a matrix of 2,048 rows takes 2.5 times as long on an
 /// H200 as its bytes do. So subgroups share rows.
-void fill_device(const runtime::DeviceCaps& caps, std::uint32_t n_rows, std::uint32_t n_outputs, std::uint32_t n_chunks, SubgroupTile& tile) {
+void fill_device(const runtime::DeviceCaps& caps, const SubgroupClass& one, std::uint32_t n_rows, std::uint32_t n_outputs, std::uint32_t n_chunks, SubgroupTile& tile) {
   const std::uint32_t fill = workgroups_to_fill(caps) / ceil_div(std::max(n_rows, 1u), tile.tokens);
-  while (tile.split * 2 <= tile.subgroups && tile.subgroups % (tile.split * 2) == 0 && tile.split * 2 * tile.lanes <= n_chunks && n_outputs / tile.outputs_of_workgroup() < fill) tile.split *= 2;
+  const auto share_while = [&](std::uint32_t below, std::uint32_t least_chunks) {
+    while (tile.split * 2 <= tile.subgroups && tile.subgroups % (tile.split * 2) == 0 && tile.split * 2 * tile.lanes * least_chunks <= n_chunks && n_outputs / tile.outputs_of_workgroup() < below) tile.split *= 2;
+  };
+  share_while(fill, 1);
+  if (one.waits && tile.tokens == 1) share_while(3 * fill, 8);
 }
 
 }  // namespace
@@ -68,7 +75,7 @@ SubgroupTile subgroup_tile(const runtime::DeviceCaps& caps, Type activations, st
   SubgroupTile tile{possible_lanes(caps, one.lanes), one.subgroups};
   one.set_rows(n_rows, activations == Type::kF16 ? 4 : 8, glu, tile);  // 8 rows in f16 spill on tgl
   tile.subgroups = std::min(tile.subgroups, most_subgroups(caps, tile.lanes));
-  fill_device(caps, n_rows, n_outputs, n_chunks, tile);
+  fill_device(caps, one, n_rows, n_outputs, n_chunks, tile);
   return tile;
 }
 
@@ -76,7 +83,7 @@ namespace {
 
 // As kClasses.
 constexpr SubgroupClass kDotClasses[] = {
-    {32, 32, 32, 4, {4, 4, 2, 2}},   // NVIDIA
+    {32, 32, 32, 4, {1, 4, 2, 2}, 2},  // NVIDIA: 1B Q8_0 makes 1,031 tokens/s and 8B Q4_K 389, with 4 rows and one load 939 and 342
     {8, 32, 16, 4, {2, 2, 0, 0}},    // Intel: 2 rows of 4 spill on tgl and dg2
     {32, 64, 64, 2, {4, 4, 2, 2}},   // AMD: 32 to 64 registers for a row of input, of 32 lanes 64
     {64, 128, 64, 2, {2, 2, 1, 1}},  // Adreno
@@ -93,7 +100,7 @@ SubgroupTile dot_tile(const runtime::DeviceCaps& caps, std::uint32_t n_rows, boo
   one.set_rows(n_rows, 8, glu, tile);
   const std::uint32_t most = most_subgroups(caps, tile.lanes);
   tile.subgroups = std::min(tile.subgroups, most);
-  fill_device(caps, n_rows, n_outputs, n_chunks, tile);
+  fill_device(caps, one, n_rows, n_outputs, n_chunks, tile);
   while (rounds && tile.outputs_of_workgroup() < kRoundedTogether && tile.subgroups * 2 <= most) tile.subgroups *= 2;
   while (rounds && tile.outputs_of_workgroup() < kRoundedTogether && tile.split > 1) tile.split /= 2;
   return tile;
@@ -107,12 +114,12 @@ struct DotCount {
   float nvidia[2], intel[2], amd[2];  ///< of gh100, tgl and navi21
 };
 constexpr DotCount kDotCounts[] = {
-    {Type::kQ8_0, {4.56f, 1.77f}, {3.36f, 1.16f}, {2.62f, 0.84f}},  {Type::kQ4_0, {4.59f, 1.60f}, {3.80f, 1.49f}, {3.05f, 1.06f}},
-    {Type::kQ4_1, {4.59f, 1.59f}, {3.77f, 1.46f}, {3.02f, 1.02f}},  {Type::kQ5_0, {5.52f, 2.47f}, {4.91f, 2.60f}, {3.91f, 1.89f}},
-    {Type::kQ5_1, {5.38f, 2.32f}, {4.76f, 2.45f}, {3.70f, 1.70f}},  {Type::kQ2_K, {5.38f, 2.40f}, {4.55f, 2.26f}, {3.62f, 1.64f}},
-    {Type::kQ3_K, {6.01f, 3.01f}, {5.38f, 3.09f}, {4.26f, 2.25f}},  {Type::kQ4_K, {5.16f, 2.10f}, {4.38f, 2.07f}, {3.38f, 1.38f}},
-    {Type::kQ5_K, {6.01f, 2.95f}, {5.51f, 3.20f}, {4.22f, 2.20f}},  {Type::kQ6_K, {5.94f, 2.97f}, {5.30f, 3.01f}, {4.15f, 2.16f}},
-    {Type::kIQ4_NL, {3.32f, 2.71f}, {4.28f, 3.34f}, {2.81f, 2.23f}}, {Type::kMXFP4, {3.44f, 2.84f}, {4.42f, 3.49f}, {2.95f, 2.38f}},
+    {Type::kQ8_0, {4.55f, 2.31f}, {3.05f, 1.16f}, {2.44f, 0.84f}},  {Type::kQ4_0, {4.84f, 2.31f}, {3.45f, 1.49f}, {2.86f, 1.06f}},
+    {Type::kQ4_1, {4.80f, 2.30f}, {3.42f, 1.46f}, {2.85f, 1.02f}},  {Type::kQ5_0, {5.74f, 3.22f}, {4.57f, 2.60f}, {3.73f, 1.89f}},
+    {Type::kQ5_1, {5.55f, 2.98f}, {4.41f, 2.45f}, {3.54f, 1.70f}},  {Type::kQ2_K, {5.60f, 3.03f}, {4.20f, 2.26f}, {3.45f, 1.64f}},
+    {Type::kQ3_K, {6.26f, 3.81f}, {5.03f, 3.09f}, {4.09f, 2.25f}},  {Type::kQ4_K, {5.35f, 2.91f}, {4.03f, 2.07f}, {3.22f, 1.38f}},
+    {Type::kQ5_K, {6.26f, 3.67f}, {5.16f, 3.20f}, {4.03f, 2.20f}},  {Type::kQ6_K, {6.24f, 3.84f}, {4.96f, 3.01f}, {3.98f, 2.16f}},
+    {Type::kIQ4_NL, {3.14f, 2.71f}, {3.94f, 3.34f}, {2.64f, 2.23f}}, {Type::kMXFP4, {3.27f, 2.84f}, {4.08f, 3.49f}, {2.78f, 2.38f}},
 };
 
 bool is_nvidia(const runtime::DeviceCaps& caps) { return caps.min_required_subgroup_size == 32 && caps.max_required_subgroup_size == 32; }
@@ -299,12 +306,15 @@ struct MatrixClass {
   std::uint32_t ahead_of_simple; ///< the same, of the large one with simple weights
   std::uint32_t most_splits;     ///< of the large one: as many as spill nothing
   MatrixWorkgroup large, small;  ///< the large one with the most rows, or with half as many
+  std::uint32_t threads_of_simple = 0;  ///< of the large one with simple weights, where they are others
 };
 
 // By compilers' counts, as kClasses: as many rows as spill nothing. In a larger tile each input and weight is converted less often: 128 x 128
 // outputs ask for 0.6 of the bytes of 128 x 64, which are more than an H200's caches deliver.
 constexpr MatrixClass kMatrixClasses[] = {
-    {32, 32, 2, 3, kMostSplits, {256, 128, {128, 128, 128, 128, 128}}, {128, 64, {128, 128, 128, 128, 128}}},  // NVIDIA: 232 registers, 248 of the small one; 16 matrices spill
+    // NVIDIA: 248 registers with simple weights, so that a core of an H200 has two; with others 16 matrices of a subgroup spill 5 to 47, and 8 take 176. There linear_glu of 512 rows
+    // of 8B F16 takes 640 us, with 256 threads 738.
+    {32, 32, 2, 2, kMostSplits, {256, 128, {128, 128, 128, 128, 128}}, {128, 64, {128, 128, 128, 128, 128}}, 128},
     {16, 32, 1, 1, 1, {256, 128, {64, 64, 32, 32, 32}}, {128, 64, {32, 32, 32, 32, 16}}},                       // Intel's Xe2: 253 registers; of other types 64 rows spill 2 to 9, split 2 to 3
     {8, 32, 1, 1, kMostSplits, {256, 128, {64, 64, 64, 32, 0}}, {128, 64, {64, 32, 32, 16, 16}}},               // Intel's others: 126 registers; 64 rows of the small one spill 4 to 13
     {32, 64, 1, 1, kMostSplits, {256, 128, {128, 128, 128, 128, 128}}, {128, 64, {64, 64, 64, 64, 64}}},        // AMD: all 256 registers; 128 rows of the small one spill on navi31
@@ -353,21 +363,23 @@ MatrixTile matrix_tile_of(const runtime::DeviceCaps& caps, std::uint32_t MatrixR
   if (!one) return {};
   MatrixTile best;
   double least = 0;
+  const bool is_simple = most_rows == &MatrixRows::of_simple;
   for (const MatrixWorkgroup* workgroup : {&one->large, &one->small}) {
-    const std::uint32_t lanes = matrix_lanes(caps, workgroup->threads), most = workgroup->most_rows.*most_rows;
+    const std::uint32_t threads = workgroup == &one->large && is_simple && one->threads_of_simple != 0 ? one->threads_of_simple : workgroup->threads;
+    const std::uint32_t lanes = matrix_lanes(caps, threads), most = workgroup->most_rows.*most_rows;
     if (lanes == 0 || most == 0) continue;
     const std::uint32_t all_rows = std::clamp(std::bit_ceil(n_rows), 16u, most);
     for (std::uint32_t rows = all_rows; rows >= (workgroup == &one->large ? most / 2 : std::min(all_rows, 32u)); rows /= 2) {
-      const MatrixTile tile = largest_matrices(caps, workgroup->threads, workgroup->outputs, lanes, rows, glu);
+      const MatrixTile tile = largest_matrices(caps, threads, workgroup->outputs, lanes, rows, glu);
       if (tile.lanes == 0 || matrix_shared_bytes(tile.rows(), tile.outputs) > caps.max_shared_bytes) continue;
       const std::uint64_t n_tiles = std::uint64_t{n_batches} * ceil_div(n_rows, tile.rows()) * ceil_div(n_outputs, tile.outputs >> (glu ? 1 : 0));
       const std::uint32_t most_splits = workgroup == &one->large ? one->most_splits : kMostSplits;
       const double work = least_work(caps, n_tiles, n_groups, most_splits).groups * (tile.rows() * tile.outputs + kProductsOfARow * (tile.rows() + tile.outputs));
       if (best.lanes != 0 && work >= least) continue;
       best = tile, least = work;
-      best.ahead = workgroup == &one->large && most_rows == &MatrixRows::of_simple ? one->ahead_of_simple : one->ahead;
+      best.ahead = workgroup == &one->large && is_simple ? one->ahead_of_simple : one->ahead;
       // Small ones wait more than they multiply, so that two of a core are not in each other's way.
-      best.splits = least_work(caps, n_tiles, n_groups, most_splits, 256 / workgroup->threads).splits;
+      best.splits = least_work(caps, n_tiles, n_groups, most_splits, 256 / threads).splits;
     }
   }
   return best;

@@ -16,6 +16,7 @@ struct SubgroupTile {
   std::uint32_t rows = 0;       ///< of the weight that a subgroup makes; with GLU as many pairs
   std::uint32_t tokens = 0;     ///< rows of the input that it makes them of
   std::uint32_t split = 1;      ///< subgroups that share these rows
+  std::uint32_t loads = 1;      ///< chunks of a row that a lane asks for at a time
 
   std::uint32_t outputs_of_workgroup() const { return subgroups / split * rows; }
 };

@@ -3,7 +3,7 @@
 // For many rows, with integer dot products: 256 invocations make a tile of 16 kTileRows x 128 outputs (64 with GLU) from 32 columns at a
 // time, weights and input as bytes in shared memory, the next 32 while they multiply. The input is bytes (lib/rounded_input.glsl), of which 32 share a scale, as quantize.comp
 // leaves them, group after group. Sums of products of bytes are exact, their sums f32. Weights of all types but floats.
-// Grid (ceil(N / tile), tiles of rows, splits of the columns). Needs: subgroups of exactly kLanes invocations, VK_KHR_shader_integer_dot_product.
+// Grid (tiles of rows, ceil(N / tile), splits of the columns). Needs: subgroups of exactly kLanes invocations, VK_KHR_shader_integer_dot_product.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #extension GL_KHR_shader_subgroup_basic : require
@@ -60,8 +60,8 @@ uint x_row;  // of the input
 // Invocations by number, in the order in which they lie in subgroups.
 uint place() { return gl_SubgroupID * kLanes + gl_SubgroupInvocationID; }
 
-void load(uint group, uint first_output) {
-  const uint row = weight_row(place() >> 1, first_output) + p.weight_offset_rows;
+void load(uint group) {
+  const uint row = weight_row(place() >> 1) + p.weight_offset_rows;
   chunk = load_chunk(row, kQuads == 8u ? group : group * 2u + (place() & 1u));
   const uint group_of_row = group_in_columns(x_row, group);
   x = input_bytes(2u * group_of_row + (place() & 1u));
@@ -100,20 +100,19 @@ void store_input(uint tile) {
 int add_dots(uvec4 a, uvec4 b, int sum) { return packed_dot(a.w, b.w, 0) + (packed_dot(a.z, b.z, 0) + (packed_dot(a.y, b.y, 0) + (packed_dot(a.x, b.x, 0) + sum))); }
 
 void main() {
-  const uint first_output = gl_WorkGroupID.x * kOutputs;
   if (!take_tile()) return;
   x_row = input_row(min(tile_row(min(place() >> 1, kM - 1u)), p.rows - 1u));
   fill_table();
   const uint tx = place() % kColumns, ty = place() / kColumns * kTileRows;
   clear_sums();
   const uint first = first_group(), n_own = n_groups();
-  load(first, first_output);
+  load(first);
   store_weights(0u);
   store_input(0u);
   for (uint group = 0u; group < n_own; ++group) {
     const uint tile = group & 1u;
     barrier();
-    load(first + min(group + 1u, n_own - 1u), first_output);  // the last is loaded twice, and nobody reads it
+    load(first + min(group + 1u, n_own - 1u));  // the last is loaded twice, and nobody reads it
     uvec4 a[kTileRows * 2u];
     float scale[kTileRows];
     [[unroll]] for (uint i = 0u; i < kTileRows; ++i) {
@@ -141,5 +140,5 @@ void main() {
     store_weights(1u - tile);
     store_input(1u - tile);
   }
-  store_outputs(ty, first_output + tx);
+  store_outputs(ty, first_output() + tx);
 }

@@ -9,32 +9,37 @@ layout(constant_id = 6) const uint kInputVec4 = 1u;
 #include "lib/linear_few_rows.glsl"
 
 void add_products(uint share, uint rows[kWeightRows], uint at[kTokens], inout float sums[kSums]) {
-  for (uint chunk = share * kLanes + gl_SubgroupInvocationID; chunk < p.groups * (8u / kQuads); chunk += kLanes * kSplit) {
-    Chunk chunks[kWeightRows];
-    [[unroll]] for (uint r = 0u; r < kWeightRows; ++r) chunks[r] = load_chunk(rows[r], chunk);
-    float parts[kSums], input_sums[kTokens];
-    [[unroll]] for (uint i = 0u; i < kQuads; ++i) {
-      const bool starts = !kIsFloat && i % kScaledQuads == 0u;
-      vec4 x[kTokens];
-      [[unroll]] for (uint t = 0u; t < kTokens; ++t) {
-        x[t] = input_quad(at[t], (chunk * kQuads + i) * 4u);
-        if (kHasAddend) input_sums[t] = (starts ? 0.0 : input_sums[t]) + ((x[t].x + x[t].y) + (x[t].z + x[t].w));
-      }
-      [[unroll]] for (uint r = 0u; r < kWeightRows; ++r) {
-        const vec4 w = chunk_quad(chunks[r], i);
+  const uint n_chunks = p.groups * (8u / kQuads);
+  for (uint first = share * kLanes + gl_SubgroupInvocationID; first < n_chunks; first += kLanes * kSplit * kLoads) {
+    LOAD_CHUNKS(chunks, first, n_chunks)
+    [[unroll]] for (uint n = 0u; n < kLoads; ++n) {
+      const uint chunk = first + n * kLanes * kSplit;
+      if (n != 0u && chunk >= n_chunks) break;
+      float parts[kSums], input_sums[kTokens];
+      [[unroll]] for (uint i = 0u; i < kQuads; ++i) {
+        const bool starts = !kIsFloat && i % kScaledQuads == 0u;
+        vec4 x[kTokens];
         [[unroll]] for (uint t = 0u; t < kTokens; ++t) {
-          const uint s = t * kWeightRows + r;
-          float sum = kIsFloat ? sums[s] : starts ? 0.0 : parts[s];
-          sum += w.x * x[t].x;
-          sum += w.y * x[t].y;
-          sum += w.z * x[t].z;
-          sum += w.w * x[t].w;
-          if (kIsFloat) sums[s] = sum;
-          else parts[s] = sum;
-          if (!kIsFloat && i % kScaledQuads == kScaledQuads - 1u) {
-            if (kCentre != 0u) sum -= float(kCentre) * input_sums[t];
-            sums[s] += chunks[r].scale[i >> 2] * sum;
-            if (!kHasOneFactor) sums[s] += chunks[r].addend[i >> 2] * input_sums[t];
+          if (kTokens == 1u) x[t] = input_four(at[t], chunk * kQuads, i);
+          else x[t] = input_quad(at[t], (chunk * kQuads + i) * 4u);  // Intel spills what it would keep
+          if (kHasAddend) input_sums[t] = (starts ? 0.0 : input_sums[t]) + ((x[t].x + x[t].y) + (x[t].z + x[t].w));
+        }
+        [[unroll]] for (uint r = 0u; r < kWeightRows; ++r) {
+          const vec4 w = chunk_quad(chunks[n * kWeightRows + r], i);
+          [[unroll]] for (uint t = 0u; t < kTokens; ++t) {
+            const uint s = t * kWeightRows + r;
+            float sum = kIsFloat ? sums[s] : starts ? 0.0 : parts[s];
+            sum += w.x * x[t].x;
+            sum += w.y * x[t].y;
+            sum += w.z * x[t].z;
+            sum += w.w * x[t].w;
+            if (kIsFloat) sums[s] = sum;
+            else parts[s] = sum;
+            if (!kIsFloat && i % kScaledQuads == kScaledQuads - 1u) {
+              if (kCentre != 0u) sum -= float(kCentre) * input_sums[t];
+              sums[s] += chunks[n * kWeightRows + r].scale[i >> 2] * sum;
+              if (!kHasOneFactor) sums[s] += chunks[n * kWeightRows + r].addend[i >> 2] * input_sums[t];
+            }
           }
         }
       }

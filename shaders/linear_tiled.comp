@@ -2,7 +2,7 @@
 // up_rows() + n; with kExperts of the weight that a tile has (lib/expert_tiles.glsl).
 // For many rows: a workgroup makes a tile of kM x kN outputs (kN / 2 with GLU) from 4 kSteps columns at a time, weights and input as f32 in
 // shared memory, the next columns while these are multiplied; an invocation kTileRows x kTileOutputs, from vectors of four columns.
-// Grid (ceil(N / tile), tiles of rows, splits of the columns). f32 accumulation.
+// Grid (tiles of rows, ceil(N / tile), splits of the columns). f32 accumulation.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require
@@ -50,10 +50,10 @@ Chunk chunks[kWeights * kChunksOfItem];
 // The 16 columns of a weight that an item has, counted from the row's first.
 uint sixteen_of(uint item, uint part) { return part * (kSteps / 4u) + item % (kSteps / 4u); }
 
-void load(uint part, uint first_output) {
+void load(uint part) {
   [[unroll]] for (uint i = 0u; i < kWeights; ++i) {
     const uint item = i * kWidth + gl_LocalInvocationID.x, sixteen = sixteen_of(item, part);
-    const uint row = weight_row(min(item / (kSteps / 4u), kN - 1u), first_output) + p.weight_offset_rows;
+    const uint row = weight_row(min(item / (kSteps / 4u), kN - 1u)) + p.weight_offset_rows;
     [[unroll]] for (uint c = 0u; c < kChunksOfItem; ++c) chunks[i * kChunksOfItem + c] = load_chunk(row, kQuads == 8u ? sixteen / 2u : sixteen * kChunksOfItem + c);
   }
   [[unroll]] for (uint i = 0u; i < kInputs; ++i) {
@@ -80,7 +80,6 @@ void store_tile(uint part) {
 }
 
 void main() {
-  const uint first_output = gl_WorkGroupID.x * kOutputs;
   if (!take_tile()) return;
   if (kExperts == 1u) {
     [[unroll]] for (uint i = 0u; i < kInputs; ++i) inputs_at[i] = input_of(min((i * kWidth + gl_LocalInvocationID.x) / kSteps, kM - 1u));
@@ -88,13 +87,13 @@ void main() {
   fill_table();
   clear_sums();
   const uint first_part = first_group() * (8u / kSteps), end_part = first_part + n_groups() * (8u / kSteps);
-  load(first_part, first_output);
+  load(first_part);
   for (uint part = first_part; part < end_part; ++part) {
     barrier();
     store_tile(part);
     barrier();
-    load(min(part + 1u, end_part - 1u), first_output);  // the last is loaded twice, and nobody reads it
+    load(min(part + 1u, end_part - 1u));  // the last is loaded twice, and nobody reads it
     add_products();
   }
-  store_outputs(own_row(), first_output + own_output());
+  store_outputs(own_row(), first_output() + own_output());
 }

@@ -27,7 +27,7 @@ layout(constant_id = 9) const uint kMatrixColumns = 16u;
 layout(constant_id = 10) const uint kMatrixDepth = 16u;
 
 const uint kGlu = 0u, kRowQuads = 8u, kAhead = 1u;
-const bool kWide = true;
+const bool kScalesFirst = true, kWide = true;
 #define MATRIX_IDS_FROM_8
 #include "lib/matrix.glsl"
 #include "lib/matrix_tile.glsl"
@@ -43,13 +43,13 @@ void store_group(uint tile, uint set, bool scaled) {
   [[unroll]] for (uint i = 0u; i < kAs; ++i) {
     const uvec2 place = place_of_a(i);
     largest_a[i] = larger(largest_a[i], a_items[i]);
-    [[branch]] if (scaled) a_items[i] *= scale_of(place.x);
+    [[branch]] if (scaled) a_items[i] *= scale_of_first(place.x);
     store_quad(tile, place.x, place.y, a_items[i]);
   }
   [[unroll]] for (uint i = 0u; i < kBs; ++i) {
     const uvec2 place = place_of_b(i);
     largest_b[i] = larger(largest_b[i], b_items[i]);
-    [[branch]] if (scaled) b_items[i] *= scale_of(kM + place.x);
+    [[branch]] if (scaled) b_items[i] *= scale_of_second(place.x);
     store_quad(tile, kM + place.x, place.y, b_items[i]);
   }
 }
@@ -60,8 +60,10 @@ void clear_magnitudes() {
 }
 
 void merge_magnitudes() {
-  [[unroll]] for (uint i = 0u; i < kAs; ++i) merge_magnitude(place_of_a(i).x, largest_a[i]);
-  [[unroll]] for (uint i = 0u; i < kBs; ++i) merge_magnitude(kM + place_of_b(i).x, largest_b[i]);
+  [[unroll]] for (uint i = 0u; i < kAs; ++i) merge_first(place_of_a(i).x, largest_a[i]);
+  [[unroll]] for (uint i = 0u; i < kBs; ++i) merge_second(place_of_b(i).x, largest_b[i]);
 }
+
+int first_exponent(uint row) { return exponent_of(scale_of_first(row)); }
 
 void finish(uint row, uint column, float sum, float up) { store(row, column, sum); }

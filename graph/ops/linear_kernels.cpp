@@ -140,26 +140,39 @@ LinearShape shape_of(const Lowering& lowering, const LinearVariant& v, const Lin
   return {piece.push.rows, piece.push.groups, piece.push.outputs, v.activations, static_cast<Type>(v.type), v.glu != 0, v.experts != 0 ? experts_of(lowering, piece.push.experts) : 0, v.rounds != 0};
 }
 
-/// The piece with its input in bytes.
-LinearPiece with_rounded_input(Lowering& lowering, const LinearVariant& v, const LinearPiece& piece, RoundedOrder order, std::uint32_t lanes) {
-  LinearPiece made = piece;
-  shaders::LinearParams& push = made.push;
+ActivationRows input_rows(const LinearVariant& v, const LinearPiece& piece) {
+  const shaders::LinearParams& push = piece.push;
   const bool each = v.experts != 0 && push.input_choice_stride != 0;  // of a token's experts has an input
   const std::uint32_t tokens = push.rows / push.chosen;
-  const RoundedTensor rounded = lowering.round({piece.input, tokens, each ? push.chosen : 1, push.columns, push.input_offset, tokens == 1 ? push.columns * (each ? push.chosen : 1) : push.input_stride, each ? push.input_choice_stride : push.columns}, order, lanes);
+  return {piece.input, tokens, each ? push.chosen : 1, push.columns, push.input_offset, tokens == 1 ? push.columns * (each ? push.chosen : 1) : push.input_stride, each ? push.input_choice_stride : push.columns};
+}
+
+/// The piece with its input rounded, `element_bytes` each.
+LinearPiece with_input(const Lowering& lowering, const LinearVariant& v, const LinearPiece& piece, const RoundedTensor& rounded, double element_bytes_now) {
+  LinearPiece made = piece;
   made.arguments[0].storage = rounded.storage;
-  made.cost.bytes += (kRoundedBytes - 4) * tensor_elements(lowering.tensor(piece.input));
-  push.input_offset = rounded.bytes_at, push.input_stride = rounded.scales_at;
+  made.cost.bytes += (element_bytes_now - element_bytes(v.activations)) * tensor_elements(lowering.tensor(piece.input));
+  made.push.input_offset = rounded.bytes_at, made.push.input_stride = rounded.scales_at;
   return made;
+}
+
+/// The piece with its input in bytes.
+LinearPiece with_rounded_input(Lowering& lowering, const LinearVariant& v, const LinearPiece& piece, RoundedOrder order, std::uint32_t lanes) {
+  return with_input(lowering, v, piece, lowering.round(input_rows(v, piece), order, lanes), kRoundedBytes);
+}
+
+/// The piece with its input in f16.
+LinearPiece with_halved_input(Lowering& lowering, const LinearVariant& v, const LinearPiece& piece) {
+  return with_input(lowering, v, piece, lowering.halve(input_rows(v, piece), v.activations, v.input_vec4), 2);
 }
 
 void emit_few_rows(Lowering& lowering, const LinearVariant& v, const LinearPiece& piece, runtime::Shader shader, const SubgroupTile& tile) {
   runtime::Cost cost = piece.cost;
   if (!v.experts) cost.bytes += piece.weight_bytes * (ceil_div(piece.push.rows, tile.tokens) - 1);
-  cost.loops[0] = {(tile.rows * tile.tokens * columns_of_chunk(static_cast<Type>(v.type))) << v.glu};
+  cost.loops[0] = {(tile.rows * tile.tokens * tile.loads * columns_of_chunk(static_cast<Type>(v.type))) << v.glu};
   const std::uint32_t how = shader == runtime::Shader::linear_dot ? v.rounds : v.input_vec4;
   lowering.dispatch(v.label, {lowering.module_for(shader, v.activations), tile.lanes},
-                    {tile.lanes * tile.subgroups, v.type, tile.lanes, tile.rows, tile.tokens, v.glu, how, v.activation, v.has_bias, v.experts, v.limited, v.norm, tile.split}, piece.arguments, piece.push,
+                    {tile.lanes * tile.subgroups, v.type, tile.lanes, tile.rows, tile.tokens, v.glu, how, v.activation, v.has_bias, v.experts, v.limited, v.norm, tile.split, tile.loads}, piece.arguments, piece.push,
                     {ceil_div(piece.push.outputs, tile.outputs_of_workgroup()), ceil_div(piece.push.rows, tile.tokens), 1}, cost);
 }
 
@@ -224,7 +237,7 @@ using Grid = std::array<std::uint32_t, 3>;
 template <typename Dispatch>
 void emit_tiles(Lowering& lowering, const LinearVariant& v, LinearPiece piece, std::uint32_t rows, std::uint32_t outputs, std::uint32_t splits, const Dispatch& dispatch) {
   shaders::LinearParams& push = piece.push;
-  const std::uint32_t x = ceil_div(push.outputs, outputs >> v.glu), y = v.experts ? sort_into_tiles(lowering, piece, rows) : ceil_div(push.rows, rows);
+  const std::uint32_t x = v.experts ? sort_into_tiles(lowering, piece, rows) : ceil_div(push.rows, rows), y = ceil_div(push.outputs, outputs >> v.glu);
   push.groups_of_split = ceil_div(push.groups, splits);
   splits = ceil_div(push.groups, push.groups_of_split);  // of 129 groups 15 times 9
   if (splits == 1) return dispatch(piece, 0u, Grid{x, y, 1});
@@ -251,10 +264,10 @@ void emit_tiled(Lowering& lowering, const LinearVariant& v, const LinearPiece& w
 
 void emit_matrix(Lowering& lowering, const LinearVariant& v, const LinearPiece& whole) {
   const MatrixTile tile = shape_of(lowering, v, whole).tile_of_matrices(lowering.caps());
-  emit_tiles(lowering, v, whole, tile.rows(), tile.outputs, tile.splits, [&](LinearPiece& piece, std::uint32_t is_split, const Grid& grid) {
+  emit_tiles(lowering, v, with_halved_input(lowering, v, whole), tile.rows(), tile.outputs, tile.splits, [&](LinearPiece& piece, std::uint32_t is_split, const Grid& grid) {
     piece.cost.loops[0] = tile.loop();
     lowering.dispatch(v.label, {lowering.module_for(runtime::Shader::linear_matrix, v.activations), tile.lanes},
-                      {tile.threads, v.type, tile.lanes, tile.row_matrices, tile.output_matrices, tile.row_subgroups, v.glu, v.input_vec4, v.activation, v.has_bias, v.limited, tile.shape.rows, tile.shape.columns, tile.shape.depth, is_split, tile.ahead, v.experts},
+                      {tile.threads, v.type, tile.lanes, tile.row_matrices, tile.output_matrices, tile.row_subgroups, v.glu, v.activation, v.has_bias, v.limited, is_split, tile.shape.rows, tile.shape.columns, tile.shape.depth, tile.ahead, v.experts},
                       piece.without_norm(), piece.push, grid, piece.cost);
   });
 }
@@ -270,9 +283,9 @@ void emit_dot_tiled(Lowering& lowering, const LinearVariant& v, const LinearPiec
 
 void emit_half_tiled(Lowering& lowering, const LinearVariant& v, const LinearPiece& whole) {
   const DotTile tile = shape_of(lowering, v, whole).tile_of_halves(lowering.caps());
-  emit_tiles(lowering, v, whole, tile.rows(), DotTile::kOutputs, tile.splits, [&](LinearPiece& piece, std::uint32_t is_split, const Grid& grid) {
+  emit_tiles(lowering, v, with_halved_input(lowering, v, whole), tile.rows(), DotTile::kOutputs, tile.splits, [&](LinearPiece& piece, std::uint32_t is_split, const Grid& grid) {
     piece.cost.loops[0] = {tile.rows() * DotTile::kOutputs * kGroupElements / DotTile::kThreads};
-    lowering.dispatch(v.label, {lowering.module_for(runtime::Shader::linear_half_tiled, v.activations), tile.lanes}, {DotTile::kThreads, v.type, tile.rows_of_invocation, v.glu, v.input_vec4, v.activation, v.has_bias, v.limited, is_split, v.experts},
+    lowering.dispatch(v.label, {lowering.module_for(runtime::Shader::linear_half_tiled, v.activations), tile.lanes}, {DotTile::kThreads, v.type, tile.rows_of_invocation, v.glu, v.activation, v.has_bias, v.limited, is_split, v.experts},
                       piece.without_norm(), piece.push, grid, piece.cost);
   });
 }

@@ -1,10 +1,11 @@
 // A tile of kM x kN products of rows that are rounded to f16 in shared memory, 32 columns at a time, the next kAhead times 32 on their way
 // meanwhile. Sums in f32.
-// Rows whose largest magnitude does not suit f16 are multiplied by a power of two: then all is done once more. So bits depend on nothing but the
-// two rows of a product.
+// Rows whose largest magnitude does not suit f16 are multiplied by a power of two (lib/f16_scale.glsl): then all is done once more. So bits depend on
+// nothing but the two rows of a product.
 // Before including: kM, kN, kWidth, kAhead (1 to 3: groups of 32 columns that are under way), kGlu (of the second factor's rows kOutputs are of gates,
-// then come as many of ups), kWide (the second factor's rows may not suit f16 either), lib/halves.glsl, and how products are made: SUMS declares the
-// sums, CLEAR_SUMS, MULTIPLY(tile) and FINISH_SUMS. The includer defines what is declared here.
+// then come as many of ups), kScalesFirst and kWide (rows of the first factor, or of the second, may not suit f16), lib/halves.glsl, and how products are
+// made: SUMS declares the sums, CLEAR_SUMS, MULTIPLY(tile) and FINISH_SUMS. The includer defines what is declared here.
+#include "lib/f16_scale.glsl"
 
 // Whether this workgroup has something to do; the first that is called.
 bool begin_tile();
@@ -17,8 +18,10 @@ void store_group(uint tile, uint set, bool scaled);
 // The magnitudes of what it has stored are 0; are merged into the tile's.
 void clear_magnitudes();
 void merge_magnitudes();
-// Whether a row of the tile's first factor decides whether all is done again.
+// Whether a row of the tile's first factor is wanted, or else does not decide whether all is done again; and the exponent of the power of two by which
+// it is multiplied.
 bool row_counts(uint row);
+int first_exponent(uint row);
 // With kGlu sum is the gate.
 void finish(uint row, uint column, float sum, float up);
 
@@ -26,24 +29,17 @@ const uint kStride = 5u;  // uvec4: 32 halves, and 16 bytes that move the next r
 const uint kTile = (kM + kN) * kStride;
 // Two tiles, each with kM rows of the first factor and kN of the second; in the end of matrix_tile.glsl a matrix of sums of each subgroup, with GLU two.
 shared uvec4 tiles[2u * kTile];
-// Bits of the largest number of each row, with kWide of the second factor's as well; then of what the row is multiplied by.
-shared uint magnitudes[kM + kN];
+const uint kFirstScaled = kScalesFirst ? kM : 0u, kScaled = kFirstScaled + (kWide ? kN : 0u);
+// Of each row that may be scaled, the second factor's behind the first's, the bits of its largest number; then of what it is multiplied by.
+shared uint magnitudes[kScaled == 0u ? 1u : kScaled];
 shared uint some_unsuited;
 
-// Rows whose largest number is beyond f16's don't suit it, and those below 2^-6, of which much may lie below 2^-14, which devices may
-// take for 0. Of rows with an infinity or NaN the result is one as well.
-bool suits_f16(uint magnitude) { return magnitude == 0u || (magnitude >= 0x3c800000u && magnitude < 0x477fe000u) || magnitude >= 0x7f800000u; }
+float scale_of_first(uint row) { return uintBitsToFloat(magnitudes[row]); }
+float scale_of_second(uint row) { return uintBitsToFloat(magnitudes[kFirstScaled + row]); }
 
-float power_of_two(int exponent) { return uintBitsToFloat(uint(exponent + 127) << 23); }
-// A row's largest number becomes 256 or more where it does not suit f16.
-float scale_for(uint magnitude) { return suits_f16(magnitude) ? 1.0 : power_of_two(clamp(135 - int(magnitude >> 23), -126, 126)); }
-// Of a row of a tile, the second factor's behind the first's: what it is multiplied by, a power of two, and the exponent of that.
-float scale_of(uint row_of_tile) { return uintBitsToFloat(magnitudes[row_of_tile]); }
-int scale_exponent(uint row_of_tile) { return int(magnitudes[row_of_tile] >> 23) - 127; }
-
-// A NaN, and with it what came before, may get lost: of such a row the result is one, however it is scaled.
-float larger(float largest, vec4 x) { return max(max(largest, max(abs(x.x), abs(x.y))), max(abs(x.z), abs(x.w))); }
-void merge_magnitude(uint row_of_tile, float largest) { atomicMax(magnitudes[row_of_tile], floatBitsToUint(largest) & 0x7fffffffu); }
+void merge_magnitude(uint at, float largest) { atomicMax(magnitudes[at], floatBitsToUint(largest) & 0x7fffffffu); }
+void merge_first(uint row, float largest) { merge_magnitude(row, largest); }
+void merge_second(uint row, float largest) { merge_magnitude(kFirstScaled + row, largest); }
 
 // Four columns of a row of a tile, of eight such.
 void store_quad(uint tile, uint row_of_tile, uint quad, vec4 x) {
@@ -56,9 +52,9 @@ void store_quad(uint tile, uint row_of_tile, uint quad, vec4 x) {
 // Of the bits of a sum, what it is of rows of a tile as they were. By two factors that are alike: both rows may be far beyond f16, or one far above and one
 // far below, where one row's factor after the other's would leave f32 on the way.
 float unscaled(uint bits, uint row, uint weight_row) {
-  int exponent = -scale_exponent(row);
+  int exponent = -first_exponent(row);
   if (!kWide) return uintBitsToFloat(bits) * power_of_two(exponent);
-  exponent -= scale_exponent(kM + weight_row);
+  exponent -= exponent_of(scale_of_second(weight_row));
   return uintBitsToFloat(bits) * power_of_two(exponent / 2) * power_of_two(exponent - exponent / 2);
 }
 
@@ -75,7 +71,7 @@ float unscaled(uint bits, uint row, uint weight_row) {
 void main() {
   if (!begin_tile()) return;
   SUMS
-  [[dont_unroll]] for (uint pass = 0u; pass < 2u; ++pass) {
+  [[dont_unroll]] for (uint pass = 0u; pass < (kScaled == 0u ? 1u : 2u); ++pass) {
     CLEAR_SUMS
     clear_magnitudes();
     // Groups behind the last are the last, and nobody reads them.
@@ -94,16 +90,15 @@ void main() {
         STEP(group + 2u, 2u)
       }
     }
-    if (pass == 1u) break;
-    const uint n_rows = kWide ? kM + kN : kM;
-    for (uint row = gl_LocalInvocationID.x; row < n_rows; row += kWidth) magnitudes[row] = 0u;
+    if (pass == 1u || kScaled == 0u) break;
+    for (uint row = gl_LocalInvocationID.x; row < kScaled; row += kWidth) magnitudes[row] = 0u;
     if (gl_LocalInvocationID.x == 0u) some_unsuited = 0u;
     barrier();
     merge_magnitudes();
     barrier();
-    for (uint row = gl_LocalInvocationID.x; row < n_rows; row += kWidth) {
+    for (uint row = gl_LocalInvocationID.x; row < kScaled; row += kWidth) {
       const float scale = scale_for(magnitudes[row]);
-      const bool counts = row < kM ? row_counts(row) : true;
+      const bool counts = row < kFirstScaled ? row_counts(row) : true;
       if (counts && scale != 1.0) atomicOr(some_unsuited, 1u);
       magnitudes[row] = floatBitsToUint(scale);
     }

@@ -1,12 +1,12 @@
 // Linears of many rows in f16: what an invocation brings into a tile of kM x kN outputs (lib/f16_tile.glsl), and what becomes of its sums. By matrix
 // units, or with RONDO_HALF_TILE by dot products of two. Needs what these need, p of linear.params.h, lib/step_state.glsl, and kWeightType.
-#include "lib/linear_input.glsl"
 #define RONDO_SHARED_TABLE
 #define RONDO_WEIGHT_BINDING 2
 #define weight_layout p
 #include "lib/weight.glsl"
 #include "lib/linear_output.glsl"
 
+const bool kScalesFirst = false;  // lib/halved_input.glsl
 const bool kWide = kWeightType == RONDO_WEIGHT_F32 || kWeightType == RONDO_WEIGHT_BF16 || kWeightType == RONDO_WEIGHT_MXFP4;
 #ifdef RONDO_HALF_TILE
 #include "lib/half_tile.glsl"
@@ -14,23 +14,32 @@ const bool kWide = kWeightType == RONDO_WEIGHT_F32 || kWeightType == RONDO_WEIGH
 #include "lib/matrix_tile.glsl"
 #endif
 #include "lib/linear_tile.glsl"
+#include "lib/halved_input.glsl"
 
-// What an invocation brings into a tile: every kWidth-th four of the input, and 16 elements of a weight at a time.
-const uint kInputs = kM * 8u / kWidth;
+// What an invocation brings into a tile: every kWidth-th eight of the input, of which there may be fewer than invocations, and 16 elements of a weight at a time.
+const uint kInputEights = kM * 4u;
+const uint kInputs = (kInputEights + kWidth - 1u) / kWidth;
 const uint kWeights = kN * 2u / kWidth;
 const uint kChunksOfWeight = kQuads == 8u ? 1u : 4u / kQuads;
-vec4 x[kAhead * kInputs];
+uvec4 x[kAhead * kInputs];
 Chunk chunks[kAhead * kWeights * kChunksOfWeight];
-float largest[kInputs], largest_weights[kWeights];
-shared uint inputs_at[kExperts == 1u ? kM : 1u];  // where rows begin; in registers on Intel's devices they would be too many
+float largest_weights[kWeights];
+shared uint input_rows_of_tile[kExperts == 1u ? kM : 1u];  // in registers on Intel's devices they would be too many
 
-uint first_output() { return gl_WorkGroupID.x * kOutputs; }
+// The row of the input of a row of the tile; of one beyond the last it is the last.
+uint input_row_of(uint row) { return input_row(min(tile_row(row), p.rows - 1u)); }
+// The row of a tile, and the eight of its four, that an invocation's i-th is. Those beyond the last are the last, and not stored.
+uvec2 place_of_input(uint i) {
+  uint item = i * kWidth + gl_LocalInvocationID.x;
+  if (kInputEights % kWidth != 0u) item = min(item, kInputEights - 1u);
+  return uvec2(item / 4u, item % 4u);
+}
 
 bool begin_tile() {
   fill_table();
   if (!take_tile()) return false;
   if (kExperts == 1u) {
-    for (uint i = gl_LocalInvocationID.x; i < kM; i += kWidth) inputs_at[i] = input_of(i);
+    for (uint i = gl_LocalInvocationID.x; i < kM; i += kWidth) input_rows_of_tile[i] = input_row_of(i);
     barrier();
   }
   return true;
@@ -39,14 +48,14 @@ bool begin_tile() {
 void load_group(uint index, uint set) {
   const uint group = first_group() + index;
   [[unroll]] for (uint i = 0u; i < kWeights; ++i) {
-    const uint item = i * kWidth + gl_LocalInvocationID.x, row = weight_row(item >> 1, first_output()) + p.weight_offset_rows;
+    const uint item = i * kWidth + gl_LocalInvocationID.x, row = weight_row(item >> 1) + p.weight_offset_rows;
     [[unroll]] for (uint c = 0u; c < kChunksOfWeight; ++c) {
       chunks[(set * kWeights + i) * kChunksOfWeight + c] = load_chunk(row, kQuads == 8u ? group : (group * 2u + (item & 1u)) * kChunksOfWeight + c);
     }
   }
   [[unroll]] for (uint i = 0u; i < kInputs; ++i) {
-    const uint item = i * kWidth + gl_LocalInvocationID.x;
-    x[set * kInputs + i] = input_quad(kExperts == 1u ? inputs_at[item / 8u] : input_of(item / 8u), group * 32u + item % 8u * 4u);
+    const uvec2 place = place_of_input(i);
+    x[set * kInputs + i] = input_eight(kExperts == 1u ? input_rows_of_tile[place.x] : input_row_of(place.x), group, place.y);
   }
 }
 
@@ -65,7 +74,7 @@ void store_group(uint tile, uint set, bool scaled) {
           else w = scaled_quad(chunks[first + quad / kQuads], quad % kQuads);
           if (kWide) {
             largest_weights[i] = larger(largest_weights[i], w);
-            [[branch]] if (scaled) w *= scale_of(kM + (item >> 1));
+            [[branch]] if (scaled) w *= scale_of_second(item >> 1);
           }
           halves[j] = to_halves(w);
         }
@@ -73,28 +82,23 @@ void store_group(uint tile, uint set, bool scaled) {
       }
     }
   }
-  [[unroll]] for (uint i = 0u; i < kInputs; ++i) largest[i] = larger(largest[i], x[set * kInputs + i]);
-  [[branch]] if (scaled) {
-    [[unroll]] for (uint i = 0u; i < kInputs; ++i) x[set * kInputs + i] *= scale_of((i * kWidth + gl_LocalInvocationID.x) / 8u);
-  }
   [[unroll]] for (uint i = 0u; i < kInputs; ++i) {
-    const uint item = i * kWidth + gl_LocalInvocationID.x;
-    store_quad(tile, item / 8u, item % 8u, x[set * kInputs + i]);
+    const uvec2 place = place_of_input(i);
+    if (kInputEights % kWidth == 0u || i * kWidth + gl_LocalInvocationID.x < kInputEights) tiles[tile + place.x * kStride + place.y] = x[set * kInputs + i];
   }
 }
 
 void clear_magnitudes() {
-  [[unroll]] for (uint i = 0u; i < kInputs; ++i) largest[i] = 0.0;
   [[unroll]] for (uint i = 0u; i < kWeights; ++i) largest_weights[i] = 0.0;
 }
 
 void merge_magnitudes() {
-  [[unroll]] for (uint i = 0u; i < kInputs; ++i) merge_magnitude((i * kWidth + gl_LocalInvocationID.x) / 8u, largest[i]);
   if (kWide) {
-    [[unroll]] for (uint i = 0u; i < kWeights; ++i) merge_magnitude(kM + (i * kWidth + gl_LocalInvocationID.x) / 2u, largest_weights[i]);
+    [[unroll]] for (uint i = 0u; i < kWeights; ++i) merge_second((i * kWidth + gl_LocalInvocationID.x) / 2u, largest_weights[i]);
   }
 }
 
+int first_exponent(uint row) { return exponent_of(input_scale(input_row_of(row))); }
 bool row_counts(uint row) { return row_is_there(tile_row(row)); }
 
 void finish(uint row, uint column, float sum, float up) {

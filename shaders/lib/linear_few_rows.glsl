@@ -3,6 +3,7 @@
 // A subgroup makes kRows neighbouring outputs of kTokens rows. Its lanes load chunks of weights side by side, 16 bytes each, and add
 // their sums up at the end. Where there are few outputs for a large device, kSplit subgroups share them, and meet in shared memory.
 // f32 accumulation in fixed order. Grid (ceil(N / (kRows kSubgroups / kSplit)), ceil(M / kTokens)).
+// On devices that wait longer for memory than they multiply, a lane asks for kLoads chunks at a time.
 // Who includes this defines add_products, which makes the sums, and constant 6, kInputVec4 (lib/linear_input.glsl), or with RONDO_ROUNDED_INPUT, if the input is in bytes, kRounds:
 // outputs are left in bytes as well (lib/linear_rounding.glsl).
 // Needs: subgroups of exactly kLanes invocations, subgroupAdd.
@@ -22,6 +23,7 @@ layout(constant_id = 9) const uint kExperts = 0u;
 layout(constant_id = 10) const uint kLimited = 0u;
 layout(constant_id = 11) const uint kNorm = 0u;
 layout(constant_id = 12) const uint kSplit = 1u;
+layout(constant_id = 13) const uint kLoads = 1u;  // chunks of a row that a lane asks for before it multiplies the first
 const uint kSubgroups = kWidth / kLanes;
 
 #ifndef RONDO_ROUNDED_INPUT
@@ -45,6 +47,13 @@ const uint kSubgroups = kWidth / kLanes;
 const uint kWeightRows = kRows << kGlu;  // gates first
 const uint kSums = kWeightRows * kTokens;
 shared float split_sums[kSubgroups * kSums];
+
+// Chunks of each row that are loaded together: this lane's first, and those kLanes kSplit further on; behind the last comes the last again.
+#define LOAD_CHUNKS(loaded, first, n_chunks)                                                                                                             \
+  Chunk loaded[kLoads * kWeightRows];                                                                                                                    \
+  [[unroll]] for (uint n = 0u; n < kLoads; ++n) {                                                                                                        \
+    [[unroll]] for (uint r = 0u; r < kWeightRows; ++r) loaded[n * kWeightRows + r] = load_chunk(rows[r], n == 0u ? (first) : min((first) + n * kLanes * kSplit, (n_chunks) - 1u)); \
+  }
 
 // This lane's share of the sums, of row r of the weight and row t of the input at t kWeightRows + r: of chunks `share` kLanes + lane and
 // every kLanes kSplit-th behind it. All invocations of the workgroup call. rows: of the weight; at: elements where rows of the input

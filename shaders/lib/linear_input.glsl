@@ -20,3 +20,9 @@ vec4 input_quad(uint at, uint column) {
   }
   return vec4(input_element(at, column), input_element(at, column + 1u), input_element(at, column + 2u), input_element(at, column + 3u));
 }
+
+// Of the row at element `at`, the four behind the first `fours`: input_quad() whose column no compiler has to mask.
+vec4 input_four(uint at, uint fours, uint four) {
+  if (kInputVec4 == 2u) return stored_quad((at >> 2) + fours + four);
+  return input_quad(at, (fours + four) * 4u);
+}

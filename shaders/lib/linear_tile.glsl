@@ -1,23 +1,26 @@
 // Tiles of linears of many rows. Needs p of linear.params.h, lib/step_state.glsl, kGlu, kSplitColumns, kExperts, and kM rows of input and kOutputs
 // outputs of a tile. With kSplitColumns a workgroup makes the sums of some of the columns, its share by gl_WorkGroupID.z, which linear_combine.comp adds up
-// and finishes. With kExperts the rows of a tile are those of one expert.
+// and finishes. With kExperts the rows of a tile are those of one expert. Workgroups side by side have the same outputs, so that a weight, of which there is
+// more than of the input, is read from memory once and not for each tile of rows.
 #include "lib/linear_experts.glsl"
 #include "lib/expert_tiles.glsl"
+
+uint first_output() { return gl_WorkGroupID.y * kOutputs; }
 
 // Set by take_tile: the first row of the output, without experts; the first of the expert's weight.
 uint first_row, first_weight = 0u;
 
 // The row of the output that is row i of this workgroup's tile; p.rows or more: there is none.
-uint tile_row(uint i) { return kExperts == 1u ? row_of_tile(gl_WorkGroupID.y, kM, i) : first_row + i; }
+uint tile_row(uint i) { return kExperts == 1u ? row_of_tile(gl_WorkGroupID.x, kM, i) : first_row + i; }
 bool row_is_there(uint row) { return row < p.rows ? row_valid(token_of(row), p.rows_per_sequence) : false; }
 // The element where the input of row i begins. Rows beyond the last are the last; they are computed and not stored.
 uint input_of(uint i) { return input_at(min(tile_row(i), p.rows - 1u)); }
 
 // The row of the weight, without its offset, that is row `tile_row` of a tile; with GLU a tile has kOutputs gates, then their ups.
 // Those beyond the last are the last.
-uint weight_row(uint tile_row, uint first_output) {
-  if (kGlu == 1u && tile_row >= kOutputs) return first_weight + min(first_output + tile_row - kOutputs, p.outputs - 1u) + up_rows();
-  return first_weight + min(first_output + tile_row, p.outputs - 1u);
+uint weight_row(uint tile_row) {
+  if (kGlu == 1u && tile_row >= kOutputs) return first_weight + min(first_output() + tile_row - kOutputs, p.outputs - 1u) + up_rows();
+  return first_weight + min(first_output() + tile_row, p.outputs - 1u);
 }
 
 // The groups of 32 columns that this workgroup multiplies: one or more.
@@ -41,11 +44,11 @@ void store_sums_of(uint row, uint n, float sum, float up) {
 // others decide row by row.
 bool take_tile() {
   if (kExperts == 1u) {
-    const uint expert = expert_of_tile(gl_WorkGroupID.y, kM);
+    const uint expert = expert_of_tile(gl_WorkGroupID.x, kM);
     first_weight = expert * p.outputs;
     return expert != RONDO_NOTHING;
   }
-  first_row = gl_WorkGroupID.y * kM;
+  first_row = gl_WorkGroupID.x * kM;
   const bool one_sequence = first_row / p.rows_per_sequence == (min(first_row + kM, p.rows) - 1u) / p.rows_per_sequence || p.rows_per_sequence >= p.rows;
   return !one_sequence || row_valid(first_row, p.rows_per_sequence);
 }

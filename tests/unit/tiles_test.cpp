@@ -49,9 +49,11 @@ TEST(SubgroupTileTest, SplitsFewRowsOfALargeDevice) {
   caps.min_required_subgroup_size = caps.max_required_subgroup_size = 32;
   caps.cores = 132;
   const auto tile = [&](std::uint32_t outputs, std::uint32_t chunks) { return subgroup_tile(caps, Type::kF32, 1, false, outputs, chunks); };
-  EXPECT_EQ(tile(2048, 256).split, 4u);
-  EXPECT_EQ(tile(2048, 64).split, 2u) << "two chunks a lane are one for each of two";
-  EXPECT_EQ(tile(2048, 32).split, 1u);
+  EXPECT_EQ(tile(1024, 256).split, 4u);
+  EXPECT_EQ(tile(1024, 64).split, 2u) << "two chunks a lane are one for each of two";
+  EXPECT_EQ(tile(1024, 32).split, 1u);
+  EXPECT_EQ(tile(4096, 512).split, 2u) << "more on their way, as long as each lane has eight";
+  EXPECT_EQ(tile(4096, 511).split, 1u);
   EXPECT_EQ(tile(65536, 256).split, 1u) << "there are enough workgroups";
   caps.cores = 16;
   EXPECT_EQ(tile(2048, 256).split, 1u);
@@ -141,11 +143,11 @@ TEST(ColumnSplitsTest, OfMatrices) {
   EXPECT_EQ(small.splits, 2u) << "96 tiles for 132 cores, which have room for 264";
   EXPECT_EQ(small.ahead, 2u);
   const MatrixTile large = tile_of(32, {16, 16, 16}, 128, 16 * 128);
-  EXPECT_EQ(large.threads, 256u);
+  EXPECT_EQ(large.threads, 128u);
   EXPECT_EQ(large.rows(), 64u);
-  EXPECT_EQ(large.splits, 4u) << "32 tiles, for 132 cores";
-  EXPECT_EQ(large.ahead, 3u);
-  EXPECT_EQ(matrix_tile(caps, Type::kQ4_K, 128, 128, 16 * 128, false).ahead, 2u) << "more registers than there are";
+  EXPECT_EQ(large.splits, 8u) << "32 tiles, for 132 cores, which have room for 264";
+  EXPECT_EQ(large.ahead, 2u);
+  EXPECT_EQ(matrix_tile(caps, Type::kQ4_K, 128, 128, 16 * 128, false).threads, 256u) << "more registers than there are";
   EXPECT_EQ(matmul_matrix_tile(caps, 128, 16 * 128, 1, true).ahead, 1u);
   for (const std::uint32_t rows : {16u, 64u, 128u, 512u}) {
     for (const std::uint32_t outputs : {64u, 2048u, 4096u, 16384u}) {

@@ -22,11 +22,11 @@ KERNELS = sorted(("linear subgroup f16 kTokens=1 kInputVec4=2 kNorm=0 kSplit=1",
            *(f"linear dot {type} kTokens=1 kNorm=0 kRounds=0" for type in ("q8_0", "q4_0", "q4_K", "q6_K")), "linear dot kTokens=1 kNorm=0", "linear dot kTokens=1", "linear dot",
            *(f"{op} dot_tiled {type}kTileRows={rows}" for op in ("linear", "linear_glu") for type in ("q8_0 ", "q4_0 ", "q4_K ", "") for rows in (8, 4)), "linear dot_tiled", "linear_glu dot_tiled",
            "linear_glu dot q8_0 kTokens=1 kNorm=0 kRounds=0", "linear_glu dot q4_0 kTokens=1 kNorm=0 kRounds=0", "linear_glu dot kTokens=1", "linear_glu dot", "expert_linear dot", "expert_linear_glu dot",
-           *(f"{op} matrix {type}kRowMatrices={rows} kOutputMatrices={outputs} kInputVec4=2{width}" for op in ("linear", "linear_glu") for type in ("f16 ", "q8_0 ", "q4_K ", "") for rows, outputs in ((4, 2), (2, 2), (2, 1), (1, 2))
+           *(f"{op} matrix {type}kRowMatrices={rows} kOutputMatrices={outputs}{width}" for op in ("linear", "linear_glu") for type in ("f16 ", "q8_0 ", "q4_K ", "") for rows, outputs in ((4, 4), (4, 2), (2, 2), (2, 1), (1, 2))
              for width in ("", " kWidth=256")), "linear matrix", "linear_glu matrix", "f16 linear matrix", "f16 linear_glu matrix",
            "expert_linear subgroup kInputVec4=2", "expert_linear subgroup", "expert_linear_glu subgroup",
            *(f"{op} {kernel}" for op in ("expert_linear", "expert_linear_glu") for kernel in ("tiled", "dot_tiled", "half_tiled", "matrix kRowMatrices=4", "matrix")),
-           *(f"{op} half_tiled{rest}" for op in ("linear", "linear_glu") for rest in ("", " f16 kTileRows=4 kInputVec4=2")), "f16 linear half_tiled", "f16 linear_glu half_tiled",
+           *(f"{op} half_tiled{rest}" for op in ("linear", "linear_glu") for rest in ("", " f16 kTileRows=4")), "f16 linear half_tiled", "f16 linear_glu half_tiled",
            *(f"matmul {kernel} kALies=0 kBLies={lies} {size}" for lies in (0, 2) for kernel, size in (("tiled", "kTileRows=8"), ("tiled", "kTileRows=4"), ("matrix", "kWidth=256"))), "matmul matrix kRowMatrices=2 kOutputMatrices=2 kWidth=128", "matmul tiled", "f16 matmul tiled", "matmul matrix", "f16 matmul matrix",
            "attention subgroup kCacheType=1 kFeatures=0 kKeyWidth=128", "attention subgroup kCacheType=1 kFeatures=0 kKeyWidth=64", "attention subgroup kFeatures=0", "attention subgroup",
            *(f"attention matrix kCacheType={cache} kFeatures=0 kKeyWidth={width}" for cache in (0, 1, 2) for width in (64, 128)), "attention matrix kCacheType=1 kFeatures=0 kKeyWidth=128 kColumnMatrices=2", "attention matrix kFeatures=0", "attention matrix", "f16 attention matrix",

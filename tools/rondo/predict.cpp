@@ -74,12 +74,12 @@ const SimulatedCount* find_simulated(const Words& words, std::uint32_t lanes) {
   return best;
 }
 
-/// Bytes that an invocation asks for in a round of its loop: of the mat-vec 16 of each row of weights, of attention as many keys and
+/// Bytes that an invocation asks for in a round of its loop: of the mat-vec 16 of each row of weights and load, of attention as many keys and
 /// values. Nothing for kernels that ask for all they need at once.
 std::optional<double> bytes_of_round(const runtime::Kernel& kernel) {
   constexpr double kVector = 16;
   const std::string_view name = runtime::shader_name(kernel.shader);
-  if (name.starts_with("linear_subgroup") || name == "linear_dot") return kVector * (kernel.constants[3] << kernel.constants[5]);
+  if (name.starts_with("linear_subgroup") || name == "linear_dot") return kVector * (kernel.constants[3] << kernel.constants[5]) * kernel.constants[13];
   if (name.starts_with("attention_subgroup")) return 2 * kVector * kernel.constants[5];
   return std::nullopt;
 }
