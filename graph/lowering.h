@@ -99,7 +99,7 @@ std::vector<DeferredNorm> find_deferred_norms(Graph& graph, const runtime::Devic
 /// it they and scales begin.
 struct RoundedTensor {
   StorageId storage = kNone;
-  std::uint32_t bytes_at = 0, scales_at = 0;
+  std::uint32_t elements_at = 0, scales_at = 0;
 };
 
 /// What an activation takes in bytes, with its share of a scale.
@@ -155,7 +155,7 @@ class Lowering {
   /// These rows, f32 and of whole groups of 32 columns, in bytes: in the order of rows as whoever made them left them, or else by a dispatch in subgroups of `lanes`, with scales for 32 columns each.
   RoundedTensor round(const ActivationRows& rows, RoundedOrder order, std::uint32_t lanes);
 
-  /// These rows, f32 or f16, in f16 by a dispatch, of which vectors of 4 can be read or not (shaders/lib/linear_input.glsl's kInputVec4).
+  /// These rows, f32 or f16, in f16 by a dispatch that reads them by vectors of 4 or not, as linear's kernels would (shaders/lib/linear_input.glsl's kInputVec4).
   RoundedTensor halve(const ActivationRows& rows, Type activations, std::uint32_t input_vec4);
 
   /// More bytes for the storage of an activation, behind those that its tensor has. Returns where they begin.

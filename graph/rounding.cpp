@@ -72,7 +72,8 @@ namespace {
 /// Of elements with their scales: kRoundedBytes each.
 std::uint64_t rounded_bytes(std::uint64_t n_elements) { return n_elements + n_elements / 4; }
 
-std::vector<std::int64_t> key_of(StorageId storage, const ActivationRows& rows, std::initializer_list<std::int64_t> how) {
+/// What tells rows of the same storage apart, and for bytes how they lie.
+std::vector<std::int64_t> key_of(StorageId storage, const ActivationRows& rows, std::initializer_list<std::int64_t> how = {}) {
   std::vector<std::int64_t> key = {storage, rows.offset, rows.token_stride, rows.row_stride, rows.tokens, rows.rows_of_token, rows.columns};
   key.insert(key.end(), how);
   return key;
@@ -94,18 +95,18 @@ RoundedTensor Lowering::round(const ActivationRows& rows, RoundedOrder order, st
   // Whoever takes a norm that its neighbours compute looks for squares in its storage, too.
   if (norm_before(rows.tensor)) made = {storage, static_cast<std::uint32_t>(append_bytes(rows.tensor, rounded_bytes(n)) / 4), 0};
   else made = {scratch(rounded_bytes(n), "rounded activations"), 0, 0};
-  made.scales_at = made.bytes_at + n / 4;
+  made.scales_at = made.elements_at + n / 4;
   const std::uint32_t width = std::max(lanes, 64u), n_groups = rows.columns / kGroupElements;
   const bool by_rows = order == RoundedOrder::kRows;
   dispatch("quantize", {runtime::Shader::quantize, lanes}, {width, (rows.offset | rows.token_stride | rows.row_stride) % 4 == 0}, {{storage, runtime::Access::kRead}, {made.storage, runtime::Access::kWrite}},
-           shaders::QuantizeParams{rows_per_sequence(rows.tokens), rows.rows_of_token, rows.columns, rows.offset, rows.token_stride, rows.row_stride, made.bytes_at, made.scales_at, by_rows ? n_groups : 1, by_rows ? 1 : n_rows}, {ceil_div(rows.columns, 4 * width), n_rows, 1},
+           shaders::QuantizeParams{rows_per_sequence(rows.tokens), rows.rows_of_token, rows.columns, rows.offset, rows.token_stride, rows.row_stride, made.elements_at, made.scales_at, by_rows ? n_groups : 1, by_rows ? 1 : n_rows}, {ceil_div(rows.columns, 4 * width), n_rows, 1},
            {4.0 * n + static_cast<double>(rounded_bytes(n)), 4.0 * n});
   return made;
 }
 
 RoundedTensor Lowering::halve(const ActivationRows& rows, Type activations, std::uint32_t input_vec4) {
   const StorageId storage = tensor(rows.tensor).storage;
-  RoundedTensor& made = halved_[key_of(storage, rows, {input_vec4})];
+  RoundedTensor& made = halved_[key_of(storage, rows)];
   if (made.storage != kNone) return made;
   const std::uint32_t n_rows = rows.tokens * rows.rows_of_token, n_groups = ceil_div(rows.columns, kGroupElements), n = n_rows * n_groups * kGroupElements;
   made = {scratch(2 * std::uint64_t{n} + 4 * std::uint64_t{n_rows}, "activations in f16"), 0, n / 2};

@@ -33,7 +33,7 @@ struct SubgroupClass {
 };
 
 // By compilers' counts (docs/gpus-without-one.md), where no GPU has run them: as many rows as leave 12 waves of RDNA, 128 registers of
-// Intel and 4 waves of Adreno, since each row more spares activations. On an H200 (docs/performance.md) memory is what is waited for.
+// Intel and 4 waves of Adreno, since each row more spares activations. On an H200 (docs/measurements) memory is what is waited for.
 constexpr SubgroupClass kClasses[] = {
     {32, 32, 32, 4, {2, 4, 2, 2}, 2, true},  // NVIDIA: 8B F16 makes 198 tokens/s, with 4 rows and one load 176
     {8, 32, 16, 4, {2, 2, 2, 1}},    // Intel: 2 rows of 8 spill on tgl and dg2
@@ -119,7 +119,7 @@ constexpr DotCount kDotCounts[] = {
     {Type::kQ5_1, {5.55f, 2.98f}, {4.41f, 2.45f}, {3.54f, 1.70f}},  {Type::kQ2_K, {5.60f, 3.03f}, {4.20f, 2.26f}, {3.45f, 1.64f}},
     {Type::kQ3_K, {6.26f, 3.81f}, {5.03f, 3.09f}, {4.09f, 2.25f}},  {Type::kQ4_K, {5.35f, 2.91f}, {4.03f, 2.07f}, {3.22f, 1.38f}},
     {Type::kQ5_K, {6.26f, 3.67f}, {5.16f, 3.20f}, {4.03f, 2.20f}},  {Type::kQ6_K, {6.24f, 3.84f}, {4.96f, 3.01f}, {3.98f, 2.16f}},
-    {Type::kIQ4_NL, {3.14f, 2.71f}, {3.94f, 3.34f}, {2.64f, 2.23f}}, {Type::kMXFP4, {3.27f, 2.84f}, {4.08f, 3.49f}, {2.78f, 2.38f}},
+    {Type::kIQ4_NL, {3.32f, 3.19f}, {3.94f, 3.34f}, {2.64f, 2.23f}}, {Type::kMXFP4, {3.45f, 3.31f}, {4.08f, 3.49f}, {2.78f, 2.38f}},
 };
 
 bool is_nvidia(const runtime::DeviceCaps& caps) { return caps.min_required_subgroup_size == 32 && caps.max_required_subgroup_size == 32; }
@@ -276,8 +276,8 @@ namespace {
 
 /// Most rows of the first factor in a tile, by what invocations have in registers meanwhile.
 struct MatrixRows {
-  std::uint32_t of_simple, of_four_bits, of_others;  ///< weights: f16 and q8_0; those of 4 bits without mxfp4, f32 and bf16
-  std::uint32_t of_vectors, of_elements;             ///< matmul's factors, by how they are loaded; 0: no such tiles
+  std::uint32_t of_simple = 0, of_four_bits = 0, of_others = 0;  ///< weights: f16 and q8_0; those of 4 bits without mxfp4, f32 and bf16
+  std::uint32_t of_vectors = 0, of_elements = 0;  ///< matmul's factors, by how they are loaded; 0: no such tiles
 
   /// Which of them is of weights of this type.
   static std::uint32_t MatrixRows::*of_weight(Type type) {
@@ -297,16 +297,14 @@ struct MatrixRows {
 
 struct MatrixWorkgroup {
   std::uint32_t threads, outputs;
+  std::uint32_t ahead;  ///< groups of a linear's columns that are on their way
   MatrixRows most_rows;
 };
 
 struct MatrixClass {
   std::uint32_t min_size, max_size;
-  std::uint32_t ahead;           ///< groups of a linear's columns that are on their way
-  std::uint32_t ahead_of_simple; ///< the same, of the large one with simple weights
-  std::uint32_t most_splits;     ///< of the large one: as many as spill nothing
-  MatrixWorkgroup large, small;  ///< the large one with the most rows, or with half as many
-  std::uint32_t threads_of_simple = 0;  ///< of the large one with simple weights, where they are others
+  std::uint32_t most_splits;  ///< of large ones: as many as spill nothing
+  MatrixWorkgroup large_of_simple, large, small;  ///< large ones with the most rows, or with half as many; with simple weights the first, else the second
 };
 
 // By compilers' counts, as kClasses: as many rows as spill nothing. In a larger tile each input and weight is converted less often: 128 x 128
@@ -314,11 +312,11 @@ struct MatrixClass {
 constexpr MatrixClass kMatrixClasses[] = {
     // NVIDIA: 248 registers with simple weights, so that a core of an H200 has two; with others 16 matrices of a subgroup spill 5 to 47, and 8 take 176. There linear_glu of 512 rows
     // of 8B F16 takes 640 us, with 256 threads 738.
-    {32, 32, 2, 2, kMostSplits, {256, 128, {128, 128, 128, 128, 128}}, {128, 64, {128, 128, 128, 128, 128}}, 128},
-    {16, 32, 1, 1, 1, {256, 128, {64, 64, 32, 32, 32}}, {128, 64, {32, 32, 32, 32, 16}}},                       // Intel's Xe2: 253 registers; of other types 64 rows spill 2 to 9, split 2 to 3
-    {8, 32, 1, 1, kMostSplits, {256, 128, {64, 64, 64, 32, 0}}, {128, 64, {64, 32, 32, 16, 16}}},               // Intel's others: 126 registers; 64 rows of the small one spill 4 to 13
-    {32, 64, 1, 1, kMostSplits, {256, 128, {128, 128, 128, 128, 128}}, {128, 64, {64, 64, 64, 64, 64}}},        // AMD: all 256 registers; 128 rows of the small one spill on navi31
-    {4, 128, 2, 3, kMostSplits, {128, 64, {64, 64, 64, 64, 64}}, {128, 64, {64, 64, 64, 64, 64}}},              // what is not known, as NVIDIA's
+    {32, 32, kMostSplits, {128, 128, 2, {128}}, {256, 128, 2, {0, 128, 128, 128, 128}}, {128, 64, 2, {128, 128, 128, 128, 128}}},
+    {16, 32, 1, {256, 128, 1, {64}}, {256, 128, 1, {0, 64, 32, 32, 32}}, {128, 64, 1, {32, 32, 32, 32, 16}}},                     // Intel's Xe2: 231 registers; of other types 64 rows spilled 2 to 9, split 2 to 3, when the input was f32
+    {8, 32, kMostSplits, {256, 128, 1, {64}}, {256, 128, 1, {0, 64, 64, 32, 0}}, {128, 64, 1, {64, 32, 32, 16, 16}}},             // Intel's others: 117 registers; 64 rows of the small one spilled 4 to 13 then
+    {32, 64, kMostSplits, {256, 128, 1, {128}}, {256, 128, 1, {0, 128, 128, 128, 128}}, {128, 64, 1, {64, 64, 64, 64, 64}}},      // AMD: 216 registers; 128 rows of the small one spilled on navi31 then
+    {4, 128, kMostSplits, {128, 64, 3, {64}}, {128, 64, 2, {0, 64, 64, 64, 64}}, {128, 64, 2, {64, 64, 64, 64, 64}}},             // what is not known
 };
 
 bool is_of(std::uint32_t size, std::uint32_t least, std::uint32_t most) { return std::has_single_bit(size) && size >= least && size <= most; }
@@ -363,23 +361,22 @@ MatrixTile matrix_tile_of(const runtime::DeviceCaps& caps, std::uint32_t MatrixR
   if (!one) return {};
   MatrixTile best;
   double least = 0;
-  const bool is_simple = most_rows == &MatrixRows::of_simple;
-  for (const MatrixWorkgroup* workgroup : {&one->large, &one->small}) {
-    const std::uint32_t threads = workgroup == &one->large && is_simple && one->threads_of_simple != 0 ? one->threads_of_simple : workgroup->threads;
-    const std::uint32_t lanes = matrix_lanes(caps, threads), most = workgroup->most_rows.*most_rows;
+  for (const MatrixWorkgroup* workgroup : {&one->large_of_simple, &one->large, &one->small}) {
+    const bool is_large = workgroup != &one->small;
+    const std::uint32_t lanes = matrix_lanes(caps, workgroup->threads), most = workgroup->most_rows.*most_rows;
     if (lanes == 0 || most == 0) continue;
     const std::uint32_t all_rows = std::clamp(std::bit_ceil(n_rows), 16u, most);
-    for (std::uint32_t rows = all_rows; rows >= (workgroup == &one->large ? most / 2 : std::min(all_rows, 32u)); rows /= 2) {
-      const MatrixTile tile = largest_matrices(caps, threads, workgroup->outputs, lanes, rows, glu);
+    for (std::uint32_t rows = all_rows; rows >= (is_large ? most / 2 : std::min(all_rows, 32u)); rows /= 2) {
+      const MatrixTile tile = largest_matrices(caps, workgroup->threads, workgroup->outputs, lanes, rows, glu);
       if (tile.lanes == 0 || matrix_shared_bytes(tile.rows(), tile.outputs) > caps.max_shared_bytes) continue;
       const std::uint64_t n_tiles = std::uint64_t{n_batches} * ceil_div(n_rows, tile.rows()) * ceil_div(n_outputs, tile.outputs >> (glu ? 1 : 0));
-      const std::uint32_t most_splits = workgroup == &one->large ? one->most_splits : kMostSplits;
+      const std::uint32_t most_splits = is_large ? one->most_splits : kMostSplits;
       const double work = least_work(caps, n_tiles, n_groups, most_splits).groups * (tile.rows() * tile.outputs + kProductsOfARow * (tile.rows() + tile.outputs));
       if (best.lanes != 0 && work >= least) continue;
       best = tile, least = work;
-      best.ahead = workgroup == &one->large && is_simple ? one->ahead_of_simple : one->ahead;
+      best.ahead = workgroup->ahead;
       // Small ones wait more than they multiply, so that two of a core are not in each other's way.
-      best.splits = least_work(caps, n_tiles, n_groups, most_splits, 256 / threads).splits;
+      best.splits = least_work(caps, n_tiles, n_groups, most_splits, 256 / workgroup->threads).splits;
     }
   }
   return best;

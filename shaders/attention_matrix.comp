@@ -262,7 +262,7 @@ void attend() {
       barrier();
       if (chunk + 1u < kValueChunks) load_values(first_key, chunk + 1u);
       else load_keys(min(block + step, (span.reach - 1u) / kBlock) * kBlock, 0u);  // after the last nobody reads it
-      Sums own[kMatrices];
+      Sums own[kMatrices];  // by constant indices, also where the loop over chunks is not unrolled (lib/matrix_tile.glsl)
       [[unroll]] for (uint n = 0u; n < kMatrices * kValueChunks; ++n) {
         if (n / kMatrices == chunk) own[n % kMatrices] = sums[n];
       }

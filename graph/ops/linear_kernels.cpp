@@ -140,6 +140,7 @@ LinearShape shape_of(const Lowering& lowering, const LinearVariant& v, const Lin
   return {piece.push.rows, piece.push.groups, piece.push.outputs, v.activations, static_cast<Type>(v.type), v.glu != 0, v.experts != 0 ? experts_of(lowering, piece.push.experts) : 0, v.rounds != 0};
 }
 
+/// What the piece reads of its input.
 ActivationRows input_rows(const LinearVariant& v, const LinearPiece& piece) {
   const shaders::LinearParams& push = piece.push;
   const bool each = v.experts != 0 && push.input_choice_stride != 0;  // of a token's experts has an input
@@ -152,7 +153,7 @@ LinearPiece with_input(const Lowering& lowering, const LinearVariant& v, const L
   LinearPiece made = piece;
   made.arguments[0].storage = rounded.storage;
   made.cost.bytes += (element_bytes_now - element_bytes(v.activations)) * tensor_elements(lowering.tensor(piece.input));
-  made.push.input_offset = rounded.bytes_at, made.push.input_stride = rounded.scales_at;
+  made.push.input_offset = rounded.elements_at, made.push.input_stride = rounded.scales_at;
   return made;
 }
 

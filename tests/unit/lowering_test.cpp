@@ -244,6 +244,25 @@ TEST(LoweringTest, ManyRowsGoToMatrixUnits) {
   EXPECT_EQ(made(intel, 512).label, "linear tiled q4_0") << "that is no subgroup's";
 }
 
+/// What is rounded for one linear serves all that read the same rows.
+TEST(LoweringTest, LinearsOfAnInputHaveItRoundedOnce) {
+  DeviceCaps caps = gpu_of(32, 32);
+  caps.max_invocations = 1024;
+  caps.max_shared_bytes = 49152;
+  caps.matrices = {{16, 16, 16}};
+  OpCase c;
+  const TensorId input = c.f32("input", {64, 256}, std::vector<float>(64 * 256)), other = c.f32("other", {64, 256}, std::vector<float>(64 * 256));
+  for (const char* name : {"q", "k"}) c.output(c.graph.add(Op::linear, {input, c.weight(name, Type::kF16, 8192, 256, {})}));
+  c.output(c.graph.add(Op::linear, {other, c.weight("v", Type::kF16, 8192, 256, {})}));
+  LoweringOptions options;
+  options.activations = Activations::kAuto;
+  const Result<Lowered> lowered = lower(c.graph, caps, options);
+  ASSERT_TRUE(lowered.ok()) << lowered.status().message();
+  std::vector<std::string> labels;
+  for (const runtime::Dispatch& dispatch : lowered->program.dispatches) labels.push_back(dispatch.label);
+  EXPECT_EQ(labels, (std::vector<std::string>{"halve", "linear matrix f16", "linear matrix f16", "halve", "linear matrix f16"}));
+}
+
 /// How its factors lie decides how they are loaded: 0 by vectors along the depth, 1 along it, 2 across it.
 TEST(LoweringTest, MatmulIsMadeInTilesOnGpus) {
   struct Made {
