@@ -230,6 +230,14 @@ Status replace_nodes(Graph& graph, std::size_t first, std::size_t last, Op op, s
   return {};
 }
 
+/// Rows of a cache begin where positions do: both come from the step.
+bool start_is_first_position(const Graph& graph, TensorId start, TensorId positions) {
+  const std::optional<std::size_t> producer = find_producer(graph, positions);
+  if (!producer || graph.nodes()[*producer].op != Op::step_begin) return false;
+  const std::vector<TensorId>& outputs = graph.nodes()[*producer].outputs;
+  return outputs[1] == positions && outputs[2] == start;
+}
+
 /// These four, q, k and v views of one storage -> rope_kv_write.
 Status fuse_rope_and_cache(Graph& graph) {
   for (std::size_t i = 0; i < graph.nodes().size(); ++i) {
@@ -238,7 +246,7 @@ Status fuse_rope_and_cache(Graph& graph) {
     if (!in_one_storage(graph, rope_q.inputs[0], rope_k.inputs[0], write_v.inputs[1])) continue;
     RONDO_TRY(replace_nodes(graph, i, i + 4, Op::rope_kv_write,
                             {rope_q.inputs[0], rope_k.inputs[0], write_v.inputs[1], rope_q.inputs[1], write_k.inputs[2], write_k.inputs[3], write_k.inputs[0], write_v.inputs[0], rope_q.inputs[2]},
-                            RopeKvWriteAttributes{attributes_of<RopeAttributes>(rope_q), {}, attributes_of<KvWriteAttributes>(write_k).ring}, rope_q.outputs));
+                            RopeKvWriteAttributes{attributes_of<RopeAttributes>(rope_q), {}, attributes_of<KvWriteAttributes>(write_k).ring, start_is_first_position(graph, write_k.inputs[2], rope_q.inputs[1])}, rope_q.outputs));
   }
   return {};
 }
@@ -251,14 +259,6 @@ TensorId heads_before_norm(Graph& graph, const Node& norm, TensorId rotated) {
   if (made.shape.rank != 4 || read.shape.rank != 4 || read.storage != made.storage || read.offset_elements != 0 || count_readers(graph, norm.outputs[0]) != 1) return kNone;
   const bool turned = read.shape[1] == made.shape[2] && read.shape[2] == made.shape[1] && read.shape[3] == made.shape[3] && read.strides[1] == made.strides[2] && read.strides[2] == made.strides[1];
   return turned ? graph.transpose(norm.inputs[0], {0, 2, 1, 3}) : kNone;
-}
-
-/// Rows of a cache begin where positions do: both come from the step.
-bool start_is_first_position(const Graph& graph, TensorId start, TensorId positions) {
-  const std::optional<std::size_t> producer = find_producer(graph, positions);
-  if (!producer || graph.nodes()[*producer].op != Op::step_begin) return false;
-  const std::vector<TensorId>& outputs = graph.nodes()[*producer].outputs;
-  return outputs[1] == positions && outputs[2] == start;
 }
 
 /// rms_norm(q), rms_norm(k), and the four nodes that follow them, q, k and v views of one storage -> norm_rope_kv_write.
@@ -274,7 +274,7 @@ Status fuse_norm_rope_and_cache(Graph& graph) {
     weights.shape = {2, weights.shape[0]};
     weights.strides = {weights.shape[1], 1};
     const TensorId both = graph.add_view(std::move(weights));
-    const RopeKvWriteAttributes attributes{attributes_of<RopeAttributes>(rope_q), attributes_of<RmsNormAttributes>(norm_q), attributes_of<KvWriteAttributes>(write_k).ring};
+    const RopeKvWriteAttributes attributes{attributes_of<RopeAttributes>(rope_q), attributes_of<RmsNormAttributes>(norm_q), attributes_of<KvWriteAttributes>(write_k).ring, true};
     RONDO_TRY(replace_nodes(graph, i, i + 6, Op::norm_rope_kv_write,
                             {query, key, value, rope_q.inputs[1], write_k.inputs[2], write_k.inputs[3], write_k.inputs[0], write_v.inputs[0], rope_q.inputs[2], both}, attributes, rope_q.outputs));
   }

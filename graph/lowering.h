@@ -95,6 +95,15 @@ struct DeferredNorm {
 /// The norms of a fused graph that linears compute when it is lowered.
 std::vector<DeferredNorm> find_deferred_norms(Graph& graph, const runtime::DeviceCaps& caps, const LoweringOptions& options);
 
+/// A rope_kv_write that the linear before it does (shaders/lib/linear_rotation.glsl).
+struct DeferredRotation {
+  TensorId input = kNone;  ///< the linear's output, which nothing else reads
+  Node node;               ///< the rope_kv_write
+};
+
+/// Those of a fused graph when it is lowered.
+std::vector<DeferredRotation> find_deferred_rotations(Graph& graph, const runtime::DeviceCaps& caps, const LoweringOptions& options);
+
 /// Activations in bytes, as shaders/lib/rounding.glsl has them, or in f16, as shaders/lib/halved_input.glsl does: in which storage, and at which words of
 /// it they and scales begin.
 struct RoundedTensor {
@@ -146,6 +155,10 @@ class Lowering {
   DeferredNorm* norm_after(TensorId tensor);
   const DeferredNorm* norm_after(TensorId tensor) const { return const_cast<Lowering*>(this)->norm_after(tensor); }
   const DeferredNorm* norm_before(TensorId tensor) const;
+
+  /// The rotation that the linear which makes this tensor does, or that has this output, or null.
+  const DeferredRotation* rotation_after(TensorId tensor) const;
+  const DeferredRotation* rotation_to(TensorId output) const;
 
   /// Whether the node that makes this tensor, all of a storage, leaves it in bytes as well, behind its elements; of a norm that its neighbours compute the linear before.
   bool rounds(TensorId output) const { return std::find(rounded_.begin(), rounded_.end(), output) != rounded_.end(); }
@@ -218,12 +231,15 @@ class Lowering {
   friend Result<Lowered> lower(Graph& graph, const runtime::DeviceCaps& caps, const LoweringOptions& options);
   friend Status replace_quarantined(Graph& graph, const runtime::DeviceCaps& caps, const LoweringOptions& options);
   friend std::vector<DeferredNorm> find_deferred_norms(Graph& graph, const runtime::DeviceCaps& caps, const LoweringOptions& options);
+  friend std::vector<DeferredRotation> find_deferred_rotations(Graph& graph, const runtime::DeviceCaps& caps, const LoweringOptions& options);
   friend std::vector<TensorId> find_rounded_outputs(Graph& graph, const runtime::DeviceCaps& caps, const LoweringOptions& options);
 
   /// The bytes that an argument binds.
   const runtime::BufferRange& place_of(const Argument& argument) const;
   /// Finds the norms that need no dispatch of their own. Before nodes are lowered.
   void defer_norms();
+  /// Finds the rotations that need none. Before nodes are lowered.
+  void defer_rotations();
   /// Finds who rounds what it makes, for linears of few rows with integer dot products. After defer_norms.
   void share_rounding();
   /// The first label in quarantine among the dispatches from `first` on, or "".
@@ -240,6 +256,7 @@ class Lowering {
   std::string choice_;
   std::map<std::vector<std::int64_t>, StorageId> made_;
   std::vector<DeferredNorm> deferred_;
+  std::vector<DeferredRotation> rotations_;
   std::vector<TensorId> rounded_;
   std::map<std::vector<std::int64_t>, RoundedTensor> quantized_, halved_;  ///< by dispatches of their own
   runtime::Program program_;

@@ -66,16 +66,24 @@ void fill_device(const runtime::DeviceCaps& caps, const SubgroupClass& one, std:
   if (one.waits && tile.tokens == 1) share_while(3 * fill, 8);
 }
 
+/// More subgroups of a workgroup, or fewer that share rows, until it makes as many outputs.
+void make_outputs(std::uint32_t least, std::uint32_t most_subgroups, SubgroupTile& tile) {
+  while (tile.outputs_of_workgroup() < least && tile.subgroups * 2 <= most_subgroups) tile.subgroups *= 2;
+  while (tile.outputs_of_workgroup() < least && tile.split > 1) tile.split /= 2;
+}
+
 }  // namespace
 
-SubgroupTile subgroup_tile(const runtime::DeviceCaps& caps, Type activations, std::uint32_t n_rows, bool glu, std::uint32_t n_outputs, std::uint32_t n_chunks) {
+SubgroupTile subgroup_tile(const runtime::DeviceCaps& caps, Type activations, std::uint32_t n_rows, bool glu, std::uint32_t n_outputs, std::uint32_t n_chunks, std::uint32_t least) {
   const SubgroupClass* found = class_of(std::span<const SubgroupClass>(kClasses), caps);
   if (!found) return {};
   const SubgroupClass& one = *found;
   SubgroupTile tile{possible_lanes(caps, one.lanes), one.subgroups};
   one.set_rows(n_rows, activations == Type::kF16 ? 4 : 8, glu, tile);  // 8 rows in f16 spill on tgl
-  tile.subgroups = std::min(tile.subgroups, most_subgroups(caps, tile.lanes));
+  const std::uint32_t most = most_subgroups(caps, tile.lanes);
+  tile.subgroups = std::min(tile.subgroups, most);
   fill_device(caps, one, n_rows, n_outputs, n_chunks, tile);
+  make_outputs(least, most, tile);
   return tile;
 }
 
@@ -92,7 +100,7 @@ constexpr SubgroupClass kDotClasses[] = {
 
 }  // namespace
 
-SubgroupTile dot_tile(const runtime::DeviceCaps& caps, std::uint32_t n_rows, bool glu, bool rounds, std::uint32_t n_outputs, std::uint32_t n_chunks) {
+SubgroupTile dot_tile(const runtime::DeviceCaps& caps, std::uint32_t n_rows, bool glu, std::uint32_t least, std::uint32_t n_outputs, std::uint32_t n_chunks) {
   const SubgroupClass* found = class_of(std::span<const SubgroupClass>(kDotClasses), caps);
   if (!found) return {};
   const SubgroupClass& one = *found;
@@ -101,8 +109,7 @@ SubgroupTile dot_tile(const runtime::DeviceCaps& caps, std::uint32_t n_rows, boo
   const std::uint32_t most = most_subgroups(caps, tile.lanes);
   tile.subgroups = std::min(tile.subgroups, most);
   fill_device(caps, one, n_rows, n_outputs, n_chunks, tile);
-  while (rounds && tile.outputs_of_workgroup() < kRoundedTogether && tile.subgroups * 2 <= most) tile.subgroups *= 2;
-  while (rounds && tile.outputs_of_workgroup() < kRoundedTogether && tile.split > 1) tile.split /= 2;
+  make_outputs(least, most, tile);
   return tile;
 }
 

@@ -21,15 +21,17 @@ struct SubgroupTile {
   std::uint32_t outputs_of_workgroup() const { return subgroups / split * rows; }
 };
 
-/// For `n_rows` rows of input of this type, so many outputs, and chunks of a row of the weight.
-SubgroupTile subgroup_tile(const runtime::DeviceCaps& caps, Type activations, std::uint32_t n_rows, bool glu, std::uint32_t n_outputs = 1u << 30, std::uint32_t n_chunks = 0);
+/// Outputs of a workgroup whose linear turns them (shaders/lib/linear_rotation.glsl): two that lie side by side of either half of a head.
+constexpr std::uint32_t kTurnedTogether = 4;
+
+/// For `n_rows` rows of input of this type, so many outputs, and chunks of a row of the weight. A workgroup makes `least` outputs or more, unless the device can't have as many subgroups.
+SubgroupTile subgroup_tile(const runtime::DeviceCaps& caps, Type activations, std::uint32_t n_rows, bool glu, std::uint32_t n_outputs = 1u << 30, std::uint32_t n_chunks = 0, std::uint32_t least = 0);
 
 /// Outputs that are rounded to bytes together (shaders/lib/rounding.glsl).
 constexpr std::uint32_t kRoundedTogether = 16;
 
-/// How linear's "dot" kernel does (shaders/linear_dot.comp). Where its outputs are rounded, too, a workgroup makes kRoundedTogether or a multiple of them, unless the device can't have as
-/// many subgroups.
-SubgroupTile dot_tile(const runtime::DeviceCaps& caps, std::uint32_t n_rows, bool glu, bool rounds, std::uint32_t n_outputs = 1u << 30, std::uint32_t n_chunks = 0);
+/// How linear's "dot" kernel does (shaders/linear_dot.comp), the same way.
+SubgroupTile dot_tile(const runtime::DeviceCaps& caps, std::uint32_t n_rows, bool glu, std::uint32_t least, std::uint32_t n_outputs = 1u << 30, std::uint32_t n_chunks = 0);
 
 /// Whether that saves 15 % of the instructions of "subgroup".
 bool dot_pays(const runtime::DeviceCaps& caps, Type weight);

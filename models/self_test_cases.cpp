@@ -40,6 +40,8 @@ constexpr std::int64_t kExperts = 3;
 constexpr std::int64_t kEmbeddings = 251;
 /// Bounds are so many times those of `check`, since a good kernel in quarantine is slow for ever; sums in f16 are off by 1e-6.
 constexpr double kSlack = 100;
+/// Of linears of bytes behind others, so many times that of one.
+constexpr double kTwiceRounded = 20;
 /// Of cores that a case is lowered for, if not those of the device.
 constexpr std::uint32_t kMostCores = 8192;
 
@@ -47,8 +49,9 @@ constexpr std::uint32_t kMostCores = 8192;
 struct Neighbours {
   const graph::DeferredNorm *norm_before = nullptr, *norm_after = nullptr;  ///< that it computes with linears on their other sides
   bool rounds = false;  ///< it leaves what it makes, or that norm of it, in bytes for a linear
+  const graph::DeferredRotation* rotation = nullptr;  ///< that it does
 
-  bool any() const { return norm_before || norm_after || rounds; }
+  bool any() const { return norm_before || norm_after || rounds || rotation; }
 };
 
 /// What a case of an operator puts in, besides the step's own shapes.
@@ -192,40 +195,12 @@ class Cutter {
   /// The case that was cut with a narrow linear before the node or behind it, and between them an RMS norm that both compute, or bytes that the node leaves.
   /// Errors: the graph's.
   Result<SelfTestCase> add_neighbours(const Neighbours& wanted) {
-    const auto& [before, after, rounds] = wanted;
+    const auto& [before, after, rounds, rotation] = wanted;
     graph::Graph& g = test_.graph;
     graph::Node node = std::move(g.nodes().back());
     g.nodes().clear();
     test_.fused = true;
-    std::uint32_t seed = 1000;
-    const auto fill = [&](StorageId storage, std::int64_t n) {
-      Floats floats(++seed, 1);
-      std::vector<float> values(static_cast<std::size_t>(n));
-      for (float& value : values) value = floats.next();
-      const Type type = g.storage(storage).type;
-      std::vector<std::byte>& bytes = test_.contents[storage];
-      bytes.resize(static_cast<std::size_t>(graph::file_row_bytes(*graph::find_block_format(type), static_cast<std::uint32_t>(n))));
-      graph::find_quantizer(type)(values, bytes.data());
-    };
-    const auto f32 = [&](const char* name, const graph::Shape& shape) {
-      const TensorId id = g.add_tensor(name, StorageKind::kInput, Type::kF32, shape);
-      fill(g.tensor(id).storage, shape.n_elements());
-      return id;
-    };
-    const auto linear = [&](const char* name, TensorId input, std::int64_t outputs, Type type) {
-      const TensorId weight = g.add_weight(name, type, {outputs, g.tensor(input).shape.last()});
-      fill(g.tensor(weight).storage, g.tensor(weight).shape.n_elements());
-      return g.add(Op::linear, {input, weight});
-    };
-    const auto norm = [&](const char* name, TensorId input, const graph::DeferredNorm& like) {
-      return g.add(Op::rms_norm, {input, f32(name, {g.tensor(input).shape.last()})}, graph::RmsNormAttributes{like.epsilon, like.gain_bias});
-    };
-    if (before) {
-      graph::Shape shape = g.tensor(node.inputs[0]).shape;
-      const std::int64_t columns = shape.last();
-      shape[shape.rank - 1] = 4;
-      node.inputs[0] = norm("weights of the norm before", linear("linear before", f32("input before", shape), columns, Type::kF32), *before);
-    }
+    if (before) node.inputs[0] = input_behind(*before, g.tensor(node.inputs[0]).shape);
     const bool is_attention = node.op == Op::attention;
     const double bound = test_.bounds[g.tensor(node.outputs[0]).storage];
     // What is rounded has its storage for itself, and no columns missing.
@@ -266,7 +241,83 @@ class Cutter {
     if (is_of_experts(node.op)) choose_experts(test, node);
   }
 
+  /// A linear that does a rope_kv_write behind it: one head each of queries, keys and values. Errors: kInternal (a weight that is no block of the network), the graph's.
+  Result<SelfTestCase> cut_rotation(const graph::Node& node, const Neighbours& wanted) {
+    const graph::Node& rotation = wanted.rotation->node;
+    const auto input_of = [&](std::string_view name) {
+      const auto& inputs = graph::operator_of(Op::rope_kv_write).inputs;
+      const auto found = std::find_if(inputs.begin(), inputs.end(), [&](const graph::NamedInput& input) { return input.name == name; });
+      return rotation.inputs[static_cast<std::size_t>(found - inputs.begin())];
+    };
+    graph::Graph& g = test_.graph;
+    test_.fused = true;
+    g.name = "self-test of a linear that turns its output";
+    const Tensor weight = step_.tensor(node.inputs[1]), query = step_.tensor(input_of("query")), cache = step_.tensor(input_of("key_cache"));
+    const std::int64_t width = query.shape[3], first = weight.offset_elements / weight.shape[1], heads = query.shape[1], kv_heads = cache.shape[1];
+    const std::size_t block = block_of(node.inputs[1]);
+    if (!missing_.empty()) return Status(StatusCode::kInternal, fmt::format("self-test: weight {} is no block of the network", missing_));
+    const TensorId cut = g.add_weight(step_.storage_of(node.inputs[1]).name, weight.type, {3 * width, weight.shape[1]});
+    std::vector<WeightSlice> runs;
+    for (const std::int64_t head : {std::int64_t{0}, heads, heads + kv_heads}) runs.push_back({static_cast<std::int32_t>(block), first + head * width, width});
+    test_.weights.push_back({g.tensor(cut).storage, block, std::move(runs)});
+    const graph::Shape shape = step_.tensor(node.inputs[0]).shape;
+    const TensorId input = wanted.norm_before ? input_behind(*wanted.norm_before, shape) : copy(node.inputs[0], false);
+    const TensorId made = g.add(Op::linear, {input, cut, graph::kNone, node.inputs[3] == graph::kNone ? graph::kNone : f32("bias", {3 * width})});
+    const auto head = [&](std::int64_t i) {
+      return g.transpose(g.reshape(g.slice(made, shape.rank - 1, i * width, (i + 1) * width), {query.shape[0], query.shape[2], 1, width}), {0, 2, 1, 3});
+    };
+    const graph::Shape cache_shape = {cache.shape[0], 1, cache.shape[2], width};
+    const TensorId keys = g.add_cache("keys", StorageKind::kCache, cache.type, cache_shape), values = g.add_cache("values", StorageKind::kCache, cache.type, cache_shape);
+    const TensorId turned = g.add(Op::rope_kv_write, {head(0), head(1), head(2), copy(input_of("positions"), false), copy(input_of("start"), false), graph::kNone, keys, values, copy(input_of("frequency_factors"), false)}, rotation.attributes);
+    RONDO_TRY(Status(g.status()));
+    g.nodes().back().inputs[5] = copy(input_of("count"), false);  // the step's, which is an input here
+    g.storage(g.tensor(turned).storage).kind = StorageKind::kOutput;
+    const double bound = kSlack * graph::bound_in_f32(graph::operator_of(Op::linear).accuracy.error, graph::Activation::kIdentity);
+    test_.bounds[g.tensor(turned).storage] = bound;
+    for (const TensorId id : {keys, values}) {
+      const StorageId storage = g.tensor(id).storage;
+      test_.contents[storage].resize(g.storage(storage).size_bytes);
+      test_.bounds[storage] = std::max(bound, graph::bound_of_rounding(cache.type));
+    }
+    return test_;
+  }
+
  private:
+  /// What a matrix or an input of a case holds that is no part of the model.
+  void fill_storage(StorageId storage, std::int64_t n) {
+    Floats floats(++seed_, 1);
+    std::vector<float> values(static_cast<std::size_t>(n));
+    for (float& value : values) value = floats.next();
+    const Type type = test_.graph.storage(storage).type;
+    std::vector<std::byte>& bytes = test_.contents[storage];
+    bytes.resize(static_cast<std::size_t>(graph::file_row_bytes(*graph::find_block_format(type), static_cast<std::uint32_t>(n))));
+    graph::find_quantizer(type)(values, bytes.data());
+  }
+
+  TensorId f32(const char* name, const graph::Shape& shape) {
+    const TensorId id = test_.graph.add_tensor(name, StorageKind::kInput, Type::kF32, shape);
+    fill_storage(test_.graph.tensor(id).storage, shape.n_elements());
+    return id;
+  }
+
+  TensorId linear(const char* name, TensorId input, std::int64_t outputs, Type type) {
+    graph::Graph& g = test_.graph;
+    const TensorId weight = g.add_weight(name, type, {outputs, g.tensor(input).shape.last()});
+    fill_storage(g.tensor(weight).storage, g.tensor(weight).shape.n_elements());
+    return g.add(Op::linear, {input, weight});
+  }
+
+  TensorId norm(const char* name, TensorId input, const graph::DeferredNorm& like) {
+    return test_.graph.add(Op::rms_norm, {input, f32(name, {test_.graph.tensor(input).shape.last()})}, graph::RmsNormAttributes{like.epsilon, like.gain_bias});
+  }
+
+  /// An input of this shape that is such a norm of a narrow linear's output.
+  TensorId input_behind(const graph::DeferredNorm& before, graph::Shape shape) {
+    const std::int64_t columns = shape.last();
+    shape[shape.rank - 1] = 4;
+    return norm("weights of the norm before", linear("linear before", f32("input before", shape), columns, Type::kF32), before);
+  }
+
   bool is_weight(TensorId id) const { return id != graph::kNone && step_.storage_of(id).kind == StorageKind::kWeight; }
 
   std::size_t block_of(TensorId id) {
@@ -424,6 +475,7 @@ class Cutter {
   std::map<StorageId, StorageId> storages_;
   std::map<StorageId, TensorId> views_;  ///< the first of each storage
   std::string missing_;
+  std::uint32_t seed_ = 1000;
 };
 
 /// The label of all dispatches of an operator: its name, where they have several, or that of the first with a kernel's name, or the first.
@@ -480,6 +532,7 @@ class Collector {
     RONDO_TRY(graph::replace_quarantined(step, caps_, options_.lowering));
     const auto norms = fusion_ ? graph::find_deferred_norms(step, caps_, options_.lowering) : std::vector<graph::DeferredNorm>();
     const auto rounded = fusion_ ? graph::find_rounded_outputs(step, caps_, options_.lowering) : std::vector<TensorId>();
+    const auto rotations = fusion_ ? graph::find_deferred_rotations(step, caps_, options_.lowering) : std::vector<graph::DeferredRotation>();
     const auto rounds = [&](TensorId id) { return std::find(rounded.begin(), rounded.end(), id) != rounded.end(); };
     for (const graph::Node& node : step.nodes()) {
       RONDO_TRY(add(node, Cutter(network_, step, numbers), wanted, {}));
@@ -492,6 +545,9 @@ class Collector {
       // What computes the norm stands before it.
       const bool is_norm = std::any_of(norms.begin(), norms.end(), [&](const graph::DeferredNorm& norm) { return norm.output == node.outputs[0]; });
       neighbours.rounds = !is_norm && rounds(neighbours.norm_after ? neighbours.norm_after->output : node.outputs[0]);
+      for (const graph::DeferredRotation& rotation : rotations) {
+        if (rotation.input == node.outputs[0]) neighbours.rotation = &rotation;
+      }
       if (neighbours.any()) RONDO_TRY(add(node, Cutter(network_, step, numbers), wanted, neighbours));
     }
     return {};
@@ -504,9 +560,14 @@ class Collector {
 
  private:
   Status add(const graph::Node& node, Cutter cutter, const std::vector<runtime::Kernel>* wanted, const Neighbours& neighbours) {
-    RONDO_ASSIGN(SelfTestCase test, cutter.cut(node));
-    if (neighbours.any()) {
-      RONDO_ASSIGN(test, cutter.add_neighbours(neighbours));
+    SelfTestCase test;
+    if (neighbours.rotation) {
+      RONDO_ASSIGN(test, cutter.cut_rotation(node, neighbours));
+    } else {
+      RONDO_ASSIGN(test, cutter.cut(node));
+      if (neighbours.any()) {
+        RONDO_ASSIGN(test, cutter.add_neighbours(neighbours));
+      }
     }
     const bool has_input_made = neighbours.norm_before != nullptr;
     RONDO_ASSIGN(std::string key, add_lowered(node, cutter, test, wanted, has_input_made));
@@ -538,8 +599,10 @@ class Collector {
     test.label = label_of(node, std::span(program.dispatches).subspan(has_input_made ? 1 : 0));  // what makes its input comes first
     test.kernels = program.kernels;
     test.key = key;
+    // Small differences of large numbers that are rounded twice.
+    const auto n_dots = std::count_if(program.dispatches.begin(), program.dispatches.end(), [&](const runtime::Dispatch& dispatch) { return graph::by_integer_dots(program.kernels[dispatch.kernel]); });
     for (const runtime::Kernel& kernel : program.kernels) {
-      const double rounding = graph::by_integer_dots(kernel) ? graph::kRoundedActivations : graph::rounds_to_halves(kernel) ? 10 * graph::kRoundedFactors : 0;
+      const double rounding = graph::by_integer_dots(kernel) ? (n_dots > 1 ? kTwiceRounded : 1) * graph::kRoundedActivations : graph::rounds_to_halves(kernel) ? 10 * graph::kRoundedFactors : 0;
       for (auto& bound : test.bounds) bound.second = std::max(bound.second, rounding);
     }
     std::erase_if(missing_, [&](const runtime::Kernel& kernel) { return is_in(test.kernels, kernel); });

@@ -34,3 +34,18 @@ RONDO_PARAMS(LinearParams) {
   float epsilon;
   uint groups_of_split;    // columns of a workgroup, where several share a tile (lib/linear_tile.glsl)
 } RONDO_PARAMS_END
+
+// A linear that turns what it makes (lib/linear_rotation.glsl) has no residual, GLU, experts, or norm behind it. In their places it has:
+#define RONDO_ROTATION_HEADS residual_offset         // H
+#define RONDO_ROTATION_KV_HEADS residual_stride      // G
+#define RONDO_ROTATION_HEAD_DIM input_choice_stride  // D
+#define RONDO_ROTATION_CACHE_ROWS experts_offset
+#define RONDO_ROTATION_CACHE_ROW experts_stride      // elements from row to row of a cache
+#define RONDO_ROTATION_FREQUENCIES gain_offset       // as of rope
+#define RONDO_ROTATION_HIGH_LINES squares_to
+#define RONDO_ROTATION_FACTOR gain_bias              // multiplies cos and sin
+// How it turns, in a constant.
+#define RONDO_ROTATION 1u
+#define RONDO_ROTATION_INTERLEAVED 2u
+#define RONDO_ROTATION_HALVES 4u                     // caches are f16, else f32
+#define RONDO_ROTATION_RING 8u                       // row r of them is r mod how many there are

@@ -5,7 +5,9 @@
 
 #include "graph/block_format.h"
 #include "graph/kernel_choice.h"
+#include "graph/cache_layout.h"
 #include "graph/ops/checks.h"
+#include "graph/ops/rope_tables.h"
 #include "graph/ops/wide_kernels.h"
 #include "graph/tiles.h"
 #include "expert_tiles.params.h"
@@ -25,10 +27,13 @@ struct LinearShape {
   std::uint32_t experts;  ///< that share the rows, or LoweringOptions::experts; 0: there is one weight
   bool rounds;            ///< outputs are left in bytes as well
   Activations rounding = Activations::kF32;  ///< of the activations
+  bool turns = false;     ///< outputs, as a rope_kv_write behind it would
 
   std::uint32_t n_chunks() const { return groups * (kGroupElements / columns_of_chunk(weight)); }
-  SubgroupTile tile(const runtime::DeviceCaps& caps) const { return subgroup_tile(caps, activations, experts ? 1 : rows, glu, outputs, n_chunks()); }
-  SubgroupTile tile_of_dots(const runtime::DeviceCaps& caps) const { return dot_tile(caps, experts ? 1 : rows, glu, rounds, outputs, n_chunks()); }
+  SubgroupTile tile(const runtime::DeviceCaps& caps) const { return subgroup_tile(caps, activations, experts ? 1 : rows, glu, outputs, n_chunks(), least_outputs()); }
+  SubgroupTile tile_of_dots(const runtime::DeviceCaps& caps) const { return dot_tile(caps, experts ? 1 : rows, glu, least_outputs(), outputs, n_chunks()); }
+  /// Of a workgroup of few rows.
+  std::uint32_t least_outputs() const { return rounds ? kRoundedTogether : turns ? kTurnedTogether : 0; }
   FloatTile tile_of_floats(const runtime::DeviceCaps& caps) const { return float_tile(caps, rows_of_weight(), groups, outputs, glu, experts); }
   DotTile tile_of_many_dots(const runtime::DeviceCaps& caps) const { return many_dots_tile(caps, rows_of_weight(), groups, outputs, glu, experts); }
   DotTile tile_of_halves(const runtime::DeviceCaps& caps) const { return half_tile(caps, rows_of_weight(), groups, outputs, glu, experts); }
@@ -117,7 +122,7 @@ std::string wide_lacks(const runtime::DeviceCaps& caps, const LinearShape& shape
 /// What the dispatches of one linear have in common.
 struct LinearVariant {
   Type activations;
-  std::uint32_t type, glu, input_vec4, activation, has_bias, experts, limited, norm, rounds;
+  std::uint32_t type, glu, input_vec4, activation, has_bias, experts, limited, norm, rounds, rotation;
   std::string label;
 };
 
@@ -137,7 +142,7 @@ struct LinearPiece {
 std::uint32_t experts_of(const Lowering& lowering, std::uint32_t n) { return lowering.experts() != 0 ? lowering.experts() : n; }
 
 LinearShape shape_of(const Lowering& lowering, const LinearVariant& v, const LinearPiece& piece) {
-  return {piece.push.rows, piece.push.groups, piece.push.outputs, v.activations, static_cast<Type>(v.type), v.glu != 0, v.experts != 0 ? experts_of(lowering, piece.push.experts) : 0, v.rounds != 0};
+  return {piece.push.rows, piece.push.groups, piece.push.outputs, v.activations, static_cast<Type>(v.type), v.glu != 0, v.experts != 0 ? experts_of(lowering, piece.push.experts) : 0, v.rounds != 0, Activations::kF32, v.rotation != 0};
 }
 
 /// What the piece reads of its input.
@@ -173,7 +178,7 @@ void emit_few_rows(Lowering& lowering, const LinearVariant& v, const LinearPiece
   cost.loops[0] = {(tile.rows * tile.tokens * tile.loads * columns_of_chunk(static_cast<Type>(v.type))) << v.glu};
   const std::uint32_t how = shader == runtime::Shader::linear_dot ? v.rounds : v.input_vec4;
   lowering.dispatch(v.label, {lowering.module_for(shader, v.activations), tile.lanes},
-                    {tile.lanes * tile.subgroups, v.type, tile.lanes, tile.rows, tile.tokens, v.glu, how, v.activation, v.has_bias, v.experts, v.limited, v.norm, tile.split, tile.loads}, piece.arguments, piece.push,
+                    {tile.lanes * tile.subgroups, v.type, tile.lanes, tile.rows, tile.tokens, v.glu, how, v.activation, v.has_bias, v.experts, v.limited, v.norm, tile.split, tile.loads, v.rotation}, piece.arguments, piece.push,
                     {ceil_div(piece.push.outputs, tile.outputs_of_workgroup()), ceil_div(piece.push.rows, tile.tokens), 1}, cost);
 }
 
@@ -361,7 +366,7 @@ LinearShape shape_of(const Lowering& lowering, const LinearCall& call) {
   const std::uint32_t chosen = by_experts ? u32(lowering.tensor(call.experts).shape.last()) : 1;
   std::uint32_t largest = 0;
   for (const WeightPlanes& planes : planes_of(lowering.graph(), weight)) largest = std::max(largest, planes.n_rows / (call.glu ? 2 : 1) / u32(call.n_experts));
-  return {u32(lowering.tensor(call.output).shape.n_rows()) * chosen, ceil_div(u32(weight.shape[1]), kGroupElements), largest, input.type, weight.type, call.glu.has_value(), by_experts ? experts_of(lowering, u32(call.n_experts)) : 0, lowering.rounds(rounded_of(lowering, call)), lowering.activations()};
+  return {u32(lowering.tensor(call.output).shape.n_rows()) * chosen, ceil_div(u32(weight.shape[1]), kGroupElements), largest, input.type, weight.type, call.glu.has_value(), by_experts ? experts_of(lowering, u32(call.n_experts)) : 0, lowering.rounds(rounded_of(lowering, call)), lowering.activations(), lowering.rotation_after(call.output) != nullptr};
 }
 
 /// What KernelChoice::key is of a linear: rows, outputs, columns, and how many experts share the rows.
@@ -412,6 +417,40 @@ bool can_compute_norms(const Node& node, const LinearCall& call, const Lowering&
   return (*kernel)->emit.tile != nullptr && !alone;
 }
 
+/// Inputs of a rope_kv_write that the linear before it needs.
+enum RotationInput : std::size_t { kQuery, kKey, kValue, kKeyCache = 6, kValueCache = 7, kRotationTable = 9 };
+
+/// What shaders/lib/linear_rotation.glsl's kRotation, parameters and bindings are, in those of the linear.
+void defer_rotation(const Lowering& lowering, const Node& rotation, LinearVariant& variant, LinearPiece& piece) {
+  const auto attributes = attributes_of<RopeKvWriteAttributes>(rotation);
+  const Tensor &query = lowering.tensor(rotation.inputs[kQuery]), &cache = lowering.tensor(rotation.inputs[kKeyCache]);
+  const RopeTable table = rope_table_of(attributes.rope, query.shape[3]);
+  variant.rotation = RONDO_ROTATION;
+  if (attributes.rope.style == RopeStyle::kInterleaved) variant.rotation |= RONDO_ROTATION_INTERLEAVED;
+  if (cache.type == Type::kF16) variant.rotation |= RONDO_ROTATION_HALVES;
+  if (attributes.ring) variant.rotation |= RONDO_ROTATION_RING;
+  piece.push.RONDO_ROTATION_HEADS = u32(query.shape[1]);
+  piece.push.RONDO_ROTATION_KV_HEADS = u32(cache.shape[1]);
+  piece.push.RONDO_ROTATION_HEAD_DIM = u32(query.shape[3]);
+  piece.push.RONDO_ROTATION_CACHE_ROWS = u32(cache.shape[2]);
+  piece.push.RONDO_ROTATION_CACHE_ROW = stride_of(cache, 2);
+  piece.push.RONDO_ROTATION_FREQUENCIES = table.frequencies;
+  piece.push.RONDO_ROTATION_HIGH_LINES = table.high_lines;
+  piece.push.RONDO_ROTATION_FACTOR = static_cast<float>(attributes.rope.attention_factor);
+  piece.arguments[2] = {lowering.read_only(rotation.inputs[kRotationTable]), runtime::Access::kRead};
+  piece.arguments[3] = {lowering.tensor(rotation.outputs[0]).storage, runtime::Access::kWrite};
+  piece.arguments[5] = {cache.storage, runtime::Access::kWrite};
+  piece.arguments[6] = {lowering.tensor(rotation.inputs[kValueCache]).storage, runtime::Access::kWrite};
+}
+
+/// Heads of queries, keys and values that lie side by side in each row of the linear's output, of T rows for each sequence.
+bool are_its_heads(const Tensor& output, const Tensor& query, const Tensor& key, const Tensor& value) {
+  const std::int64_t heads = query.shape[1], kv_heads = key.shape[1], width = query.shape[3], all = (heads + 2 * kv_heads) * width;
+  const bool in_order = query.offset_elements == 0 && key.offset_elements == heads * width && value.offset_elements == (heads + kv_heads) * width;
+  const auto has_stride = [&](std::size_t axis, std::int64_t stride) { return query.shape[static_cast<int>(axis)] == 1 || query.strides[axis] == stride; };
+  return in_order && output.is_contiguous() && output.shape.last() == all && has_stride(0, query.shape[2] * all) && has_stride(1, width) && has_stride(2, all);
+}
+
 }  // namespace
 
 std::optional<LinearCall> find_linear_call(const Node& node) {
@@ -434,6 +473,27 @@ bool can_make_norm(const Node& node, const Lowering& lowering) {
 bool can_take_norm(const Node& node, const Lowering& lowering) {
   const std::optional<LinearCall> call = find_linear_call(node);
   return call && can_compute_norms(node, *call, lowering);
+}
+
+bool can_rotate(const Node& node, const Node& rotation, const Lowering& lowering) {
+  const std::optional<LinearCall> call = find_linear_call(node);
+  const auto attributes = attributes_of<RopeKvWriteAttributes>(rotation);
+  const auto tensor_of = [&](RotationInput input) -> const Tensor& { return lowering.tensor(rotation.inputs[input]); };
+  if (!call || call->glu || call->experts != kNone || call->residual != kNone || call->activation != Activation::kIdentity || !attributes.of_step) return false;
+  const Tensor &cache = tensor_of(kKeyCache), &query = tensor_of(kQuery);
+  if (cache.type == Type::kQ8_0 || !are_its_heads(lowering.tensor(call->output), query, tensor_of(kKey), tensor_of(kValue))) return false;
+  for (const TensorId id : {rotation.inputs[kKeyCache], rotation.inputs[kValueCache], call->weight}) {
+    if (lowering.graph().storage_of(id).pieces.size() > 1) return false;
+  }
+  const Result<const LinearEntry*> kernel = choose_linear(lowering, operator_of(node.op), *call);
+  if (!kernel.ok() || !(*kernel)->emit.tile) return false;
+  // A workgroup has whole pairs of what turns together, of neighbours, since halves are stored by twos, and of one head.
+  LinearShape shape = shape_of(lowering, *call);
+  shape.turns = true;
+  const SubgroupTile tile = (*kernel)->emit.tile(lowering.caps(), shape);
+  const std::uint32_t made = tile.outputs_of_workgroup(), width = u32(query.shape[3]);
+  const bool interleaved = attributes.rope.style == RopeStyle::kInterleaved, all_turn = 2 * rope_table_of(attributes.rope, width).frequencies == width;
+  return width % made == 0 && (interleaved ? made % 2 == 0 : all_turn && made % 4 == 0 && made / 2 % tile.rows == 0);
 }
 
 bool takes_bytes_in_few_rows(const Node& node, const Lowering& lowering) {
@@ -504,6 +564,7 @@ Status lower_linear(Lowering& lowering, const Operator& op, const LinearCall& ca
     lowering.append_rounded(rounded);
   }
   variant.norm = defer_norm(lowering, call, *kernel, push);
+  const DeferredRotation* const rotation = lowering.rotation_after(call.output);
   const DeferredNorm* const makes = lowering.norm_after(call.output);
   variant.label = label_of(op.name, kernel->name, weight.type);
 
@@ -527,7 +588,9 @@ Status lower_linear(Lowering& lowering, const Operator& op, const LinearCall& ca
     const double weight_rows = by_experts ? 1.0 * push.rows * (push.outputs << variant.glu) : 1.0 * planes.n_rows;
     const double weight_bytes = 4.0 * weight_rows * (planes.layout.row_words + planes.layout.scale_row_words);
     const double output_bytes = (element_bytes(output.type) + (variant.rounds != 0 ? kRoundedBytes : 0)) * push.rows * push.outputs, flops = 2.0 * push.rows * push.columns * (push.outputs << variant.glu);
-    kernel->emit.dispatch(lowering, variant, {arguments, push, {weight_bytes + tensor_bytes(input) + output_bytes, flops}, weight_bytes, call.input});
+    LinearPiece piece{arguments, push, {weight_bytes + tensor_bytes(input) + output_bytes, flops}, weight_bytes, call.input};
+    if (rotation) defer_rotation(lowering, rotation->node, variant, piece);
+    kernel->emit.dispatch(lowering, variant, piece);
   }
   return {};
 }

@@ -37,6 +37,9 @@ std::optional<LinearCall> find_linear_call(const Node& node);
 bool can_make_norm(const Node& node, const Lowering& lowering);
 bool can_take_norm(const Node& node, const Lowering& lowering);
 
+/// Whether it would turn queries and keys, and put keys and values into the caches, in the place of a rope_kv_write behind it.
+bool can_rotate(const Node& node, const Node& rotation, const Lowering& lowering);
+
 /// Whether the node is a linear of any kind that would multiply few rows of its input in bytes; and whether one would leave its output, or the norm behind it, in bytes.
 bool takes_bytes_in_few_rows(const Node& node, const Lowering& lowering);
 bool can_round_outputs(const Node& node, const Lowering& lowering);

@@ -69,6 +69,7 @@ Status infer(Graph& graph, Node& node) {
 }
 
 Status lower(const Node& node, Lowering& lowering) {
+  if (lowering.rotation_to(node.outputs[0])) return {};
   const Call call = call_of(node);
   const bool norm = has_norm(node);
   const Tensor& query = lowering.tensor(call.query);

@@ -6,6 +6,7 @@
 // On devices that wait longer for memory than they multiply, a lane asks for kLoads chunks at a time.
 // Who includes this defines add_products, which makes the sums, and constant 6, kInputVec4 (lib/linear_input.glsl), or with RONDO_ROUNDED_INPUT, if the input is in bytes, kRounds:
 // outputs are left in bytes as well (lib/linear_rounding.glsl).
+// With kRotation it makes queries, keys and values, and turns and stores them as rope_kv_write would (lib/linear_rotation.glsl).
 // Needs: subgroups of exactly kLanes invocations, subgroupAdd.
 #include "linear.params.h"
 #include "lib/step_state.glsl"
@@ -24,6 +25,7 @@ layout(constant_id = 10) const uint kLimited = 0u;
 layout(constant_id = 11) const uint kNorm = 0u;
 layout(constant_id = 12) const uint kSplit = 1u;
 layout(constant_id = 13) const uint kLoads = 1u;  // chunks of a row that a lane asks for before it multiplies the first
+layout(constant_id = 14) const uint kRotation = 0u;  // RONDO_ROTATION_ of linear.params.h
 const uint kSubgroups = kWidth / kLanes;
 
 #ifndef RONDO_ROUNDED_INPUT
@@ -36,6 +38,7 @@ const uint kSubgroups = kWidth / kLanes;
 #include "lib/linear_experts.glsl"
 #include "lib/linear_output.glsl"
 #include "lib/linear_norm.glsl"
+#include "lib/linear_rotation.glsl"
 #ifdef RONDO_ROUNDED_INPUT
 #include "lib/rounded_input.glsl"
 #include "lib/linear_rounding.glsl"
@@ -63,7 +66,7 @@ void add_products(uint share, uint rows[kWeightRows], uint at[kTokens], inout fl
 void main() {
   fill_table();
   const uint first_token = gl_WorkGroupID.y * kTokens;
-  const uint first = (gl_WorkGroupID.x * (kSubgroups / kSplit) + gl_SubgroupID / kSplit) * kRows, lane = gl_SubgroupInvocationID, share = gl_SubgroupID % kSplit;
+  const uint first = kRotates ? output_at(gl_SubgroupID / kSplit * kRows) : (gl_WorkGroupID.x * (kSubgroups / kSplit) + gl_SubgroupID / kSplit) * kRows, lane = gl_SubgroupInvocationID, share = gl_SubgroupID % kSplit;
   // What this lane stores in the end. The step's state is asked for here and looked at there, so that nothing waits for it.
   const uint own_token = kTokens == 1u ? first_token : first_token + lane / kRows, own_output = first + lane % kRows;
   const uvec3 state = row_state(token_of(kTokens == 1u ? own_token : min(own_token, p.rows - 1u)), p.rows_per_sequence);
@@ -77,10 +80,15 @@ void main() {
   [[unroll]] for (uint r = 0u; r < kWeightRows; ++r) rows[r] = min(first + r % kRows, p.outputs - 1u) + (r / kRows) * up_rows() + first_weight + p.weight_offset_rows;
   float sums[kSums];
   [[unroll]] for (uint s = 0u; s < kSums; ++s) sums[s] = 0.0;
+  uint position = 0u;
+  if (kRotates) position = turned_position(first_token);
   vec4 squares;
   if (kTakesNorm && kTokens == 1u) squares = squares_quad(first_token, gl_LocalInvocationID.x * 4u);
   add_products(share, rows, at, sums);
 
+  // Not before: few registers while weights are waited for, and reductions to wait for these.
+  Turn turn;
+  if (kRotates) turn = find_turn(position);
   float own[1u + kGlu];
   [[unroll]] for (uint s = 0u; s < kSums; ++s) {
     const float sum = subgroupAdd(sums[s]);
@@ -109,9 +117,15 @@ void main() {
       [[unroll]] for (uint s = 1u; s < kSplit; ++s) own[i] += split_sums[((gl_SubgroupID + s) * (1u + kGlu) + i) * kRows * kTokens + lane];
       if (kTakesNorm) own[i] *= scale;
     }
-    value = with_residual(own_token, own_output, kGlu == 1u ? output_of_glu(own[0], own[kGlu], row, row + up_rows()) : output_of(own[0], row));
-    store(own_token, own_output, value);
+    value = kGlu == 1u ? output_of_glu(own[0], own[kGlu], row, row + up_rows()) : output_of(own[0], row);
+    if (kRotates) {
+      keep_for_rotation(own_token - first_token, gl_SubgroupID / kSplit * kRows + lane % kRows, value);
+    } else {
+      value = with_residual(own_token, own_output, value);
+      store(own_token, own_output, value);
+    }
   }
+  if (kRotates) rotate_outputs(first_token, position, turn);
 #ifdef RONDO_ROUNDED_INPUT
   if (kRounds == 1u && share == 0u && lane < kRows * kTokens) keep_for_rounding(own_token - first_token, own_output, there ? kMakesNorm ? norm_product(own_output, value) : value : 0.0);
 #endif

@@ -132,8 +132,8 @@ TEST_F(SelfTest, EveryCandidateOfAForcedChoiceIsLookedAt) {
   EXPECT_NE(log_.front().find("error "), std::string::npos) << log_.front();
 }
 
-/// A norm that the linears around it compute is in no dispatch of its own, and still in a case.
-class SelfTestOfNorms : public SelfTest {
+/// What linears do for their neighbours is in no dispatch of its own, and still in a case: a norm, or a rotation.
+class SelfTestOfNeighbours : public SelfTest {
  protected:
   void SetUp() override {
     SelfTest::SetUp();
@@ -149,10 +149,11 @@ class SelfTestOfNorms : public SelfTest {
   }
 };
 
-TEST_F(SelfTestOfNorms, BeforeALinear) { expect_found("forget_the_norm_before"); }
-TEST_F(SelfTestOfNorms, BehindALinear) { expect_found("forget_a_part_of_the_norm_behind"); }
+TEST_F(SelfTestOfNeighbours, ANormBeforeALinear) { expect_found("forget_the_norm_before"); }
+TEST_F(SelfTestOfNeighbours, ANormBehindALinear) { expect_found("forget_a_part_of_the_norm_behind"); }
+TEST_F(SelfTestOfNeighbours, ARotationBehindALinear) { expect_found("turn_the_other_way"); }
 
-TEST_F(SelfTestOfNorms, AreFoundRight) {
+TEST_F(SelfTestOfNeighbours, AreFoundRight) {
   ModelOptions options;
   options.kernels["linear"] = "subgroup";
   Result<Model> model = create(options);

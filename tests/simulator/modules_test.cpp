@@ -8,6 +8,7 @@
 
 #include "graph/float16.h"
 #include "tests/simulator/glsl.h"
+#include "tests/support/rotation_chain.h"
 #include "tests/support/rounding_chain.h"
 #include "tools/check/check.h"
 #include "tools/simulator/case_run.h"
@@ -200,6 +201,28 @@ TEST(ModulesTest, ANormBetweenLinearsIsRightAndFree) {
       EXPECT_EQ(check::judge(op, *run, *expected, [](const graph::Storage&) { return check::Tolerance{1e-10}; }), "") << lanes << " lanes, " << sizes.rows << " rows";
       EXPECT_EQ(run->program.dispatches.size(), 3u);
       EXPECT_EQ(found, "") << lanes << " lanes, " << sizes.rows << " rows";
+    }
+  }
+}
+
+/// Queries and keys that the linear before them turns and stores.
+TEST(ModulesTest, ARotationBehindALinearIsRightAndFree) {
+  namespace chain = tests::rotation_chain;
+  for (const std::uint32_t lanes : {8u, 32u, 64u, 128u}) {
+    simulator::ModuleCache modules(simulator::Loops::kKept);
+    for (const chain::Sizes& sizes : {chain::Sizes{1, 1, 64, 4, 2, 64}, {2, 3, 41, 2, 1, 128}}) {
+      for (const chain::Step& with : {chain::Step{.weight = graph::Type::kF16, .style = graph::RopeStyle::kHalf, .norm = true}, chain::Step{.cache = graph::Type::kF32, .bias = true, .ring = true}, chain::Step{.position = 200}}) {
+        const bool by_dots = lanes != 128 && with.weight == graph::Type::kQ8_0;
+        const check::OpCase op = chain::step_of(sizes, with);
+        std::string found;
+        const auto run = simulator::simulate_case(modules, op, by_dots ? chain::by_dots() : chain::by_subgroups(), simulator::simulated_caps(lanes), lanes, [&](const simulator::SimulatedDispatch& done) { found += simulator_test::all_findings(done.report); });
+        ASSERT_TRUE(run.ok()) << run.status().message();
+        const auto expected = op.run_reference();
+        ASSERT_TRUE(expected.ok()) << expected.status().message();
+        EXPECT_EQ(check::judge(op, *run, *expected, [&](const graph::Storage&) { return check::Tolerance{by_dots ? 20 * graph::kRoundedActivations : 1e-6}; }), "") << lanes << " lanes, " << chain::text_of(sizes, with);
+        EXPECT_EQ(found, "") << lanes << " lanes, " << chain::text_of(sizes, with);
+        for (const runtime::Dispatch& dispatch : run->program.dispatches) EXPECT_FALSE(dispatch.label.starts_with("rope")) << lanes << " lanes, " << chain::text_of(sizes, with);
+      }
     }
   }
 }

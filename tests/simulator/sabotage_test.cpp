@@ -8,6 +8,7 @@
 
 #include "models/graph_run.h"
 #include "runtime/kernel.h"
+#include "tests/support/rotation_chain.h"
 #include "tests/support/rounding_chain.h"
 #include "tools/check/check.h"
 #include "tools/simulator/case_run.h"
@@ -86,6 +87,12 @@ bool is_found_in_rounding(simulator::ModuleCache& modules) {
   return !find_in(linears, how, modules).empty() || !find_in(tests::rounding_chain::attention(1, 700, 64), how, modules).empty();
 }
 
+/// Queries and keys that a linear turns, by halves.
+bool is_found_in_rotation(simulator::ModuleCache& modules, bool by_dots, graph::Type activations = graph::Type::kF32) {
+  namespace chain = tests::rotation_chain;
+  return !find_in(chain::step_of({1, 1, 64, 4, 2, 64}, {.style = graph::RopeStyle::kHalf, .activations = activations}), by_dots ? chain::by_dots() : chain::by_subgroups(), modules).empty();
+}
+
 TEST(SabotageTest, NoBarrierIsSuperfluous) {
   const auto runs = runs_by_shader(1000);
   EXPECT_GT(runs.size(), 10u);
@@ -100,7 +107,8 @@ TEST(SabotageTest, NoBarrierIsSuperfluous) {
         return words;
       });
       const bool is_found = std::any_of(own.begin(), own.end(), [&](const check::CheckRun& run) { return !find_in(run, modules).empty(); }) ||
-                            ((shader == runtime::Shader::linear_subgroup || shader == runtime::Shader::linear_dot) && is_found_in_norms(modules, shader == runtime::Shader::linear_dot)) ||
+                            ((shader == runtime::Shader::linear_subgroup || shader == runtime::Shader::linear_dot) && (is_found_in_norms(modules, shader == runtime::Shader::linear_dot) || is_found_in_rotation(modules, shader == runtime::Shader::linear_dot))) ||
+                            (shader == runtime::Shader::linear_subgroup_f16 && is_found_in_rotation(modules, false, graph::Type::kF16)) ||
                             ((shader == runtime::Shader::attention_combine || shader == runtime::Shader::linear_dot) && is_found_in_rounding(modules));
       EXPECT_TRUE(is_found) << runtime::shader_name(shader) << ": nothing misses barrier " << i + 1 << " of " << barriers.size();
     }

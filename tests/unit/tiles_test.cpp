@@ -81,7 +81,7 @@ TEST(DotTileTest, FitsTheDeviceAndWhatIsRoundedTogether) {
       for (const bool rounds : {false, true}) {
         for (const bool glu : {false, true}) {
           for (std::uint32_t rows = 1; rows <= 9; ++rows) {
-            const SubgroupTile tile = dot_tile(caps, rows, glu, rounds, 2048, 4096);
+            const SubgroupTile tile = dot_tile(caps, rows, glu, rounds ? kRoundedTogether : 0, 2048, 4096);
             SCOPED_TRACE(::testing::Message() << least << " to " << most << ", " << cores << " cores, " << rows << " rows");
             EXPECT_GE(tile.lanes, 8u);
             EXPECT_LE(tile.lanes * tile.subgroups, caps.max_invocations);

@@ -87,6 +87,35 @@ graph::Graph norm_between_linears(graph::Type type, std::int64_t rows) {
   return graph;
 }
 
+/// A linear that turns the queries and keys that it makes of a norm, as heads of 64.
+graph::Graph rotation_behind_linear(graph::Type type, graph::RopeStyle style, std::int64_t rows) {
+  constexpr std::int64_t kHeads = 32, kKvHeads = 8, kHeadDim = 64, kWidth = kHeads * kHeadDim, kContext = 4096;
+  graph::Graph graph;
+  const graph::TensorId state = graph.add_tensor("state", graph::StorageKind::kStep, graph::Type::kI32, {1, RONDO_STATE_WORDS});
+  graph.state = graph.tensor(state).storage;
+  graph::StepBeginAttributes step;
+  step.rows = rows;
+  graph.add(graph::Op::step_begin, {graph.add_tensor("tokens", graph::StorageKind::kStep, graph::Type::kI32, {1, kContext}), state}, step);
+  const std::vector<graph::TensorId> begun = graph.last_outputs();
+  const graph::TensorId positions = begun[1], start = begun[2], count = begun[3];
+  const auto f32 = [&](const char* name, const graph::Shape& shape) { return graph.add_tensor(name, graph::StorageKind::kInput, graph::Type::kF32, shape); };
+  const auto linear = [&](const char* name, graph::TensorId input, std::int64_t outputs) { return graph.add(graph::Op::linear, {input, graph.add_weight(name, type, {outputs, kWidth})}); };
+  const graph::TensorId norm = graph.add(graph::Op::rms_norm, {linear("first", f32("input", {1, rows, kWidth}), kWidth), f32("gains", {kWidth})});
+  const graph::TensorId made = linear("second", norm, (kHeads + 2 * kKvHeads) * kHeadDim);
+  const auto heads = [&](std::int64_t first, std::int64_t n) {
+    return graph.transpose(graph.reshape(graph.slice(made, 2, first * kHeadDim, (first + n) * kHeadDim), {1, rows, n, kHeadDim}), {0, 2, 1, 3});
+  };
+  const auto cache = [&](const char* name) { return graph.add_cache(name, graph::StorageKind::kCache, graph::Type::kF16, {1, kKvHeads, kContext, kHeadDim}); };
+  graph::RopeAttributes rope;
+  rope.style = style;
+  rope.max_position = kContext;
+  graph.add(graph::Op::rope, {heads(0, kHeads), positions}, rope);
+  const graph::TensorId key = graph.add(graph::Op::rope, {heads(kHeads, kKvHeads), positions}, rope);
+  graph.add(graph::Op::kv_write, {cache("keys"), key, start, count}, graph::KvWriteAttributes{});
+  graph.add(graph::Op::kv_write, {cache("values"), heads(kHeads + kKvHeads, kKvHeads), start, count}, graph::KvWriteAttributes{});
+  return graph;
+}
+
 }  // namespace
 
 Result<std::vector<KernelInUse>> kernels_in_use(const runtime::DeviceCaps& caps, const std::map<std::string, std::string, std::less<>>& forced) {
@@ -104,6 +133,9 @@ Result<std::vector<KernelInUse>> kernels_in_use(const runtime::DeviceCaps& caps,
   for (const std::string& text : check::all_cases(false)) RONDO_TRY(add_case(text));
   for (const graph::Type type : {graph::Type::kF16, graph::Type::kQ8_0, graph::Type::kQ4_0, graph::Type::kQ4_K, graph::Type::kQ6_K, graph::Type::kIQ4_NL}) collector.add(norm_between_linears(type, 1), true);
   collector.add(norm_between_linears(graph::Type::kQ8_0, 8), true);
+  for (const graph::Type type : {graph::Type::kF16, graph::Type::kQ8_0, graph::Type::kQ4_0, graph::Type::kQ4_K}) collector.add(rotation_behind_linear(type, graph::RopeStyle::kHalf, 1), true);
+  collector.add(rotation_behind_linear(graph::Type::kQ8_0, graph::RopeStyle::kHalf, 8), true);
+  collector.add(rotation_behind_linear(graph::Type::kQ8_0, graph::RopeStyle::kInterleaved, 1), true);
   // The largest tiles, which devices of this kind with other numbers of cores have; of the types that models have most.
   collector.set_cores(1);
   constexpr graph::Type kUsual[] = {graph::Type::kF32, graph::Type::kF16, graph::Type::kQ8_0, graph::Type::kQ4_0, graph::Type::kQ4_K, graph::Type::kQ6_K};
