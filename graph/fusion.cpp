@@ -211,9 +211,12 @@ bool is_rope_and_cache(const Graph& graph, std::size_t i) {
   return same_rope && same_rows && same_cache && same_ring;
 }
 
-bool in_one_storage(const Graph& graph, TensorId a_id, TensorId b_id, TensorId c_id) {
-  const Tensor &a = graph.tensor(a_id), &b = graph.tensor(b_id), &c = graph.tensor(c_id);
-  return a.storage == b.storage && b.storage == c.storage && strides_agree(a, b) && strides_agree(a, c) && strides_agree(b, c);
+/// Views of one storage with equal strides; with positions of the step the value may be of another.
+bool lie_as_fused(const Graph& graph, TensorId query_id, TensorId key_id, TensorId value_id, bool of_step) {
+  const Tensor &query = graph.tensor(query_id), &key = graph.tensor(key_id), &value = graph.tensor(value_id);
+  if (query.storage != key.storage || !strides_agree(query, key) || query.strides[3] != 1) return false;
+  if (value.storage != query.storage) return of_step && value.type == query.type && value.strides[3] == 1;
+  return strides_agree(query, value) && strides_agree(key, value);
 }
 
 /// Nodes [first, last) become the one that adding this makes.
@@ -238,15 +241,16 @@ bool start_is_first_position(const Graph& graph, TensorId start, TensorId positi
   return outputs[1] == positions && outputs[2] == start;
 }
 
-/// These four, q, k and v views of one storage -> rope_kv_write.
+/// These four, q and k views of one storage, v of that or another -> rope_kv_write.
 Status fuse_rope_and_cache(Graph& graph) {
   for (std::size_t i = 0; i < graph.nodes().size(); ++i) {
     if (!is_rope_and_cache(graph, i)) continue;
     const Node rope_q = graph.nodes()[i], rope_k = graph.nodes()[i + 1], write_k = graph.nodes()[i + 2], write_v = graph.nodes()[i + 3];
-    if (!in_one_storage(graph, rope_q.inputs[0], rope_k.inputs[0], write_v.inputs[1])) continue;
+    const bool of_step = start_is_first_position(graph, write_k.inputs[2], rope_q.inputs[1]);
+    if (!lie_as_fused(graph, rope_q.inputs[0], rope_k.inputs[0], write_v.inputs[1], of_step)) continue;
     RONDO_TRY(replace_nodes(graph, i, i + 4, Op::rope_kv_write,
                             {rope_q.inputs[0], rope_k.inputs[0], write_v.inputs[1], rope_q.inputs[1], write_k.inputs[2], write_k.inputs[3], write_k.inputs[0], write_v.inputs[0], rope_q.inputs[2]},
-                            RopeKvWriteAttributes{attributes_of<RopeAttributes>(rope_q), {}, attributes_of<KvWriteAttributes>(write_k).ring, start_is_first_position(graph, write_k.inputs[2], rope_q.inputs[1])}, rope_q.outputs));
+                            RopeKvWriteAttributes{attributes_of<RopeAttributes>(rope_q), {}, attributes_of<KvWriteAttributes>(write_k).ring, of_step}, rope_q.outputs));
   }
   return {};
 }
@@ -261,15 +265,15 @@ TensorId heads_before_norm(Graph& graph, const Node& norm, TensorId rotated) {
   return turned ? graph.transpose(norm.inputs[0], {0, 2, 1, 3}) : kNone;
 }
 
-/// rms_norm(q), rms_norm(k), and the four nodes that follow them, q, k and v views of one storage -> norm_rope_kv_write.
+/// rms_norm(q), rms_norm(k), and the four nodes that follow them, of the same -> norm_rope_kv_write.
 Status fuse_norm_rope_and_cache(Graph& graph) {
   for (std::size_t i = 0; i + 5 < graph.nodes().size(); ++i) {
     if (!is_rope_and_cache(graph, i + 2)) continue;
     const Node norm_q = graph.nodes()[i], norm_k = graph.nodes()[i + 1], rope_q = graph.nodes()[i + 2], rope_k = graph.nodes()[i + 3], write_k = graph.nodes()[i + 4], write_v = graph.nodes()[i + 5];
     const TensorId query = heads_before_norm(graph, norm_q, rope_q.inputs[0]), key = heads_before_norm(graph, norm_k, rope_k.inputs[0]), value = write_v.inputs[1];
-    if (query == kNone || key == kNone || !in_one_storage(graph, query, key, value) || graph.tensor(query).strides[3] != 1) continue;
+    if (query == kNone || key == kNone || !start_is_first_position(graph, write_k.inputs[2], rope_q.inputs[1]) || !lie_as_fused(graph, query, key, value, true)) continue;
     const bool same_norm = attributes_of<RmsNormAttributes>(norm_q) == attributes_of<RmsNormAttributes>(norm_k) && vectors_adjoin(graph, norm_q.inputs[1], norm_k.inputs[1]);
-    if (!same_norm || !start_is_first_position(graph, write_k.inputs[2], rope_q.inputs[1])) continue;
+    if (!same_norm) continue;
     Tensor weights = graph.tensor(norm_q.inputs[1]);
     weights.shape = {2, weights.shape[0]};
     weights.strides = {weights.shape[1], 1};

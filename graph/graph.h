@@ -58,7 +58,7 @@ struct RopeKvWriteAttributes {
   RopeAttributes rope;
   RmsNormAttributes norm;  ///< of queries and keys, in norm_rope_kv_write
   bool ring = false;       ///< as of kv_write
-  bool of_step = false;    ///< positions are those that the step's state has, and rows of the caches
+  bool of_step = false;    ///< positions are those that the step's state has, and rows of the caches; values may then be of another storage
 };
 
 /// Which keys a query at position p may see: key j < prefix, or all that causality, window and chunks allow; -1 and 0 limit

@@ -95,9 +95,9 @@ struct DeferredNorm {
 /// The norms of a fused graph that linears compute when it is lowered.
 std::vector<DeferredNorm> find_deferred_norms(Graph& graph, const runtime::DeviceCaps& caps, const LoweringOptions& options);
 
-/// A rope_kv_write that the linear before it does (shaders/lib/linear_rotation.glsl).
+/// What a linear does of a rope_kv_write behind it (shaders/lib/linear_rotation.glsl).
 struct DeferredRotation {
-  TensorId input = kNone;  ///< the linear's output, which nothing else reads
+  TensorId input = kNone;  ///< the linear's output, which nothing else reads: queries, keys and values, or some of them
   Node node;               ///< the rope_kv_write
 };
 

@@ -241,7 +241,7 @@ class Cutter {
     if (is_of_experts(node.op)) choose_experts(test, node);
   }
 
-  /// A linear that does a rope_kv_write behind it: one head each of queries, keys and values. Errors: kInternal (a weight that is no block of the network), the graph's.
+  /// A linear that does a rope_kv_write behind it, or a part: three of its heads as one each of queries, keys and values. Errors: kInternal (a weight that is no block of the network), the graph's.
   Result<SelfTestCase> cut_rotation(const graph::Node& node, const Neighbours& wanted) {
     const graph::Node& rotation = wanted.rotation->node;
     const auto input_of = [&](std::string_view name) {
@@ -253,12 +253,15 @@ class Cutter {
     test_.fused = true;
     g.name = "self-test of a linear that turns its output";
     const Tensor weight = step_.tensor(node.inputs[1]), query = step_.tensor(input_of("query")), cache = step_.tensor(input_of("key_cache"));
-    const std::int64_t width = query.shape[3], first = weight.offset_elements / weight.shape[1], heads = query.shape[1], kv_heads = cache.shape[1];
+    const std::int64_t width = query.shape[3], first = weight.offset_elements / weight.shape[1], n_heads = weight.shape[0] / width;
+    // Of values alone nothing turns; neighbours are stored together.
+    auto attributes = graph::attributes_of<graph::RopeKvWriteAttributes>(rotation);
+    if (step_.tensor(node.outputs[0]).storage != query.storage) attributes.rope.style = graph::RopeStyle::kInterleaved;
     const std::size_t block = block_of(node.inputs[1]);
     if (!missing_.empty()) return Status(StatusCode::kInternal, fmt::format("self-test: weight {} is no block of the network", missing_));
     const TensorId cut = g.add_weight(step_.storage_of(node.inputs[1]).name, weight.type, {3 * width, weight.shape[1]});
     std::vector<WeightSlice> runs;
-    for (const std::int64_t head : {std::int64_t{0}, heads, heads + kv_heads}) runs.push_back({static_cast<std::int32_t>(block), first + head * width, width});
+    for (const std::int64_t head : {std::int64_t{0}, n_heads / 2, n_heads - 1}) runs.push_back({static_cast<std::int32_t>(block), first + head * width, width});
     test_.weights.push_back({g.tensor(cut).storage, block, std::move(runs)});
     const graph::Shape shape = step_.tensor(node.inputs[0]).shape;
     const TensorId input = wanted.norm_before ? input_behind(*wanted.norm_before, shape) : copy(node.inputs[0], false);
@@ -268,7 +271,7 @@ class Cutter {
     };
     const graph::Shape cache_shape = {cache.shape[0], 1, cache.shape[2], width};
     const TensorId keys = g.add_cache("keys", StorageKind::kCache, cache.type, cache_shape), values = g.add_cache("values", StorageKind::kCache, cache.type, cache_shape);
-    const TensorId turned = g.add(Op::rope_kv_write, {head(0), head(1), head(2), copy(input_of("positions"), false), copy(input_of("start"), false), graph::kNone, keys, values, copy(input_of("frequency_factors"), false)}, rotation.attributes);
+    const TensorId turned = g.add(Op::rope_kv_write, {head(0), head(1), head(2), copy(input_of("positions"), false), copy(input_of("start"), false), graph::kNone, keys, values, copy(input_of("frequency_factors"), false)}, attributes);
     RONDO_TRY(Status(g.status()));
     g.nodes().back().inputs[5] = copy(input_of("count"), false);  // the step's, which is an input here
     g.storage(g.tensor(turned).storage).kind = StorageKind::kOutput;

@@ -36,7 +36,8 @@ RONDO_PARAMS(LinearParams) {
 } RONDO_PARAMS_END
 
 // A linear that turns what it makes (lib/linear_rotation.glsl) has no residual, GLU, experts, or norm behind it. In their places it has:
-#define RONDO_ROTATION_HEADS residual_offset         // H
+#define RONDO_ROTATION_HEADS residual_offset         // of queries that it makes: H or 0
+#define RONDO_ROTATION_KEY_HEADS experts             // of keys: G or 0
 #define RONDO_ROTATION_KV_HEADS residual_stride      // G
 #define RONDO_ROTATION_HEAD_DIM input_choice_stride  // D
 #define RONDO_ROTATION_CACHE_ROWS experts_offset

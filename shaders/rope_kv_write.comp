@@ -1,6 +1,7 @@
 // query = rope(q); key_cache[start + t] = rope(k); value_cache[start + t] = v: one dispatch for rope and kv_write of a
 // layer, from one storage that holds q, k and v. One invocation per pair of elements, or four where the caches are
 // q8_0; grid (ceil(row / (kElements kWidth)), T, B * (H + 2 G)). f32, caches rounded to nearest.
+// With kOfStep the step's state has the positions, which are also rows of the caches, and values may be in a storage of their own.
 // With kNorm, each head of q and k is divided by the root of its mean square and multiplied by the weights before (Zhang and
 // Sennrich 2019; Qwen 3, Gemma 3), and a token's row of the caches is its position.
 #version 450
@@ -13,8 +14,10 @@ layout(local_size_x_id = 0) in;
 layout(constant_id = 0) const uint kWidth = 64u;
 layout(constant_id = 1) const uint kCacheType = 1u;
 layout(constant_id = 2) const uint kNorm = 0u;
+layout(constant_id = 3) const uint kOfStep = 0u;
 layout(std430, set = 0, binding = 1) readonly buffer Input { ELEMENT input_values[]; };
 layout(std430, set = 0, binding = 2) readonly buffer Positions { int positions[]; };
+layout(std430, set = 0, binding = 2) readonly buffer Value { ELEMENT own_values[]; };
 layout(std430, set = 0, binding = 3) readonly buffer Start { int start[]; };
 layout(std430, set = 0, binding = 3) readonly buffer NormWeights { float norm_weights[]; };
 layout(std430, set = 0, binding = 4) readonly buffer Table { vec2 rope_table[]; };
@@ -52,9 +55,11 @@ void main() {
   const uint slot = gl_WorkGroupID.z % all_heads;
   // All three are asked for before the first is looked at.
   const uvec3 state = row_state(sequence * p.rows_per_sequence + t, p.rows_per_sequence);
-  const uint position = uint(positions[sequence * p.positions_stride + t]);
+  uint position;
+  if (kOfStep == 1u) position = step_state[sequence * RONDO_STATE_WORDS + RONDO_STATE_POSITION] + t;
+  else position = uint(positions[sequence * p.positions_stride + t]);
   uint row = position;
-  if (kNorm == 0u) row = uint(start[sequence]) + t;
+  if (kNorm == 0u && kOfStep == 0u) row = uint(start[sequence]) + t;
   if (!row_valid(state)) return;
   const uint token = sequence * p.stride_sequence + t * p.stride_row;
 
@@ -70,11 +75,15 @@ void main() {
   const bool is_key = slot < p.heads + p.kv_heads;
   const uint head = slot - p.heads - (is_key ? 0u : p.kv_heads);
   const uint cache_row = (sequence * p.kv_heads + head) * p.cache_rows + row;
-  const uint base = (is_key ? p.key_offset : p.value_offset) + token + head * p.stride_head;
+  uint base = (is_key ? p.key_offset : p.value_offset) + token + head * p.stride_head;
+  if (kOfStep == 1u && !is_key) base = p.value_offset + sequence * p.value_stride_sequence + t * p.value_stride_row + head * p.value_stride_head;
   if (kNorm == 1u && is_key) measure_head(base, p.norm_weights + p.head_dim);
   vec4 elements = vec4(0.0);
   for (uint i = 0u; i < kElements; ++i) {
-    if (first + i < p.head_dim) elements[i] = is_key ? rotated(base, first + i, position) : from_element(input_values[base + first + i]);
+    if (first + i >= p.head_dim) break;
+    if (is_key) elements[i] = rotated(base, first + i, position);
+    else if (kOfStep == 1u) elements[i] = from_element(own_values[base + first + i]);
+    else elements[i] = from_element(input_values[base + first + i]);
   }
   if (is_key) RONDO_CACHE_STORE(key_cache, cache_row, first, elements)
   else RONDO_CACHE_STORE(value_cache, cache_row, first, elements)

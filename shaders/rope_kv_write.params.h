@@ -22,4 +22,7 @@ RONDO_PARAMS(RopeKvWriteParams) {
   uint ring;                // as of kv_write
   float epsilon;
   float weight_bias;        // added to them
+  uint value_stride_sequence;  // with kOfStep
+  uint value_stride_head;
+  uint value_stride_row;
 } RONDO_PARAMS_END

@@ -420,16 +420,45 @@ bool can_compute_norms(const Node& node, const LinearCall& call, const Lowering&
 /// Inputs of a rope_kv_write that the linear before it needs.
 enum RotationInput : std::size_t { kQuery, kKey, kValue, kKeyCache = 6, kValueCache = 7, kRotationTable = 9 };
 
+/// Heads that a linear makes for a rope_kv_write behind it.
+struct RotatedHeads {
+  std::int64_t queries = 0, keys = 0, values = 0;
+  bool turn() const { return queries + keys != 0; }
+};
+
+/// Those that lie side by side in each row of the linear's output, of T rows for each sequence, and are all of it; or nothing.
+std::optional<RotatedHeads> find_rotated_heads(const Lowering& lowering, const Tensor& output, const Node& rotation) {
+  RotatedHeads heads;
+  const std::int64_t width = lowering.tensor(rotation.inputs[kQuery]).shape[3], all = output.shape.last();
+  std::int64_t next = 0;
+  for (const auto& [input, n] : {std::pair{kQuery, &heads.queries}, {kKey, &heads.keys}, {kValue, &heads.values}}) {
+    const Tensor& part = lowering.tensor(rotation.inputs[input]);
+    if (part.storage != output.storage) continue;
+    const auto has_stride = [&](std::size_t axis, std::int64_t stride) { return part.shape[static_cast<int>(axis)] == 1 || part.strides[axis] == stride; };
+    if (part.offset_elements != next || !has_stride(0, part.shape[2] * all) || !has_stride(1, width) || !has_stride(2, all)) return std::nullopt;
+    *n = part.shape[1];
+    next += part.shape[1] * width;
+  }
+  if (next == 0 || next != all || !output.is_contiguous()) return std::nullopt;
+  return heads;
+}
+
+/// Whether neighbours turn together: pairs of elements, or none.
+bool turns_neighbours(const RotatedHeads& heads, const RopeKvWriteAttributes& attributes) { return !heads.turn() || attributes.rope.style == RopeStyle::kInterleaved; }
+
 /// What shaders/lib/linear_rotation.glsl's kRotation, parameters and bindings are, in those of the linear.
-void defer_rotation(const Lowering& lowering, const Node& rotation, LinearVariant& variant, LinearPiece& piece) {
+void defer_rotation(const Lowering& lowering, const Tensor& output, const Node& rotation, LinearVariant& variant, LinearPiece& piece) {
   const auto attributes = attributes_of<RopeKvWriteAttributes>(rotation);
+  const RotatedHeads heads = *find_rotated_heads(lowering, output, rotation);
   const Tensor &query = lowering.tensor(rotation.inputs[kQuery]), &cache = lowering.tensor(rotation.inputs[kKeyCache]);
+  const StorageId value_cache = lowering.tensor(rotation.inputs[kValueCache]).storage;
   const RopeTable table = rope_table_of(attributes.rope, query.shape[3]);
   variant.rotation = RONDO_ROTATION;
-  if (attributes.rope.style == RopeStyle::kInterleaved) variant.rotation |= RONDO_ROTATION_INTERLEAVED;
+  if (turns_neighbours(heads, attributes)) variant.rotation |= RONDO_ROTATION_INTERLEAVED;
   if (cache.type == Type::kF16) variant.rotation |= RONDO_ROTATION_HALVES;
   if (attributes.ring) variant.rotation |= RONDO_ROTATION_RING;
-  piece.push.RONDO_ROTATION_HEADS = u32(query.shape[1]);
+  piece.push.RONDO_ROTATION_HEADS = u32(heads.queries);
+  piece.push.RONDO_ROTATION_KEY_HEADS = u32(heads.keys);
   piece.push.RONDO_ROTATION_KV_HEADS = u32(cache.shape[1]);
   piece.push.RONDO_ROTATION_HEAD_DIM = u32(query.shape[3]);
   piece.push.RONDO_ROTATION_CACHE_ROWS = u32(cache.shape[2]);
@@ -438,17 +467,10 @@ void defer_rotation(const Lowering& lowering, const Node& rotation, LinearVarian
   piece.push.RONDO_ROTATION_HIGH_LINES = table.high_lines;
   piece.push.RONDO_ROTATION_FACTOR = static_cast<float>(attributes.rope.attention_factor);
   piece.arguments[2] = {lowering.read_only(rotation.inputs[kRotationTable]), runtime::Access::kRead};
-  piece.arguments[3] = {lowering.tensor(rotation.outputs[0]).storage, runtime::Access::kWrite};
-  piece.arguments[5] = {cache.storage, runtime::Access::kWrite};
-  piece.arguments[6] = {lowering.tensor(rotation.inputs[kValueCache]).storage, runtime::Access::kWrite};
-}
-
-/// Heads of queries, keys and values that lie side by side in each row of the linear's output, of T rows for each sequence.
-bool are_its_heads(const Tensor& output, const Tensor& query, const Tensor& key, const Tensor& value) {
-  const std::int64_t heads = query.shape[1], kv_heads = key.shape[1], width = query.shape[3], all = (heads + 2 * kv_heads) * width;
-  const bool in_order = query.offset_elements == 0 && key.offset_elements == heads * width && value.offset_elements == (heads + kv_heads) * width;
-  const auto has_stride = [&](std::size_t axis, std::int64_t stride) { return query.shape[static_cast<int>(axis)] == 1 || query.strides[axis] == stride; };
-  return in_order && output.is_contiguous() && output.shape.last() == all && has_stride(0, query.shape[2] * all) && has_stride(1, width) && has_stride(2, all);
+  // What it makes none of is not bound, or it would have to wait for who does: another of the bindings is, in its place.
+  if (heads.queries != 0) piece.arguments[3] = {lowering.tensor(rotation.outputs[0]).storage, runtime::Access::kWrite};
+  piece.arguments[5] = {heads.keys != 0 ? cache.storage : value_cache, runtime::Access::kWrite};
+  piece.arguments[6] = {heads.values != 0 ? value_cache : cache.storage, runtime::Access::kWrite};
 }
 
 }  // namespace
@@ -478,10 +500,9 @@ bool can_take_norm(const Node& node, const Lowering& lowering) {
 bool can_rotate(const Node& node, const Node& rotation, const Lowering& lowering) {
   const std::optional<LinearCall> call = find_linear_call(node);
   const auto attributes = attributes_of<RopeKvWriteAttributes>(rotation);
-  const auto tensor_of = [&](RotationInput input) -> const Tensor& { return lowering.tensor(rotation.inputs[input]); };
   if (!call || call->glu || call->experts != kNone || call->residual != kNone || call->activation != Activation::kIdentity || !attributes.of_step) return false;
-  const Tensor &cache = tensor_of(kKeyCache), &query = tensor_of(kQuery);
-  if (cache.type == Type::kQ8_0 || !are_its_heads(lowering.tensor(call->output), query, tensor_of(kKey), tensor_of(kValue))) return false;
+  const std::optional<RotatedHeads> heads = find_rotated_heads(lowering, lowering.tensor(call->output), rotation);
+  if (!heads || lowering.tensor(rotation.inputs[kKeyCache]).type == Type::kQ8_0) return false;
   for (const TensorId id : {rotation.inputs[kKeyCache], rotation.inputs[kValueCache], call->weight}) {
     if (lowering.graph().storage_of(id).pieces.size() > 1) return false;
   }
@@ -491,9 +512,9 @@ bool can_rotate(const Node& node, const Node& rotation, const Lowering& lowering
   LinearShape shape = shape_of(lowering, *call);
   shape.turns = true;
   const SubgroupTile tile = (*kernel)->emit.tile(lowering.caps(), shape);
-  const std::uint32_t made = tile.outputs_of_workgroup(), width = u32(query.shape[3]);
-  const bool interleaved = attributes.rope.style == RopeStyle::kInterleaved, all_turn = 2 * rope_table_of(attributes.rope, width).frequencies == width;
-  return width % made == 0 && (interleaved ? made % 2 == 0 : all_turn && made % 4 == 0 && made / 2 % tile.rows == 0);
+  const std::uint32_t made = tile.outputs_of_workgroup(), width = u32(lowering.tensor(rotation.inputs[kQuery]).shape[3]);
+  const bool all_turn = 2 * rope_table_of(attributes.rope, width).frequencies == width;
+  return width % made == 0 && (turns_neighbours(*heads, attributes) ? made % 2 == 0 : all_turn && made % 4 == 0 && made / 2 % tile.rows == 0);
 }
 
 bool takes_bytes_in_few_rows(const Node& node, const Lowering& lowering) {
@@ -589,7 +610,7 @@ Status lower_linear(Lowering& lowering, const Operator& op, const LinearCall& ca
     const double weight_bytes = 4.0 * weight_rows * (planes.layout.row_words + planes.layout.scale_row_words);
     const double output_bytes = (element_bytes(output.type) + (variant.rounds != 0 ? kRoundedBytes : 0)) * push.rows * push.outputs, flops = 2.0 * push.rows * push.columns * (push.outputs << variant.glu);
     LinearPiece piece{arguments, push, {weight_bytes + tensor_bytes(input) + output_bytes, flops}, weight_bytes, call.input};
-    if (rotation) defer_rotation(lowering, rotation->node, variant, piece);
+    if (rotation) defer_rotation(lowering, output, rotation->node, variant, piece);
     kernel->emit.dispatch(lowering, variant, piece);
   }
   return {};

@@ -1,6 +1,7 @@
-// rope_kv_write (fused): query (B, H, T, D), key and value (B, G, T, D), all views of one storage with equal strides,
-// positions, start, the step's count?, key cache, value cache, frequency_factors? -> rotated query (B, H, T, D); the
-// caches get the rotated keys and the values at rows start .. start + count - 1, in place.
+// rope_kv_write (fused): query (B, H, T, D), key and value (B, G, T, D), all views of one storage with equal strides, or with
+// positions of the step's state the value of another, positions, start, the step's count?, key cache, value cache,
+// frequency_factors? -> rotated query (B, H, T, D); the caches get the rotated keys and the values at rows
+// start .. start + count - 1, in place.
 // norm_rope_kv_write (fused): the same after an RMS norm of each head of query and key, with norm_weights (2, D), the query's
 // first; positions, which are start, start + 1 and so on, are the rows of the caches.
 #include "graph/attribute_reader.h"
@@ -41,8 +42,9 @@ Status infer(Graph& graph, Node& node) {
   const Tensor query = graph.tensor(call.query);
   const Tensor& key = graph.tensor(call.key);
   const Tensor& value = graph.tensor(call.value);
-  if (key.storage != query.storage || value.storage != query.storage || !strides_agree(query, key) || !strides_agree(query, value) ||
-      !strides_agree(key, value) || query.strides[3] != 1) {
+  const bool values_apart = call.attributes.of_step && value.storage != query.storage;
+  const bool values_agree = values_apart ? value.type == query.type && value.strides[3] == 1 : value.storage == query.storage && strides_agree(query, value) && strides_agree(key, value);
+  if (key.storage != query.storage || !strides_agree(query, key) || !values_agree || query.strides[3] != 1) {
     return refuse("query, key and value must be views of one storage with equal strides");
   }
   RONDO_TRY(check_per_sequence(graph, call.start, "start", query.shape[0]));
@@ -98,6 +100,10 @@ Status lower(const Node& node, Lowering& lowering) {
   }
   const CacheLanes lanes = cache_lanes(cache);
   const Tensor &key = lowering.tensor(call.key), &value = lowering.tensor(call.value);
+  const bool of_step = call.attributes.of_step;
+  push.value_stride_sequence = stride_of(value, 0);
+  push.value_stride_head = stride_of(value, 1);
+  push.value_stride_row = stride_of(value, 2);
   const Tensor& value_cache = lowering.tensor(call.value_cache);
   RONDO_ASSIGN(const std::vector<StoragePiece> pieces, lowering.cache_pieces(call.key_cache));
   RONDO_ASSIGN(const std::vector<StoragePiece> value_pieces, lowering.cache_pieces(call.value_cache));
@@ -108,10 +114,10 @@ Status lower(const Node& node, Lowering& lowering) {
     push.cache_scales = scales_offset(cache, pieces[i]);
     push.key_offset = u32(key.offset_elements + pieces[i].first * key.strides[1]);
     push.value_offset = u32(value.offset_elements + pieces[i].first * value.strides[1]);
-    lowering.dispatch(fmt::format("{} {}", operator_of(node.op).name, type_name(cache.type)), lowering.module_for(runtime::Shader::rope_kv_write, query.type), {lanes.width, cache_type_constant(cache), norm ? 1u : 0u},
+    lowering.dispatch(fmt::format("{} {}", operator_of(node.op).name, type_name(cache.type)), lowering.module_for(runtime::Shader::rope_kv_write, query.type), {lanes.width, cache_type_constant(cache), norm ? 1u : 0u, of_step ? 1u : 0u},
                       {{query.storage, runtime::Access::kRead},
-                       {positions.storage, runtime::Access::kRead},
-                       {lowering.read_only(norm ? call.weights : call.start), runtime::Access::kRead},
+                       {of_step ? value.storage : positions.storage, runtime::Access::kRead},
+                       {lowering.read_only(norm ? call.weights : of_step ? call.table : call.start), runtime::Access::kRead},
                        {lowering.read_only(call.table), runtime::Access::kRead},
                        {lowering.tensor(node.outputs[0]).storage, runtime::Access::kWrite},
                        {cache.storage, runtime::Access::kWrite, i},
@@ -147,6 +153,7 @@ Attributes read_attributes(AttributeReader& reader) {
   RopeKvWriteAttributes attributes;
   attributes.rope = std::get<RopeAttributes>(read_rope_attributes(reader));
   reader.read("ring", attributes.ring);
+  reader.read("of_step", attributes.of_step);
   return attributes;
 }
 

@@ -1,5 +1,5 @@
 // Queries, keys and values that a linear of few rows turns and puts into the caches itself (kRotates), so that rope_kv_write is no dispatch: rows of the weight make H heads of D
-// outputs for queries, behind them G each for keys and values. A row of the input stands at the position that the step's state has for it, which is also its row of the caches.
+// outputs for queries, behind them G each for keys and values, or some of the three. A row of the input stands at the position that the step's state has for it, which is also its row of the caches.
 // A workgroup makes whole pairs of elements that turn together: with kInterleaved neighbours, else of the first half of a head and of its second, kWorkgroupOutputs / 2 each. Caches are
 // f32 or f16. Needs lib/linear_few_rows.glsl's constants.
 #include "lib/float16.glsl"
@@ -37,7 +37,7 @@ uint turned_position(uint first_token) {
   return turned_token() < kTokens && first_token + turned_token() < p.rows && row_valid(state) ? begin + state.x : kNoPosition;
 }
 
-bool is_turned(uint element) { return workgroup_head() < p.RONDO_ROTATION_HEADS + p.RONDO_ROTATION_KV_HEADS && (!kInterleaved || element < 2u * p.RONDO_ROTATION_FREQUENCIES); }
+bool is_turned(uint element) { return workgroup_head() < p.RONDO_ROTATION_HEADS + p.RONDO_ROTATION_KEY_HEADS && (!kInterleaved || element < 2u * p.RONDO_ROTATION_FREQUENCIES); }
 
 // Cos and sin for the two, to be asked for before sums are made.
 struct Turn { vec2 angles[2]; };
@@ -74,7 +74,7 @@ void rotate_outputs(uint first_token, uint position, Turn turn) {
       made[j] = adds ? y[j] * angle.y + x[j] * angle.x : x[j] * angle.x - y[j] * angle.y;
     }
   }
-  const uint heads = p.RONDO_ROTATION_HEADS, kv_heads = p.RONDO_ROTATION_KV_HEADS, head = workgroup_head();
+  const uint heads = p.RONDO_ROTATION_HEADS, key_heads = p.RONDO_ROTATION_KEY_HEADS, head = workgroup_head();
   const uint token = first_token + turned_token(), sequence = token / p.rows_per_sequence;
   if (head < heads) {
     const uint to = ((sequence * heads + head) * p.rows_per_sequence + token - sequence * p.rows_per_sequence) * p.RONDO_ROTATION_HEAD_DIM + element;
@@ -85,8 +85,8 @@ void rotate_outputs(uint first_token, uint position, Turn turn) {
   const uint cache_rows = p.RONDO_ROTATION_CACHE_ROWS;
   const uint row = (kRotation & RONDO_ROTATION_RING) != 0u ? position % cache_rows : position;
   if (row >= cache_rows) return;
-  const bool is_key = head < heads + kv_heads;
-  const uint of_cache = sequence * kv_heads + head - heads - (is_key ? 0u : kv_heads);
+  const bool is_key = head < heads + key_heads;
+  const uint of_cache = sequence * p.RONDO_ROTATION_KV_HEADS + head - heads - (is_key ? 0u : key_heads);
   const uint to = (of_cache * cache_rows + row) * p.RONDO_ROTATION_CACHE_ROW + element;
   if ((kRotation & RONDO_ROTATION_HALVES) != 0u) {
     const uint word = pack_halves(made.x, made.y);

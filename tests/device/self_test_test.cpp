@@ -11,6 +11,7 @@
 #include "tests/device/greedy_reference.h"
 #include "tests/device/sabotages.h"
 #include "tests/device/session_harness.h"
+#include "tests/device/small_llama.h"
 #include "tests/support/family_gguf.h"
 
 namespace rondo::tests::self_test_test {
@@ -159,6 +160,24 @@ TEST_F(SelfTestOfNeighbours, AreFoundRight) {
   Result<Model> model = create(options);
   RONDO_ASSERT_OK(model.status());
   EXPECT_EQ(quarantine_, std::vector<std::string>());
+  expect_right_tokens(*model);
+}
+
+/// One linear turns queries and keys, and another puts values away.
+TEST_F(SelfTestOfNeighbours, ValuesOfAnotherTypeAreFoundRight) {
+  SmallLlama small;
+  small.width = 128;
+  small.changed = "blk.0.attn_v.weight";
+  small.changed_type = models::GgmlType::kF16;
+  const std::string file = small.build();
+  ModelOptions options;
+  options.kernels["linear"] = "subgroup";
+  options.self_test = true;
+  options.on_quarantine = [this](const std::string& kernel) { quarantine_.push_back(kernel); };
+  Result<Model> model = Model::create(device_, memory_source(std::as_bytes(std::span(file)), "small.gguf"), options);
+  RONDO_ASSERT_OK(model.status());
+  EXPECT_EQ(quarantine_, std::vector<std::string>());
+  EXPECT_FALSE(has_label(*model, "rope_kv_write f16"));
   expect_right_tokens(*model);
 }
 

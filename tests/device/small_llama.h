@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "graph/float16.h"
 #include "models/formats/gguf.h"
 #include "tests/support/gguf_writer.h"
 #include "tests/support/small_vocabulary.h"
@@ -22,7 +23,7 @@ struct SmallLlama {
   float epsilon = 1e-5f;
   bool rms_epsilon = true;
   std::string missing;                               ///< a tensor that is left out
-  std::string changed;                               ///< a tensor with other dimensions or another type
+  std::string changed;                               ///< a tensor with other dimensions or another type; of zeros unless that is f16
   std::vector<std::uint64_t> changed_dims;
   models::GgmlType changed_type = models::GgmlType::kF32;
   std::function<void(testing::GgufWriter&)> add_keys;
@@ -71,14 +72,16 @@ struct SmallLlama {
     for (const std::uint64_t dim : dims) n *= dim;
     const models::GgmlTypeInfo& stored = models::ggml_type_info(type);
     std::string data(n / stored.block_elements * stored.block_bytes, '\0');
-    if (type == models::GgmlType::kF32) {
+    if (type == models::GgmlType::kF32 || type == models::GgmlType::kF16) {
       std::uint32_t random = 0;
       for (const char c : name) random = random * 31 + static_cast<std::uint8_t>(c);
       for (std::uint64_t i = 0; i < n; ++i) {
         random = random * 1664525u + 1013904223u;
         const float uniform = static_cast<float>(random >> 8) / static_cast<float>(1u << 23) - 1;
         const float value = dims.size() == 1 ? 1 + 0.2f * uniform : name == "token_embd.weight" ? 0.1f * uniform : 0.5f * uniform;
-        std::memcpy(data.data() + 4 * i, &value, 4);
+        const std::uint16_t half = graph::float_to_half(value);
+        if (type == models::GgmlType::kF16) std::memcpy(data.data() + 2 * i, &half, 2);
+        else std::memcpy(data.data() + 4 * i, &value, 4);
       }
     }
     writer.tensor(name, dims, type, data);

@@ -37,6 +37,17 @@ TEST_P(DeferredRotationTest, EqualsTheDefinition) {
   }
 }
 
+TEST_P(DeferredRotationTest, ValuesOfAnotherLinear) {
+  for (const Sizes& s : {Sizes{1, 1, 32, 1, 1, 64}, {2, 3, 64, 6, 3, 128}, {1, 7, 257, 8, 1, 64}}) {
+    for (const Type values : {Type::kF16, Type::kQ6_K}) {
+      Step with = step();
+      with.value_weight = values, with.bias = s.rows == 3, with.norm = s.rows == 7;
+      EXPECT_TRUE(agrees(step_of(s, with), bound(with), by_subgroups())) << text_of(s, with);
+      EXPECT_EQ(count(step_of(s, with), by_subgroups(), "rope_kv_write"), 0u) << text_of(s, with);
+    }
+  }
+}
+
 TEST_P(DeferredRotationTest, RingsAndTheEndsOfCaches) {
   for (const bool ring : {false, true}) {
     for (const std::int32_t position : {0, 4, 8, 11, 200}) {

@@ -211,7 +211,7 @@ TEST(ModulesTest, ARotationBehindALinearIsRightAndFree) {
   for (const std::uint32_t lanes : {8u, 32u, 64u, 128u}) {
     simulator::ModuleCache modules(simulator::Loops::kKept);
     for (const chain::Sizes& sizes : {chain::Sizes{1, 1, 64, 4, 2, 64}, {2, 3, 41, 2, 1, 128}}) {
-      for (const chain::Step& with : {chain::Step{.weight = graph::Type::kF16, .style = graph::RopeStyle::kHalf, .norm = true}, chain::Step{.cache = graph::Type::kF32, .bias = true, .ring = true}, chain::Step{.position = 200}}) {
+      for (const chain::Step& with : {chain::Step{.weight = graph::Type::kF16, .style = graph::RopeStyle::kHalf, .norm = true}, chain::Step{.cache = graph::Type::kF32, .bias = true, .ring = true}, chain::Step{.position = 200}, chain::Step{.style = graph::RopeStyle::kHalf, .value_weight = graph::Type::kF16}}) {
         const bool by_dots = lanes != 128 && with.weight == graph::Type::kQ8_0;
         const check::OpCase op = chain::step_of(sizes, with);
         std::string found;

@@ -143,6 +143,22 @@ TEST(SelfTestCasesTest, LargeMatricesHaveTheirKernelsTested) {
   }
 }
 
+/// Values of another type than queries and keys are another linear's, which puts them into the cache.
+TEST(SelfTestCasesTest, MixturesHaveTheirKernelsTested) {
+  tests::SmallLlama small;
+  small.width = 512;
+  small.changed = "blk.0.attn_v.weight";
+  small.changed_type = GgmlType::kF16;
+  const std::string file = small.build();
+  for (const char* device : {"h200", "navi31", "dg2", "adreno740"}) {
+    const runtime::DeviceCaps caps = profiles().at(device);
+    const Planned planned = plan_for(memory_source(std::as_bytes(std::span(file)), "small.gguf"), caps, {});
+    const Result<std::vector<SelfTestCase>> cases = self_test_cases(planned.checkpoint->network, caps, planned.plan, planned.kinds, {});
+    EXPECT_TRUE(cases.ok()) << device << ": " << cases.status().message();
+    for (const runtime::Dispatch& dispatch : planned.plan.steps.front().lowered.program.dispatches) EXPECT_FALSE(dispatch.label.starts_with("rope")) << device;
+  }
+}
+
 /// Rows of weights and of tokens are cut; columns are not.
 TEST(SelfTestCasesTest, AreSmall) {
   tests::SmallLlama small;

@@ -208,6 +208,12 @@ constexpr std::string_view kCases[] = {
     "64), style interleaved, dimensions 32",
     "norm_rope_kv_write query (1, 4, 7, 40) joined, key (1, 2, 7, 40) joined, value (1, 2, 7, 40) joined, positions (1, 7) [5, 6, 7, 8, 9, 10, 11], start [5], key_cache {cache} (1, 2, 41, 40), value_cache {cache} "
     "(1, 2, 41, 40), norm_weights (2, 40), epsilon 1e-5",
+    "rope_kv_write query (2, 3, 5, 64) joined, key (2, 1, 5, 64) joined, value (2, 1, 5, 64), positions (2, 5) [38, 39, 40, 41, 42, 38, 39, 40, 41, 42], start [38, 38], key_cache {cache} (2, 1, 41, 64), value_cache {cache} "
+    "(2, 1, 41, 64), ring, of_step, state.position 38",
+    "rope_kv_write query (1, 4, 3, 40) joined, key (1, 2, 3, 40) joined, value (1, 2, 3, 40) joined, positions (1, 3) [5, 6, 7], start [5], key_cache {cache} (1, 2, 41, 40), value_cache {cache} (1, 2, 41, 40), of_step, "
+    "state.position 5",
+    "norm_rope_kv_write query (1, 4, 7, 40) joined, key (1, 2, 7, 40) joined, value (1, 2, 7, 40) sliced, positions (1, 7) [5, 6, 7, 8, 9, 10, 11], start [5], key_cache {cache} (1, 2, 41, 40), value_cache {cache} "
+    "(1, 2, 41, 40), norm_weights (2, 40), of_step, state.position 5",
     "norm_rope_kv_write query (2, 3, 1, 256) joined, key (2, 1, 1, 256) joined, value (2, 1, 1, 256) joined, positions (2, 1) [40, 0], start [40, 0], key_cache {cache} (2, 1, 41, 256), value_cache {cache} (2, 1, 41, "
     "256), norm_weights (2, 256), epsilon 1e-6, weight_offset 1, style interleaved, dimensions 32",
 
