@@ -135,7 +135,7 @@ struct LinearPiece {
   TensorId input = kNone;
 
   /// Of the kernels that compute no norm of their output.
-  std::span<const Lowering::Argument> without_norm() const { return std::span(arguments).first(6); }
+  std::span<const Lowering::Argument> without_norm() const { return std::span(arguments).first(5); }
 };
 
 /// As many as there are, or as the options say.
@@ -209,7 +209,7 @@ void emit_vector(Lowering& lowering, const LinearVariant& v, const LinearPiece& 
 /// there are at most. A table that has been made for another linear of the same experts serves.
 std::uint32_t sort_into_tiles(Lowering& lowering, LinearPiece& piece, std::uint32_t rows) {
   const shaders::LinearParams& push = piece.push;
-  Lowering::Argument& experts = piece.arguments[5];
+  Lowering::Argument& experts = piece.arguments[2];
   // Each expert may leave its last tile with one row.
   const std::uint32_t n = (push.rows + std::min(push.rows, push.experts) * (rows - 1)) / rows;
   StorageId& made = lowering.made_before({static_cast<std::int64_t>(Op::expert_linear), experts.storage, push.experts_offset, push.experts_stride, push.experts, push.chosen, push.rows, rows});
@@ -589,6 +589,8 @@ Status lower_linear(Lowering& lowering, const Operator& op, const LinearCall& ca
   const DeferredNorm* const makes = lowering.norm_after(call.output);
   variant.label = label_of(op.name, kernel->name, weight.type);
 
+  // What may be written is never the state's place, or validation layers, which look at modules without their constants, see it written.
+  const Lowering::Argument gains = makes ? Lowering::Argument{lowering.read_only(makes->gains), runtime::Access::kRead} : Lowering::Argument{output.storage, runtime::Access::kWrite};
   for (const WeightPlanes& planes : pieces) {
     push.outputs = (planes.n_rows >> variant.glu) / push.experts;
     push.output_offset = u32(output.offset_elements) + planes.tensor_row;
@@ -600,10 +602,10 @@ Status lower_linear(Lowering& lowering, const Operator& op, const LinearCall& ca
     if (push.has_residual) push.residual_offset = u32(lowering.tensor(call.residual).offset_elements) + planes.tensor_row;
     const std::array<Lowering::Argument, 7> arguments = {{{input.storage, runtime::Access::kRead},
                                                                  {weight.storage, runtime::Access::kRead, planes.piece},
-                                                                 {lowering.read_only(call.residual), runtime::Access::kRead},
+                                                                 {lowering.read_only(by_experts ? call.experts : call.residual), runtime::Access::kRead},
                                                                  {output.storage, runtime::Access::kWrite},
                                                                  {lowering.read_only(call.bias), runtime::Access::kRead},
-                                                                 {lowering.read_only(makes ? makes->gains : call.experts), runtime::Access::kRead},
+                                                                 gains,
                                                                  {lowering.tensor(makes ? makes->output : call.output).storage, runtime::Access::kWrite}}};
     // Of experts the weights of those that are chosen are read, and no others.
     const double weight_rows = by_experts ? 1.0 * push.rows * (push.outputs << variant.glu) : 1.0 * planes.n_rows;

@@ -1,6 +1,6 @@
 // Linears of which each row of the output has a weight of its own, one of p.experts that lie one after the other: those that
-// binding 6 has for the row's token. Without kExperts there is one weight for all. Needs p of linear.params.h.
-layout(std430, set = 0, binding = 6) readonly buffer Experts { int expert_of_choice[]; };
+// binding 3 has for the row's token, in the place of a residual. Without kExperts there is one weight for all. Needs p of linear.params.h.
+layout(std430, set = 0, binding = 3) readonly buffer Experts { int expert_of_choice[]; };
 
 // From a gate's row of the weight, and element of the bias, to its up's.
 uint up_rows() { return kExperts == 1u ? p.experts * p.outputs : p.outputs; }
