@@ -11,6 +11,7 @@ namespace rondo::graph {
 Lowering::Lowering(Graph& graph, const runtime::DeviceCaps& caps, const LoweringOptions& options)
     : graph_(graph), caps_(caps), options_(options) {
   if (options.cores != 0) caps_.cores = options.cores;
+  if (!options.joins_splits) caps_.device_scope = false;
   program_.name = graph.name;
 }
 

@@ -38,6 +38,8 @@ struct LoweringOptions {
   std::uint32_t cores = 0;
   /// Experts among which rows are taken to be shared out instead of those that a weight has; 0: those.
   std::uint32_t experts = 0;
+  /// Whether attention may join what its splits leave, without a dispatch more.
+  bool joins_splits = true;
   /// Buffer index that activations and scratch are placed in.
   std::uint32_t activation_buffer = 0;
 };

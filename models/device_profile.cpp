@@ -42,8 +42,9 @@ Status read_features(const nlohmann::json& document, std::string_view what, runt
     else if (feature == "half_dot") caps.float16 = caps.half_dot = true;
     else if (feature == "subgroup_size_control") size_control = true;
     else if (feature == "storage16") caps.storage16 = true;
+    else if (feature == "device_scope") caps.device_scope = true;
     else if (feature == "timestamps") caps.timestamp_bits = 64;
-    else return Status(StatusCode::kCorruptData, fmt::format("{}: 'features' holds something that is none of \"subgroup_shuffle\", \"subgroup_arithmetic\", \"subgroup_size_control\", \"integer_dot\", \"fast_integer_dot\", \"float16\", \"half_dot\", \"storage16\" and \"timestamps\"", what));
+    else return Status(StatusCode::kCorruptData, fmt::format("{}: 'features' holds something that is none of \"subgroup_shuffle\", \"subgroup_arithmetic\", \"subgroup_size_control\", \"integer_dot\", \"fast_integer_dot\", \"float16\", \"half_dot\", \"storage16\", \"device_scope\" and \"timestamps\"", what));
   }
   runtime::set_required_subgroup_sizes(caps, size_control);
   return {};

@@ -576,9 +576,13 @@ class Collector {
     RONDO_ASSIGN(std::string key, add_lowered(node, cutter, test, wanted, has_input_made));
     if (!nodes_.insert(std::move(key)).second) return {};  // layers are alike
     // How the rows of linears and of attention are shared out depends on how many there are, and a case has fewer. Some ways are there
-    // for a range of cores that holds no power of two.
-    for (test.cores = 1; (is_linear(node.op) || node.op == graph::Op::attention) && test.cores <= kMostCores && !missing_.empty(); test.cores += std::max(1u, test.cores / 4)) {
-      RONDO_TRY(add_lowered(node, cutter, test, wanted, has_input_made).status());
+    // for a range of cores that holds no power of two. Attention of many rows is split where there are more keys than a case has; that of few rows leaves the same to who joins it then.
+    const bool is_attention = node.op == graph::Op::attention;
+    for (test.joins_splits = true; is_attention || is_linear(node.op); test.joins_splits = false) {
+      for (test.cores = 1; test.cores <= kMostCores && !missing_.empty(); test.cores += std::max(1u, test.cores / 4)) {
+        RONDO_TRY(add_lowered(node, cutter, test, wanted, has_input_made).status());
+      }
+      if (!is_attention || !test.joins_splits) break;
     }
     return {};
   }
@@ -636,6 +640,7 @@ GraphRunOptions case_options(const PlanOptions& options, const SelfTestCase& tes
   run.lowering = lowering_options(options, 0);
   run.lowering.fusion = test.fused;  // what else fusion makes is in the case
   run.lowering.cores = test.cores;
+  run.lowering.joins_splits = test.joins_splits;
   run.lowering.experts = test.experts;
   run.guard_bytes = 256;
   return run;

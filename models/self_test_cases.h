@@ -23,6 +23,7 @@ struct SelfTestCase {
   graph::Graph graph;                    ///< of one operator and the step state, or with linears before or behind it
   bool fused = false;                    ///< the latter: a fused graph, in which neighbours compute norms, or bytes of activations, for each other
   std::uint32_t cores = 0;               ///< for which the case has the step's kernels though it has fewer outputs; 0: the device's
+  bool joins_splits = true;              ///< of attention, as in LoweringOptions
   std::uint32_t experts = 0;             ///< of the step, of which the case has a few
   std::string label;                     ///< of its dispatches: what goes into quarantine if it fails
   std::vector<runtime::Kernel> kernels;  ///< that it runs

@@ -60,6 +60,7 @@ struct DeviceCaps {
   std::vector<MatrixShape> matrices;  ///< VK_KHR_cooperative_matrix; empty: none, or not those of f16
   std::vector<MatrixProduct> matrix_products;  ///< all that the driver lists whose sums keep their type, each once; empty in profiles, which have `matrices` only
   bool storage16 = false;  ///< storageBuffer16BitAccess: what kernels for activations in f16 need
+  bool device_scope = false;  ///< vulkanMemoryModelDeviceScope: a workgroup can see what others of its dispatch have written
   std::uint32_t cores = 0;  ///< that workgroups are shared among (compute units, multiprocessors), where the driver or profile tells; else 0
   std::uint32_t timestamp_bits = 0;  ///< of the compute queue's counter; 0: no timestamps
   double timestamp_period_ns = 1;

@@ -115,6 +115,7 @@ DeviceCaps clamp_caps(const DeviceCaps& caps, const DeviceCaps& profile) {
   if (both.matrices.empty() && !profile.matrices.empty()) both.matrices = caps.matrices;
   if (!both.float16) both.matrices.clear();
   both.storage16 = caps.storage16 && profile.storage16;
+  both.device_scope = caps.device_scope && profile.device_scope;
   if (profile.cores != 0) both.cores = profile.cores;
   both.timestamp_bits = std::min(caps.timestamp_bits, profile.timestamp_bits);
   both.max_loop_iterations = smaller(caps.max_loop_iterations, profile.max_loop_iterations);

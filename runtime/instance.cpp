@@ -69,6 +69,7 @@ void read_features(const InstanceTable& vk, VkPhysicalDevice physical_device, bo
   snapshot.storage16 = features11.storageBuffer16BitAccess;
   snapshot.integer_dot = dot.shaderIntegerDotProduct;
   snapshot.half_dot = half_dot.shaderMixedFloatDotProductFloat16AccFloat32;
+  snapshot.reported.device_scope = features12.vulkanMemoryModelDeviceScope;
   snapshot.cooperative_matrix = matrices.cooperativeMatrix && features12.vulkanMemoryModel && features12.vulkanMemoryModelDeviceScope;
   snapshot.subgroup_sizes_known = sizes_known;
   snapshot.subgroup_size_control = size_control.subgroupSizeControl && size_control.computeFullSubgroups;

@@ -4,9 +4,11 @@
 // cache lines, and the scores of all pairs of row and key are added up by halves: each lane ends with the pair of its place, and
 // weighs it. Every cluster has its own maximum and sums; they meet in shared memory at the end.
 // Rounds go around the subgroups of all splits. Grid (row tiles, B * G, n_splits); split keys (kSplit 1) as in attention.comp.
+// With kJoins as well, as few splits take part as have a round for each of their subgroups, and the last of them to come joins what all have left, in the order of splits.
 // f32 accumulation in fixed order; K and V f32, f16 or q8_0.
 // Needs: subgroups of exactly kLanes invocations, subgroupShuffle and subgroupShuffleXor; head widths, strides and offsets of keys
-// and values multiples of 8, those of queries of 4; kRows * kKeys at most kCluster, at most kLanes, all powers of two.
+// and values multiples of 8, those of queries of 4; kRows * kKeys at most kCluster, at most kLanes, all powers of two. With kJoins: coherent buffers that other
+// workgroups see (vulkanMemoryModelDeviceScope), RONDO_STATE_MAX_ARRIVED for row tiles times G, n_splits at most kMostSplits, and no input of_heads.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #extension GL_KHR_shader_subgroup_shuffle : require
@@ -31,6 +33,8 @@ layout(constant_id = 10) const uint kKeyWidth = 128u;    // D
 layout(constant_id = 11) const uint kValueWidth = 128u;  // E
 layout(constant_id = 12) const uint kRounds = 0u;        // outputs are left in bytes as well (lib/rounding.glsl), where kSplit is 0 and E a multiple of 16
 layout(constant_id = 13) const uint kExchange = 0u;      // a shuffle from a lane that is no constant is a loop
+layout(constant_id = 14) const uint kJoins = 0u;
+layout(std430, set = 0, binding = 0) coherent buffer Arrived { uint arrived[]; };
 layout(std430, set = 0, binding = 1) readonly buffer Query { ELEMENT4 query4[]; };
 layout(std430, set = 0, binding = 2) readonly buffer Key { uint key[]; };
 layout(std430, set = 0, binding = 2) readonly buffer Key2 { uvec2 key2[]; };
@@ -47,6 +51,8 @@ layout(std430, set = 0, binding = 6) writeonly buffer Rounded { uint rounded_wor
 layout(std430, set = 0, binding = 6) writeonly buffer Partials { float partials[]; };
 layout(std430, set = 0, binding = 6) writeonly buffer Partials4 { vec4 partials4[]; };
 layout(std430, set = 0, binding = 7) readonly buffer OfHeads { float of_heads[]; };
+layout(std430, set = 0, binding = 7) coherent buffer Joined { float joined[]; };
+layout(std430, set = 0, binding = 7) coherent buffer Joined4 { vec4 joined4[]; };
 #include "lib/attention.glsl"
 #define RONDO_ROUNDS_BY_LANES
 #include "lib/rounding.glsl"
@@ -63,6 +69,12 @@ const uint kMostSteps = 7u;  // halvings of a subgroup
 shared vec4 part_sums[kParts * kRows * kValueEights * 2u * kCluster];
 shared float part_max[kParts * kRows];
 shared float part_weight[kParts * kRows];
+
+const uint kMostSplits = 64u;
+const uint kJoinedAtOnce = kLanes >= 32u ? 16u : 4u;  // as many as fit the registers of the keys and values before
+shared uint n_before;  // workgroups that came before this one
+const uint kRowSplits = kJoins == 1u ? kRows * kMostSplits : 1u;  // split s of row r of n: r n + s
+shared float split_max[kRowSplits], split_weight[kRowSplits], split_scale[kRowSplits];
 
 uint sequence, kv_head, first_row, end_row;  // rows of this workgroup
 Span span;
@@ -278,8 +290,28 @@ void keep_part() {
   }
 }
 
+uint row_of_output(uint r) { return (sequence * p.queries + (first_row + r) / p.group) * p.heads + p.first_head + head_of_row(first_row + r); }
+uint partials_of(uint r, uint split) { return (row_of_output(r) * p.n_splits + split) * RONDO_PARTIAL_STRIDE(kValueWidth); }
+
 // Four elements of row `first_row + r` from element e on, unless they are those of another lane. With kRounds all lanes of a subgroup call.
-void write_elements(uint r, uint e, bool own) {
+void write_output(uint r, uint e, bool own, vec4 sum, float total, float highest) {
+  // Zeros where no key is allowed; 0 / 0 where all scores are minus infinity.
+  if (total == 0.0 && highest == kLowest) total = 1.0;
+  sum /= total;
+  RoundedQuad rounded;
+  if (kRounds == 1u) rounded = round_quad(sum, 4u);
+  if (!own) return;
+  const uint out_row = row_of_output(r);
+  [[unroll]] for (uint n = 0u; n < 4u; ++n) values[out_row * kValueWidth + e + n] = to_element(sum[n]);
+  if (kRounds == 1u) {
+    const uint elements = gl_NumWorkGroups.y / p.kv_heads * p.queries * p.heads * kValueWidth, at = out_row * kValueWidth + e;
+    rounded_words[byte_word(elements, at)] = rounded.bytes;
+    if ((at & 15u) == 0u) rounded_words[scale_word_of(elements, at)] = rounded.scale;
+  }
+}
+
+// Those of this workgroup, which are all that there are if it is alone.
+void write_elements(uint r, uint e, bool own, bool alone) {
   float highest = kLowest, total = 0.0;
   for (uint part = 0u; part < kParts; ++part) highest = max(highest, part_max[part * kRows + r]);
   vec4 sum = vec4(0.0);
@@ -288,36 +320,89 @@ void write_elements(uint r, uint e, bool own) {
     total += scale * part_weight[part * kRows + r];
     sum += scale * part_sums[((part * kRows + r) * kValueEights * 2u + e / kClusterElements * 2u + (e >> 2) % 2u) * kCluster + (e >> 3) % kCluster];
   }
-  const uint row = first_row + r;
-  const uint out_row = (sequence * p.queries + row / p.group) * p.heads + p.first_head + head_of_row(row);
-  if (kSplit == 0u) {
-    // Zeros where no key is allowed; 0 / 0 where all scores are minus infinity.
-    if (total == 0.0 && highest == kLowest) total = 1.0;
-    sum /= total;
-    RoundedQuad rounded;
-    if (kRounds == 1u) rounded = round_quad(sum, 4u);
-    if (!own) return;
-    [[unroll]] for (uint n = 0u; n < 4u; ++n) values[out_row * kValueWidth + e + n] = to_element(sum[n]);
-    if (kRounds == 1u) {
-      const uint elements = gl_NumWorkGroups.y / p.kv_heads * p.queries * p.heads * kValueWidth, at = out_row * kValueWidth + e;
-      rounded_words[byte_word(elements, at)] = rounded.bytes;
-      if ((at & 15u) == 0u) rounded_words[scale_word_of(elements, at)] = rounded.scale;
-    }
+  if (alone) {
+    write_output(r, e, own, sum, total, highest);
     return;
   }
-  const uint to = (out_row * p.n_splits + gl_WorkGroupID.z) * RONDO_PARTIAL_STRIDE(kValueWidth);
-  if (total != 0.0) partials4[(to + e) >> 2] = sum;  // else nobody reads it
-  if (e == 0u) {
+  if (!own) return;
+  const uint to = partials_of(r, gl_WorkGroupID.z);
+  if (kJoins == 1u) {
+    joined4[(to + e) >> 2] = sum;
+    if (e != 0u) return;
+    joined[to + kValueWidth] = highest;
+    joined[to + kValueWidth + 1u] = total;
+  } else {
+    if (total != 0.0) partials4[(to + e) >> 2] = sum;  // else nobody reads it
+    if (e != 0u) return;
     partials[to + kValueWidth] = highest;
     partials[to + kValueWidth + 1u] = total;
   }
 }
 
+// True in the last of these workgroups to come, which then sees what all of them have written.
+bool is_last(uint n_workgroups) {
+  const uint at = sequence * RONDO_STATE_WORDS + RONDO_STATE_ARRIVED + gl_WorkGroupID.x * p.kv_heads + kv_head;
+  const bool first_invocation = gl_SubgroupID == 0u && gl_SubgroupInvocationID == 0u;
+  memoryBarrierBuffer();
+  barrier();
+  if (first_invocation) n_before = atomicAdd(arrived[at], 1u);
+  barrier();
+  if (n_before + 1u != n_workgroups) return false;
+  memoryBarrierBuffer();
+  if (first_invocation) atomicExchange(arrived[at], 0u);
+  return true;
+}
+
+float highest_split(uint n_splits, uint r) {
+  float highest = kLowest;
+  for (uint s = 0u; s < n_splits; ++s) highest = max(highest, split_max[r * n_splits + s]);
+  return highest;
+}
+
+// What each split of each row counts, found by one invocation.
+void weigh_splits(uint n_splits, uint own) {
+  const uint n = (end_row - first_row) * n_splits;
+  for (uint i = own; i < n; i += kWidth) {
+    const uint at = partials_of(i / n_splits, i % n_splits) + kValueWidth;
+    split_max[i] = joined[at];
+    split_weight[i] = joined[at + 1u];
+  }
+  barrier();
+  for (uint i = own; i < n; i += kWidth) {
+    const float weight = split_weight[i], scale = mix(scale_to(split_max[i], highest_split(n_splits, i / n_splits), 1.0), 0.0, weight == 0.0);
+    split_scale[i] = scale;
+    split_weight[i] = scale * weight;
+  }
+  barrier();
+}
+
+void join_elements(uint n_splits, uint r, uint e, bool own) {
+  float total = 0.0;
+  vec4 sum = vec4(0.0);
+  for (uint first = 0u; first < n_splits; first += kJoinedAtOnce) {
+    vec4 stored[kJoinedAtOnce];
+    [[unroll]] for (uint n = 0u; n < kJoinedAtOnce; ++n) stored[n] = joined4[(partials_of(r, min(first + n, n_splits - 1u)) + e) >> 2];
+    [[unroll]] for (uint n = 0u; n < kJoinedAtOnce; ++n) {
+      const uint split = r * n_splits + min(first + n, n_splits - 1u);
+      const float counts = first + n < n_splits ? 1.0 : 0.0;
+      total += counts * split_weight[split];
+      sum += counts * split_scale[split] * stored[n];
+    }
+  }
+  write_output(r, e, own, sum, total, highest_split(n_splits, r));
+}
+
 void main() {
   if (!find_rows()) return;
+  const uint kSubgroups = kWidth / kLanes, first_round = span.start / kRound;
+  uint n_splits = p.n_splits;
+  if (kJoins == 1u) {
+    const uint end_round = (span.reach + kRound - 1u) / kRound;
+    n_splits = clamp((max(end_round, first_round) - first_round + kSubgroups - 1u) / kSubgroups, 1u, n_splits);
+    if (gl_WorkGroupID.z >= n_splits) return;
+  }
   begin();
-  const uint step = kWidth / kLanes * p.n_splits;
-  for (uint round = span.start / kRound + gl_SubgroupID * p.n_splits + gl_WorkGroupID.z; round * kRound < span.reach; round += step) {
+  for (uint round = first_round + gl_SubgroupID * n_splits + gl_WorkGroupID.z; round * kRound < span.reach; round += kSubgroups * n_splits) {
     const uint first_key = round * kRound + cluster;
     load(first_key);
     multiply(first_key);
@@ -326,9 +411,16 @@ void main() {
   }
   keep_part();
   barrier();
-  const uint quads = (end_row - first_row) * (kValueWidth / 4u);
+  const bool alone = kSplit == 0u || (kJoins == 1u && n_splits == 1u);
+  const uint quads = (end_row - first_row) * (kValueWidth / 4u), own_first = gl_SubgroupID * kLanes + gl_SubgroupInvocationID;
   for (uint first = 0u; first < quads; first += kWidth) {
-    const uint own = first + gl_SubgroupID * kLanes + gl_SubgroupInvocationID, i = min(own, quads - 1u);  // lanes side by side have neighbouring quads
-    if (kRounds == 1u || own < quads) write_elements(i / (kValueWidth / 4u), i % (kValueWidth / 4u) * 4u, own < quads);
+    const uint own = first + own_first, i = min(own, quads - 1u);  // lanes side by side have neighbouring quads
+    if (kRounds == 1u || own < quads) write_elements(i / (kValueWidth / 4u), i % (kValueWidth / 4u) * 4u, own < quads, alone);
+  }
+  if (kJoins == 0u || alone || !is_last(n_splits)) return;
+  weigh_splits(n_splits, own_first);
+  for (uint first = 0u; first < quads; first += kWidth) {
+    const uint own = first + own_first, i = min(own, quads - 1u);
+    if (kRounds == 1u || own < quads) join_elements(n_splits, i / (kValueWidth / 4u), i % (kValueWidth / 4u) * 4u, own < quads);
   }
 }

@@ -20,6 +20,7 @@
 #include "graph/ops/wide_kernels.h"
 #include "graph/tiles.h"
 #include "shaders/lib/attention_features.h"
+#include "shaders/lib/step_state.h"
 
 namespace rondo::graph {
 
@@ -112,14 +113,24 @@ std::string subgroup_lacks(const runtime::DeviceCaps& caps, const AttentionCall&
   return has_whole_vectors(call, 4) ? "" : "head widths, strides and offsets that are multiples of 8, of queries of 4";
 }
 
+constexpr std::uint32_t kMostSplits = 64;  // more leave more to join than they spare; kMostSplits of attention_subgroup.comp
+
 /// Splits of "subgroup": as many as fill the device, and have keys and room for what they leave.
 std::uint32_t subgroup_splits(const runtime::DeviceCaps& caps, const AttentionCall& call, const AttentionTile& tile) {
   const std::uint32_t workgroups = call.heads() * ceil_div(call.rows, tile.rows), rounds = ceil_div(call.push.keys, tile.keys * (tile.lanes / tile.cluster));
-  constexpr std::uint32_t kMost = 64;  // more leave more to join than they spare
   if (rounds <= 2 * tile.subgroups) return 1;
-  std::uint32_t splits = std::min({ceil_div(workgroups_to_fill(caps), workgroups), rounds, kMost});
+  std::uint32_t splits = std::min({ceil_div(workgroups_to_fill(caps), workgroups), rounds, kMostSplits});
   while (splits > 1 && partial_bytes(call, splits) > caps.max_storage_range_bytes) splits /= 2;
   return splits;
+}
+
+/// Whether the last workgroup of "subgroup" to end joins what all have left. Partials then have the binding of sinks and slopes.
+bool subgroup_joins(const Lowering& lowering, const AttentionCall& call, const AttentionTile& tile) {
+  const bool tables = (call.features.bits & RONDO_ATTENTION_TABLES) != 0;
+  const bool has_binding = tables || (call.node.inputs[kSinks] == kNone && call.node.inputs[kSlopes] == kNone);
+  const bool in_pieces = !lowering.graph().storage_of(call.node.inputs[kKey]).pieces.empty();
+  const bool has_room = attention_shared_bytes(tile, call.push.value_dim) + 12 * tile.rows * kMostSplits + 4 <= lowering.caps().max_shared_bytes;
+  return lowering.caps().device_scope && has_binding && !in_pieces && has_room && ceil_div(call.rows, tile.rows) * call.push.kv_heads <= RONDO_STATE_MAX_ARRIVED;
 }
 
 MatrixTile matrix_tile_of(const runtime::DeviceCaps& caps, const AttentionCall& call) { return attention_matrix_tile(caps, call.rows, call.heads(), call.push.head_dim, call.push.value_dim); }
@@ -198,22 +209,25 @@ CombineTile combine_tile(const runtime::DeviceCaps& caps, std::uint32_t n_splits
   return {elements, shares, 2 * shares <= most ? 4 : ceil_div(std::max(n_splits, 64u), shares)};
 }
 
-/// Emits one dispatch for each piece of the heads: what differs between kernels is theirs.
+/// Emits one dispatch for each piece of the heads: what differs between kernels is theirs. With `joins` they join what splits leave themselves.
 template <typename Dispatch>
-Status emit_pieces(Lowering& lowering, const AttentionCall& call, std::uint32_t n_splits, const Dispatch& dispatch) {
+Status emit_pieces(Lowering& lowering, const AttentionCall& call, std::uint32_t n_splits, const Dispatch& dispatch, bool joins = false) {
   const bool tables = (call.features.bits & RONDO_ATTENTION_TABLES) != 0;
   shaders::AttentionParams push = call.push;
   push.n_splits = n_splits;
   RONDO_ASSIGN(const std::vector<StoragePiece> pieces, lowering.cache_pieces(call.node.inputs[kKey]));
   RONDO_ASSIGN(const std::vector<StoragePiece> value_pieces, lowering.cache_pieces(call.node.inputs[kValue]));
   if (!pieces_agree(pieces, value_pieces)) return Status(StatusCode::kUnsupported, "key and value are in different pieces");
-  const StorageId target = n_splits > 1 ? lowering.scratch(partial_bytes(call, n_splits), "attention partials") : call.output.storage;
+  const StorageId partials = n_splits > 1 ? lowering.scratch(partial_bytes(call, n_splits), "attention partials") : kNone;
+  const StorageId target = n_splits > 1 && !joins ? partials : call.output.storage;
   // Eight buffers at most, the step's state among them: with tables, these take the place of the offsets, and the mask that of the
   // lengths.
   const StorageId offsets = tables ? gather_attention_tables(call.node, lowering) : lowering.read_only(call.node.inputs[kOffset]);
   const StorageId lengths = lowering.read_only(call.node.inputs[tables ? kMask : kLengths]);
   const TensorId of_heads = tables ? kNone : call.node.inputs[call.node.inputs[kSinks] != kNone ? kSinks : kSlopes];
   if (of_heads != kNone) push.of_heads_offset = u32(lowering.tensor(of_heads).offset_elements);
+  // What may be written is never the state's place, or validation layers, which look at modules without their constants, see it written.
+  const Lowering::Argument last = joins ? Lowering::Argument{partials, runtime::Access::kReadWrite} : of_heads != kNone ? Lowering::Argument{lowering.read_only(of_heads), runtime::Access::kRead} : Lowering::Argument{target, runtime::Access::kWrite};
   for (std::size_t i = 0; i < pieces.size(); ++i) {
     push.kv_heads = u32(pieces[i].count);
     push.first_head = u32(pieces[i].first) * push.group;
@@ -227,10 +241,10 @@ Status emit_pieces(Lowering& lowering, const AttentionCall& call, std::uint32_t 
               {offsets, runtime::Access::kRead},
               {lengths, runtime::Access::kRead},
               {target, runtime::Access::kWrite},
-              {lowering.read_only(of_heads), runtime::Access::kRead}},
+              last},
              push, runtime::Cost{call.sequences * keys_read, call.sequences * flops});
   }
-  if (n_splits == 1) return {};
+  if (n_splits == 1 || joins) return {};
 
   // CPU drivers have few splits, and switch between invocations at every barrier.
   const CombineTile tile = combine_tile(lowering.caps(), n_splits, push.value_dim);
@@ -263,15 +277,16 @@ Status emit_wide(Lowering& lowering, const AttentionCall& call, const std::strin
 Status emit_subgroup(Lowering& lowering, const AttentionCall& call, const std::string& label) {
   const AttentionTile tile = tile_of(lowering.caps(), call);
   const std::uint32_t n_splits = subgroup_splits(lowering.caps(), call, tile);
+  const bool joins = n_splits > 1 && subgroup_joins(lowering, call, tile);
   AttentionFeatures features = call.features;
   if (call.push.queries > 1 || (features.bits & RONDO_ATTENTION_MASK_HEADS) != 0) features.bits |= RONDO_ATTENTION_ROWS_DIFFER;
   const std::uint32_t eights = ceil_div(call.push.head_dim, 8 * tile.cluster) + ceil_div(call.push.value_dim, 8 * tile.cluster);
   return emit_pieces(lowering, call, n_splits, [&](Arguments arguments, const shaders::AttentionParams& push, runtime::Cost cost) {
     cost.loops[0] = {tile.rows * tile.keys * 8 * eights};
     lowering.dispatch(label, {lowering.module_for(runtime::Shader::attention_subgroup, call.query.type), tile.lanes},
-                      {tile.lanes * tile.subgroups, cache_type_constant(call.key), tile.lanes, tile.cluster, tile.rows, tile.keys, n_splits > 1 ? 1u : 0u, features.bits, features.radii, features.buckets, push.head_dim, push.value_dim, call.rounds && n_splits == 1, !tile.shuffles}, arguments, push,
-                      {ceil_div(call.rows, tile.rows), call.sequences * push.kv_heads, n_splits}, cost);
-  });
+                      {tile.lanes * tile.subgroups, cache_type_constant(call.key), tile.lanes, tile.cluster, tile.rows, tile.keys, n_splits > 1 ? 1u : 0u, features.bits, features.radii, features.buckets, push.head_dim, push.value_dim, call.rounds && (n_splits == 1 || joins), !tile.shuffles, joins}, arguments, push,
+                      {ceil_div(call.rows, tile.rows), call.sequences * push.kv_heads, n_splits}, cost, runtime::Access::kReadWrite);
+  }, joins);
 }
 
 Status emit_matrix(Lowering& lowering, const AttentionCall& call, const std::string& label) {

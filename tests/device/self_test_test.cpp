@@ -216,6 +216,18 @@ TEST_F(SelfTestOfRounding, IsReplacedWhereItIsWrong) { expect_replaced("take_ano
 /// Bytes that one linear leaves for another, which no kernel by itself shows.
 TEST_F(SelfTestOfRounding, WhatIsLeftForOthersIsLookedAt) { expect_replaced("mix_up_what_is_left_in_bytes", "linear_glu dot q4_0"); }
 
+/// The last workgroup of an attention to end joins what all have left, in every step anew.
+TEST_F(SelfTest, SplitsOfAttentionAreJoined) {
+  if (!runtime().caps().device_scope || runtime().caps().max_required_subgroup_size < 8) GTEST_SKIP() << "this device has no kernel that joins them";
+  ModelOptions options;
+  options.kernels["attention"] = "subgroup";
+  Result<Model> model = create(options);
+  RONDO_ASSERT_OK(model.status());
+  EXPECT_EQ(quarantine_, std::vector<std::string>());
+  EXPECT_FALSE(has_label(*model, "attention combine"));
+  expect_right_tokens(*model);
+}
+
 TEST_F(SelfTest, MatrixUnitsAreFoundRight) {
   if (runtime().caps().matrices.empty()) GTEST_SKIP() << "this device has no cooperative matrices";
   ModelOptions options;

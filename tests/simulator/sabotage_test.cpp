@@ -17,7 +17,7 @@
 namespace rondo::simulator_sabotage_test {
 namespace {
 
-constexpr std::uint32_t kLanes = 64, kControlBarrier = 224u | 4u << 16, kNop = 1u << 16;
+constexpr std::uint32_t kLanes = 64, kControlBarrier = 224u | 4u << 16, kMemoryBarrier = 225u | 3u << 16, kMemberDecorate = 72u | 4u << 16, kCoherent = 23;
 
 std::vector<std::size_t> barriers_of(const std::vector<std::uint32_t>& words) {
   std::vector<std::size_t> found;
@@ -25,6 +25,13 @@ std::vector<std::size_t> barriers_of(const std::vector<std::uint32_t>& words) {
     if (words[at] == kControlBarrier) found.push_back(at);
   }
   return found;
+}
+
+/// The module without the instruction at this word.
+std::vector<std::uint32_t> without(std::vector<std::uint32_t> words, std::size_t at) {
+  const auto first = words.begin() + static_cast<std::ptrdiff_t>(at);
+  words.erase(first, first + static_cast<std::ptrdiff_t>(*first >> 16));
+  return words;
 }
 
 /// The runs of check that dispatch a module with barriers, by module; of each operator and kernel `most` at most.
@@ -56,9 +63,9 @@ std::map<runtime::Shader, std::vector<check::CheckRun>> runs_by_shader(std::size
 }
 
 /// What is found when `run` goes through modules of which one lacks a barrier; "" if nothing is.
-std::string find_in(const check::OpCase& op, const check::RunOptions& how, simulator::ModuleCache& modules) {
+std::string find_in(const check::OpCase& op, const check::RunOptions& how, simulator::ModuleCache& modules, const runtime::DeviceCaps& caps = simulator::simulated_caps(kLanes)) {
   std::string found;
-  const auto done = simulator::simulate_case(modules, op, how, simulator::simulated_caps(kLanes), kLanes, [&](const simulator::SimulatedDispatch& dispatch) {
+  const auto done = simulator::simulate_case(modules, op, how, caps, kLanes, [&](const simulator::SimulatedDispatch& dispatch) {
     for (const simulator::Finding& finding : dispatch.report.findings) found += std::string(name_of(finding.kind)) + ": " + finding.text + "\n";
   });
   return done.ok() ? found : done.status().message();
@@ -84,7 +91,9 @@ bool is_found_in_rounding(simulator::ModuleCache& modules) {
   tests::norm_chain::OpCase linears;
   tests::rounding_chain::linears(linears, 1, 96);
   const check::RunOptions how = tests::norm_chain::by_dots();
-  return !find_in(linears, how, modules).empty() || !find_in(tests::rounding_chain::attention(1, 700, 64), how, modules).empty();
+  runtime::DeviceCaps apart = simulator::simulated_caps(kLanes);
+  apart.device_scope = false;  // attention_combine joins splits
+  return !find_in(linears, how, modules).empty() || !find_in(tests::rounding_chain::attention(1, 700, 64), how, modules, apart).empty();
 }
 
 /// Queries and keys that a linear turns, by halves.
@@ -102,9 +111,7 @@ TEST(SabotageTest, NoBarrierIsSuperfluous) {
     for (std::size_t i = 0; i < barriers.size(); ++i, ++n_barriers) {
       const runtime::Shader spoilt = shader;
       simulator::ModuleCache modules([&](runtime::Shader wanted) {
-        std::vector<std::uint32_t> words = simulator::shader_with_lines(wanted);
-        if (wanted == spoilt) std::fill_n(words.begin() + static_cast<std::ptrdiff_t>(barriers[i]), 4, kNop);
-        return words;
+        return wanted == spoilt ? without(simulator::shader_with_lines(wanted), barriers[i]) : simulator::shader_with_lines(wanted);
       });
       const bool is_found = std::any_of(own.begin(), own.end(), [&](const check::CheckRun& run) { return !find_in(run, modules).empty(); }) ||
                             ((shader == runtime::Shader::linear_subgroup || shader == runtime::Shader::linear_dot) && (is_found_in_norms(modules, shader == runtime::Shader::linear_dot) || is_found_in_rotation(modules, shader == runtime::Shader::linear_dot))) ||
@@ -115,6 +122,24 @@ TEST(SabotageTest, NoBarrierIsSuperfluous) {
   }
   EXPECT_GT(n_barriers, 60u);
   RecordProperty("barriers", static_cast<int>(n_barriers));
+}
+
+/// What lets the last workgroup of an attention see what others have left: memory barriers on both sides, and buffers that are coherent.
+TEST(SabotageTest, NothingThatOrdersWorkgroupsIsSuperfluous) {
+  const std::vector<std::uint32_t> whole = simulator::shader_with_lines(runtime::Shader::attention_subgroup);
+  std::size_t n_barriers = 0, n_coherent = 0, n_missed = 0;
+  for (std::size_t at = 5; at < whole.size(); at += whole[at] >> 16) {
+    const bool is_barrier = whole[at] == kMemoryBarrier, is_coherent = whole[at] == kMemberDecorate && whole[at + 3] == kCoherent;
+    if (!is_barrier && !is_coherent) continue;
+    simulator::ModuleCache modules([&](runtime::Shader wanted) { return wanted == runtime::Shader::attention_subgroup ? without(whole, at) : simulator::shader_with_lines(wanted); });
+    (is_barrier ? n_barriers : n_coherent) += 1;
+    n_missed += find_in(tests::rounding_chain::attention(1, 700, 64), tests::norm_chain::by_dots(), modules).find("race") != std::string::npos;
+  }
+  EXPECT_EQ(n_barriers, 2u);
+  EXPECT_EQ(n_coherent, 3u);
+  EXPECT_EQ(n_missed, 4u) << "all but the buffer of which nothing but atomics are asked";
+  simulator::ModuleCache right(simulator::Loops::kKept);
+  EXPECT_EQ(find_in(tests::rounding_chain::attention(1, 700, 64), tests::norm_chain::by_dots(), right), "");
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "models/self_test_cases.h"
+#include "shaders/lib/step_state.h"
 #include "tests/device/small_llama.h"
 #include "tests/support/test_data.h"
 
@@ -156,6 +157,27 @@ TEST(SelfTestCasesTest, MixturesHaveTheirKernelsTested) {
     const Result<std::vector<SelfTestCase>> cases = self_test_cases(planned.checkpoint->network, caps, planned.plan, planned.kinds, {});
     EXPECT_TRUE(cases.ok()) << device << ": " << cases.status().message();
     for (const runtime::Dispatch& dispatch : planned.plan.steps.front().lowered.program.dispatches) EXPECT_FALSE(dispatch.label.starts_with("rope")) << device;
+  }
+}
+
+/// More heads than can have their splits joined by whoever ends last, and as many as just can.
+TEST(SelfTestCasesTest, ManyHeadsHaveTheirKernelsTested) {
+  constexpr std::uint32_t kMost = RONDO_STATE_MAX_ARRIVED;
+  for (const std::uint32_t n_heads : {kMost, 2 * kMost}) {
+    tests::SmallLlama small;
+    small.n_heads = small.n_kv_heads = n_heads;
+    small.width = 32 * n_heads;
+    small.n_layers = 1;
+    const std::string file = small.build();
+    for (const char* device : {"h200", "navi31", "dg2", "adreno740"}) {
+      const runtime::DeviceCaps caps = profiles().at(device);
+      const Planned planned = plan_for(memory_source(std::as_bytes(std::span(file)), "small.gguf"), caps, {});
+      const Result<std::vector<SelfTestCase>> cases = self_test_cases(planned.checkpoint->network, caps, planned.plan, planned.kinds, {});
+      EXPECT_TRUE(cases.ok()) << device << ", " << n_heads << " heads: " << cases.status().message();
+      const std::vector<runtime::Kernel> kernels = planned.plan.kernels();
+      const bool joins = std::any_of(kernels.begin(), kernels.end(), [](const runtime::Kernel& kernel) { return kernel.shader == runtime::Shader::attention_subgroup && kernel.constants[14] == 1; });
+      EXPECT_TRUE(caps.cores < 96 || joins == (n_heads <= kMost)) << device << ", " << n_heads << " heads";  // fewer are filled without splits
+    }
   }
 }
 

@@ -193,12 +193,13 @@ void Machine::access_shared_or_buffer(Subgroup& subgroup, const Operation& op, c
       sample = &report_.samples.back().addresses;
     }
   }
-  if (writes(op.code) && variable.space == Space::kBuffer) subgroup.released = false;
+  if (writes(op.code) && variable.space == Space::kBuffer) subgroup.released = subgroup.released_to_others = false;
   Toucher toucher;
   toucher.epoch = variable.space == Space::kShared ? shared_epoch_ : buffer_epoch_;
   toucher.subgroup_epoch = variable.space == Space::kShared ? subgroup.shared_epoch : subgroup.buffer_epoch;
   toucher.place = op.place;
   toucher.atomic = is_atomic(op.code);
+  toucher.coherent = variable.coherent;
   Mask outside = subgroup.active.without(lanes);
   lanes.for_each([&](std::uint32_t lane) {
     const std::uint64_t at = std::uint64_t{access.first_byte} + (offset ? offset[lane] : 0);
@@ -212,24 +213,29 @@ void Machine::access_shared_or_buffer(Subgroup& subgroup, const Operation& op, c
     if (sample) (*sample)[lane] = static_cast<std::int64_t>(at);
     if (view.races) {
       toucher.invocation = in_dispatch(subgroup, lane);
-      if (const Toucher* const other = view.races->touch(view.base + at, n_bytes, toucher, writes(op.code))) {
+      if (const Toucher* const other = view.races->touch(view.base + at, n_bytes, toucher, writes(op.code), subgroup.seen)) {
         find(FindingKind::kRace, op.place, other->place, fmt::format("{}: {} {} byte {} of {} and {} does at {}, with nothing between that orders them", describe(module_, op.place), invocation(subgroup, lane),
              writes(op.code) ? "writes" : "reads", at, variable.name, invocation(other->invocation), describe(module_, other->place)));
       }
+    }
+    if (toucher.atomic && variable.space == Space::kBuffer) {
+      SeenWorkgroups& others = atomics_[{view.buffer, view.base + at}];
+      met_.insert(others.begin(), others.end());
+      if (released_epoch_ != 0) others[workgroup_number_] = released_epoch_;
     }
     access_lane(subgroup, op, access, view, lane, at);
   });
   if (reads(op.code)) {
     const bool from_buffer = variable.space == Space::kBuffer;
     const std::uint32_t address_depth = std::max(depth_of(subgroup, access.offset), subgroup.control_depth);
-    const std::uint32_t depth = from_buffer ? address_depth + 1 : variable.space == Space::kShared ? std::max(address_depth, shared_depth_) : address_depth;
-    if (from_buffer) report_.dependent_loads = std::max(report_.dependent_loads, depth);
+    const std::uint32_t depth = from_buffer ? address_depth + 1 : variable.space == Space::kShared ? std::max({address_depth, shared_depth_, subgroup.shared_depth}) : address_depth;
+    if (from_buffer) deepest_load_ = std::max(deepest_load_, depth);
     for (const Access::Scalar& scalar : access.scalars) {
       subgroup.depths[scalar.slot] = depth;
       subgroup.undefined[scalar.slot] = subgroup.undefined[scalar.slot] | outside;
     }
   } else if (variable.space == Space::kShared) {
-    for (const Access::Scalar& scalar : access.scalars) shared_depth_ = std::max(shared_depth_, subgroup.depths[scalar.slot]);
+    for (const Access::Scalar& scalar : access.scalars) subgroup.shared_depth = std::max(subgroup.shared_depth, subgroup.depths[scalar.slot]);
   }
   AccessCount& count = report_.accesses[index];
   if (variable.space == Space::kShared) count_banks(count, {addresses, n}, {own_lanes, n}, n_bytes);

@@ -70,6 +70,7 @@ void decorate(Decorations& decorations, Words operands) {
     case spv::Decoration::BuiltIn: decorations.built_in = value(); break;
     case spv::Decoration::ArrayStride: decorations.array_stride = value(); break;
     case spv::Decoration::Offset: decorations.offset = value(); break;
+    case spv::Decoration::Coherent: decorations.coherent = true; break;
     default: break;
   }
 }
@@ -282,6 +283,7 @@ Status Declarations::declare_variable(const Instruction& in) {
       if (types_[type].op != Op::OpTypeStruct) return lacks(in, "an array of buffers");
       variable.space = Space::kBuffer;
       variable.binding = *decorations_[in.result].binding;
+      variable.coherent = decorations_[in.result].coherent || member_decorations_[{type, 0}].coherent;
       break;
     case spv::StorageClass::PushConstant: variable.space = Space::kPush; break;
     case spv::StorageClass::Workgroup:

@@ -42,6 +42,7 @@ struct Type {
 
 struct Decorations {
   std::optional<std::uint32_t> set, binding, built_in, array_stride, offset;
+  bool coherent = false;
 };
 
 /// How types lie in memory: as decorated, as scalars are aligned, or each scalar in four bytes.

@@ -629,13 +629,15 @@ class Decoder : Declarations {
     return {};
   }
 
-  /// What waits (kNone: nothing), in whose sight memory is ordered, and which.
+  /// What waits (kNone: nothing), in whose sight memory is ordered, and which: 1: the workgroup waits, 2: shared memory, 4: buffers, 8: these in sight of other workgroups.
   std::uint32_t barrier_of(std::uint32_t execution, std::uint32_t memory, std::uint32_t semantics) const {
     constexpr std::uint32_t kUniformMemory = 0x40, kWorkgroupMemory = 0x100, kOrders = 0x2 | 0x4 | 0x8 | 0x10;
     const bool of_workgroup = execution <= static_cast<std::uint32_t>(spv::Scope::Workgroup), of_subgroup = execution == static_cast<std::uint32_t>(spv::Scope::Subgroup);
     const bool reaches = memory != static_cast<std::uint32_t>(spv::Scope::Invocation) && (of_subgroup || memory != static_cast<std::uint32_t>(spv::Scope::Subgroup));
     const bool orders = reaches && (semantics & kOrders) != 0;
-    return (of_workgroup ? 1u : 0u) | (orders && (semantics & kWorkgroupMemory) ? 2u : 0u) | (orders && (semantics & kUniformMemory) ? 4u : 0u);
+    const bool reaches_others = memory == static_cast<std::uint32_t>(spv::Scope::Device) || memory == static_cast<std::uint32_t>(spv::Scope::QueueFamily) || memory == static_cast<std::uint32_t>(spv::Scope::CrossDevice);
+    const bool of_buffers = orders && (semantics & kUniformMemory) != 0;
+    return (of_workgroup ? 1u : 0u) | (orders && (semantics & kWorkgroupMemory) ? 2u : 0u) | (of_buffers ? 4u : 0u) | (of_buffers && reaches_others ? 8u : 0u);
   }
 
   /// The slots of a built-in input, whether or not the module has it.

@@ -36,11 +36,11 @@ Machine::Machine(const Module& module, std::span<Buffer> buffers, const Launch& 
       const BoundRange& range = launch.bindings[variable.binding];
       Buffer& buffer = buffers[range.buffer];
       if (is_written[range.buffer] && !buffer_races_[range.buffer]) buffer_races_[range.buffer] = std::make_unique<RaceDetector>(module.smallest_access_bytes, module.n_invocations(), width_, true);
-      view = {buffer.bytes.data() + range.offset_bytes, range.size_bytes, range.offset_bytes, buffer.written.empty() ? nullptr : buffer.written.data() + range.offset_bytes, buffer_races_[range.buffer].get()};
+      view = {buffer.bytes.data() + range.offset_bytes, range.size_bytes, range.buffer, range.offset_bytes, buffer.written.empty() ? nullptr : buffer.written.data() + range.offset_bytes, buffer_races_[range.buffer].get()};
     } else if (variable.space == Space::kShared) {
-      view = {shared_.data() + variable.first_byte, variable.size_bytes, variable.first_byte, shared_written_.data() + variable.first_byte, &shared_races_};
+      view = {shared_.data() + variable.first_byte, variable.size_bytes, kNone, variable.first_byte, shared_written_.data() + variable.first_byte, &shared_races_};
     } else if (variable.space == Space::kPush) {
-      view = {push_.data(), push_.size(), 0, nullptr, nullptr};
+      view = {push_.data(), push_.size(), kNone, 0, nullptr, nullptr};
     }
     views_.push_back(view);
   }
@@ -161,6 +161,8 @@ void Machine::run_workgroup(std::array<std::uint32_t, 3> workgroup) {
   std::fill(shared_written_.begin(), shared_written_.end(), std::uint8_t{0});
   shared_depth_ = 0;
   workgroup_barriers_ = 0;
+  released_epoch_ = deepest_load_ = 0;
+  met_.clear();
   std::vector<Subgroup> subgroups((module_.n_invocations() + width_ - 1) / width_);
   for (std::uint32_t i = 0; i < subgroups.size(); ++i) {
     subgroups[i].number = i;
@@ -174,6 +176,7 @@ void Machine::run_workgroup(std::array<std::uint32_t, 3> workgroup) {
     if (!stopped_) meet(subgroups);
   }
   report_.barriers = std::max(report_.barriers, workgroup_barriers_);
+  report_.dependent_loads = std::max(report_.dependent_loads, deepest_load_);
 }
 
 void Machine::meet(std::vector<Subgroup>& subgroups) {
@@ -183,9 +186,11 @@ void Machine::meet(std::vector<Subgroup>& subgroups) {
   }
   if (!first) return;
   const Operation& barrier = module_.operations[first->operation - 1];
-  bool orders_buffers = (barrier.extra & 4u) != 0, all_released = true;
+  const bool orders_buffers = (barrier.extra & 4u) != 0;
+  bool all_released = true, released_to_others = true;
   for (const Subgroup& subgroup : subgroups) {
     all_released = all_released && subgroup.released;
+    released_to_others = released_to_others && subgroup.released_to_others;
     if (!subgroup.stands) {
       find(FindingKind::kBarrier, barrier.place, kNone, fmt::format("{}: {} ends without coming to it", describe(module_, barrier.place), invocation(subgroup, 0)));
     } else if (subgroup.operation != first->operation) {
@@ -195,8 +200,14 @@ void Machine::meet(std::vector<Subgroup>& subgroups) {
   }
   if ((barrier.extra & 2u) != 0) ++shared_epoch_;
   if (orders_buffers || all_released) ++buffer_epoch_;
+  if (released_to_others || (barrier.extra & 8u) != 0) {
+    released_epoch_ = buffer_epoch_;
+    // What others are to see is made of what was loaded.
+    for (Subgroup& subgroup : subgroups) subgroup.control_depth = std::max(subgroup.control_depth, deepest_load_);
+  }
   ++workgroup_barriers_;
-  for (Subgroup& subgroup : subgroups) subgroup.stands = subgroup.released = false;
+  for (const Subgroup& subgroup : subgroups) shared_depth_ = std::max(shared_depth_, subgroup.shared_depth);
+  for (Subgroup& subgroup : subgroups) subgroup.stands = subgroup.released = subgroup.released_to_others = false;
 }
 
 bool Machine::next_block(Subgroup& subgroup) {
@@ -322,7 +333,9 @@ void Machine::execute(Subgroup& subgroup, const Operation& op) {
       if ((op.extra & 4u) != 0) ++subgroup.buffer_epoch;
       return;
     case Code::kMemoryBarrier:
-      if ((op.extra & 4u) != 0 && subgroup.active == subgroup.lanes) subgroup.released = true;
+      if (!(subgroup.active == subgroup.lanes)) return;
+      if ((op.extra & 4u) != 0) subgroup.released = true;
+      if ((op.extra & 8u) != 0) subgroup.released_to_others = true, subgroup.seen = met_;
       return;
     case Code::kBound: return check_bound(subgroup, op);
     case Code::kMatrixLoad:

@@ -24,12 +24,15 @@ struct Subgroup {
   std::vector<Mask> own_written;      ///< by word
   std::vector<Mask> waiting;          ///< by block: lanes that come to it
   std::uint32_t control_depth = 0;
+  std::uint32_t shared_depth = 0;     ///< of what it has left in shared memory
   std::uint32_t shared_epoch = 0, buffer_epoch = 0;
   // Where it is.
   std::uint32_t block = 0, operation = 0;
   Mask active;
   bool stands = false;                ///< at the barrier before `operation`
   bool released = false;              ///< a memory barrier of buffers came after its last write to one
+  bool released_to_others = false;    ///< one in sight of other workgroups
+  SeenWorkgroups seen;
 };
 
 class Machine {
@@ -42,6 +45,7 @@ class Machine {
   struct SpaceView {
     std::byte* bytes = nullptr;
     std::uint64_t size_bytes = 0;
+    std::uint32_t buffer = kNone;
     std::uint64_t base = 0;               ///< in its buffer, or in shared memory
     std::uint8_t* written = nullptr;      ///< null: all are
     RaceDetector* races = nullptr;        ///< null: nobody writes
@@ -100,11 +104,15 @@ class Machine {
   RaceDetector shared_races_;
   std::vector<std::byte> shared_;
   std::vector<std::uint8_t> shared_written_;
-  std::uint32_t shared_depth_ = 0;
+  std::uint32_t shared_depth_ = 0;             ///< of what all had left there before the last barrier
   std::vector<std::byte> push_;
   std::uint32_t workgroup_number_ = 0;
   std::array<std::uint32_t, 3> workgroup_{};
   std::uint32_t shared_epoch_ = 0, buffer_epoch_ = 0;
+  std::uint32_t deepest_load_ = 0;             ///< of the workgroup: loads from buffers one after the other
+  std::uint32_t released_epoch_ = 0;           ///< what the workgroup did in intervals before is in sight of others
+  SeenWorkgroups met_;                         ///< by its atomics; its subgroups see it behind a memory barrier
+  std::map<std::pair<std::uint32_t, std::uint64_t>, SeenWorkgroups> atomics_;  ///< of buffers, by buffer and byte: who made one
   std::uint64_t workgroup_barriers_ = 0;
   std::map<std::tuple<FindingKind, std::uint32_t, std::uint32_t>, std::size_t> found_;
   static constexpr std::size_t kUncounted = ~std::size_t{0};

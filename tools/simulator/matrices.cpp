@@ -56,7 +56,7 @@ void Machine::matrix_access(Subgroup& subgroup, const Operation& op) {
   if (loads) {
     const std::uint32_t address_depth = std::max({depth_of(subgroup, access.offset), depth_of(subgroup, access.stride), subgroup.control_depth});
     const std::uint32_t depth = variable.space == Space::kBuffer ? address_depth + 1 : std::max(address_depth, shared_depth_);
-    if (variable.space == Space::kBuffer) report_.dependent_loads = std::max(report_.dependent_loads, depth);
+    if (variable.space == Space::kBuffer) deepest_load_ = std::max(deepest_load_, depth);
     for (const Slot slot : access.slots) subgroup.undefined[slot] = {}, subgroup.depths[slot] = depth;
   } else if (variable.space == Space::kShared) {
     for (const Slot slot : access.slots) shared_depth_ = std::max(shared_depth_, subgroup.depths[slot]);
@@ -92,7 +92,7 @@ void Machine::matrix_access(Subgroup& subgroup, const Operation& op) {
     addresses.push_back(view.base + at);
     if (view.races) {
       toucher.invocation = in_dispatch(subgroup, lane);
-      if (const Toucher* const other = view.races->touch(view.base + at, n_bytes, toucher, !loads)) {
+      if (const Toucher* const other = view.races->touch(view.base + at, n_bytes, toucher, !loads, subgroup.seen)) {
         find(FindingKind::kRace, op.place, other->place, fmt::format("{}: {} {} byte {} of {} and {} does at {}, with nothing between that orders them", describe(module_, op.place), invocation(subgroup, lane), loads ? "reads" : "writes", at, variable.name, invocation(other->invocation), describe(module_, other->place)));
       }
     }

@@ -2,9 +2,12 @@
 
 namespace rondo::simulator {
 
-bool RaceDetector::ordered(const Toucher& before, const Toucher& now) const {
+bool RaceDetector::ordered(const Toucher& before, const Toucher& now, const SeenWorkgroups& seen) const {
   if (before.invocation == kNone || before.is_same(now) || (before.atomic && now.atomic)) return true;
-  if (before.invocation / workgroup_size_ != now.invocation / workgroup_size_) return !across_;
+  if (before.invocation / workgroup_size_ != now.invocation / workgroup_size_) {
+    const auto found = seen.find(before.invocation / workgroup_size_);
+    return !across_ || (before.coherent && now.coherent && found != seen.end() && before.epoch < found->second);
+  }
   if (before.epoch != now.epoch) return true;
   return subgroup_of(before) == subgroup_of(now) && before.subgroup_epoch != now.subgroup_epoch;
 }
@@ -19,10 +22,10 @@ RaceDetector::Cell& RaceDetector::cell(std::uint64_t granule) {
   return last_->cells[granule % kPageCells];
 }
 
-const Toucher* RaceDetector::touch(std::uint64_t first_byte, std::uint32_t n_bytes, const Toucher& now, bool writes) {
+const Toucher* RaceDetector::touch(std::uint64_t first_byte, std::uint32_t n_bytes, const Toucher& now, bool writes, const SeenWorkgroups& seen) {
   const Toucher* race = nullptr;
   const auto check = [&](const Toucher& before) {
-    if (race || ordered(before, now)) return;
+    if (race || ordered(before, now, seen)) return;
     found_ = before;
     race = &found_;
   };

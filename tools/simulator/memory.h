@@ -30,10 +30,15 @@ struct Toucher {
   std::uint32_t subgroup_epoch = 0;   ///< those between barriers of the subgroup
   std::uint32_t place = 0;
   bool atomic = false;
+  bool coherent = false;
   std::uint32_t matrix = 0;           ///< the type of the matrix that it loads or stores: which lane does is known among those of one type only
 
   bool is_same(const Toucher& other) const { return invocation == other.invocation && matrix == other.matrix; }
 };
+
+/// What a workgroup knows of others of its dispatch, by workgroup: that what they did in intervals before this one is done. By an atomic that it made after theirs, with memory barriers
+/// between what they did and theirs, and behind its own.
+using SeenWorkgroups = std::unordered_map<std::uint32_t, std::uint32_t>;
 
 /// Finds accesses that nothing orders. Of each granule it keeps the last writer, the last atomic and, of the readers since, the last of
 /// two invocations, one of another subgroup and one of another workgroup: enough to see every race of a granule that is written at most once between
@@ -43,8 +48,8 @@ class RaceDetector {
   RaceDetector(std::uint32_t granule_bytes, std::uint32_t workgroup_size, std::uint32_t subgroup_size, bool across_workgroups)
       : granule_(granule_bytes), workgroup_size_(workgroup_size), subgroup_size_(subgroup_size), across_(across_workgroups) {}
 
-  /// The earlier access that races with this one, or null. The access is noted.
-  const Toucher* touch(std::uint64_t first_byte, std::uint32_t n_bytes, const Toucher& now, bool writes);
+  /// The earlier access that races with this one, or null. The access is noted. `seen`: by whoever makes it.
+  const Toucher* touch(std::uint64_t first_byte, std::uint32_t n_bytes, const Toucher& now, bool writes, const SeenWorkgroups& seen);
 
  private:
   struct Cell {
@@ -54,7 +59,7 @@ class RaceDetector {
   struct Page {
     Cell cells[kPageCells];
   };
-  bool ordered(const Toucher& before, const Toucher& now) const;
+  bool ordered(const Toucher& before, const Toucher& now, const SeenWorkgroups& seen) const;
   std::uint32_t subgroup_of(const Toucher& toucher) const { return toucher.invocation % workgroup_size_ / subgroup_size_; }
   Cell& cell(std::uint64_t granule);
 

@@ -38,6 +38,7 @@ struct Variable {
   std::uint32_t size_bytes = 0;   ///< of shared and private ones
   std::uint32_t first_byte = 0;   ///< of shared and private ones, in the memory of their space
   bool read_only = false;         ///< no instruction writes it
+  bool coherent = false;          ///< a buffer in which other workgroups see what is written, where something orders it
 };
 
 /// Input variables that the machine fills in before the first operation.
