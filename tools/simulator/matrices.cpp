@@ -55,13 +55,13 @@ void Machine::matrix_access(Subgroup& subgroup, const Operation& op) {
   }
   if (loads) {
     const std::uint32_t address_depth = std::max({depth_of(subgroup, access.offset), depth_of(subgroup, access.stride), subgroup.control_depth});
-    const std::uint32_t depth = variable.space == Space::kBuffer ? address_depth + 1 : std::max(address_depth, shared_depth_);
+    const std::uint32_t depth = variable.space == Space::kBuffer ? address_depth + 1 : std::max({address_depth, shared_depth_, subgroup.shared_depth});
     if (variable.space == Space::kBuffer) deepest_load_ = std::max(deepest_load_, depth);
     for (const Slot slot : access.slots) subgroup.undefined[slot] = {}, subgroup.depths[slot] = depth;
   } else if (variable.space == Space::kShared) {
-    for (const Slot slot : access.slots) shared_depth_ = std::max(shared_depth_, subgroup.depths[slot]);
+    for (const Slot slot : access.slots) subgroup.shared_depth = std::max(subgroup.shared_depth, subgroup.depths[slot]);
   } else {
-    subgroup.released = false;
+    subgroup.released = subgroup.released_to_others = false;
   }
   if (!undefined_address.none()) {
     find(FindingKind::kUndefined, op.place, kNone, fmt::format("{}: {} uses a value that is not defined as an address or stride in {}", describe(module_, op.place), invocation(subgroup, undefined_address.lowest()), variable.name));
@@ -79,6 +79,7 @@ void Machine::matrix_access(Subgroup& subgroup, const Operation& op) {
   toucher.subgroup_epoch = variable.space == Space::kShared ? subgroup.shared_epoch : subgroup.buffer_epoch;
   toucher.place = op.place;
   toucher.matrix = access.type;
+  toucher.coherent = variable.coherent;
   std::vector<std::uint64_t> addresses;
   for (std::uint32_t i = 0; i < access.slots.size() * width_; ++i) {
     const std::uint32_t lane = i % width_, row = i / access.columns, column = i % access.columns;

@@ -36,8 +36,8 @@ struct Toucher {
   bool is_same(const Toucher& other) const { return invocation == other.invocation && matrix == other.matrix; }
 };
 
-/// What a workgroup knows of others of its dispatch, by workgroup: that what they did in intervals before this one is done. By an atomic that it made after theirs, with memory barriers
-/// between what they did and theirs, and behind its own.
+/// A vector clock (Mattern 1989) of workgroups: what each of them did in intervals before this one is in sight. By an atomic made after theirs, with memory barriers between what they
+/// did and theirs, and behind the later one.
 using SeenWorkgroups = std::unordered_map<std::uint32_t, std::uint32_t>;
 
 /// Finds accesses that nothing orders. Of each granule it keeps the last writer, the last atomic and, of the readers since, the last of
