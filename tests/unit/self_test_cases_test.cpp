@@ -55,6 +55,17 @@ Planned plan_for(ByteSource source, const runtime::DeviceCaps& caps, const Model
   return planned;
 }
 
+/// The plan of a small Llama for a device; fails the test unless each of its kernels is in a case.
+Planned plan_with_cases(const std::string& file, const char* device) {
+  const runtime::DeviceCaps& caps = profiles().at(device);
+  Planned planned = plan_for(memory_source(std::as_bytes(std::span(file)), "small.gguf"), caps, {});
+  const Result<std::vector<SelfTestCase>> cases = self_test_cases(planned.checkpoint->network, caps, planned.plan, planned.kinds, {});
+  EXPECT_TRUE(cases.ok()) << device << ": " << cases.status().message();
+  return planned;
+}
+
+constexpr const char* kCards[] = {"h200", "navi31", "dg2", "adreno740"};
+
 ByteSource open(const std::string& path) { return open_file(path).value(); }
 
 TEST(SelfTestCasesTest, EveryKernelIsInACase) {
@@ -122,10 +133,7 @@ TEST(SelfTestCasesTest, LongWindowsHaveTheirKernelsTested) {
     small.context = 8192;
     small.add_keys = [](testing::GgufWriter& writer) { writer.u32("llama.attention.sliding_window", 3000); };
     const std::string file = small.build();
-    const runtime::DeviceCaps caps = profiles().at(device);
-    const Planned planned = plan_for(memory_source(std::as_bytes(std::span(file)), "small.gguf"), caps, {});
-    const Result<std::vector<SelfTestCase>> cases = self_test_cases(planned.checkpoint->network, caps, planned.plan, planned.kinds, {});
-    EXPECT_TRUE(cases.ok()) << device << ": " << cases.status().message();
+    plan_with_cases(file, device);
   }
 }
 
@@ -136,12 +144,7 @@ TEST(SelfTestCasesTest, LargeMatricesHaveTheirKernelsTested) {
   small.ffn = 8192;
   small.n_vocab = small.n_tokens = 20'000;
   const std::string file = small.build();
-  for (const char* device : {"h200", "navi31", "dg2", "adreno740"}) {
-    const runtime::DeviceCaps caps = profiles().at(device);
-    const Planned planned = plan_for(memory_source(std::as_bytes(std::span(file)), "small.gguf"), caps, {});
-    const Result<std::vector<SelfTestCase>> cases = self_test_cases(planned.checkpoint->network, caps, planned.plan, planned.kinds, {});
-    EXPECT_TRUE(cases.ok()) << device << ": " << cases.status().message();
-  }
+  for (const char* device : kCards) plan_with_cases(file, device);
 }
 
 /// Values of another type than queries and keys are another linear's, which puts them into the cache.
@@ -151,11 +154,8 @@ TEST(SelfTestCasesTest, MixturesHaveTheirKernelsTested) {
   small.changed = "blk.0.attn_v.weight";
   small.changed_type = GgmlType::kF16;
   const std::string file = small.build();
-  for (const char* device : {"h200", "navi31", "dg2", "adreno740"}) {
-    const runtime::DeviceCaps caps = profiles().at(device);
-    const Planned planned = plan_for(memory_source(std::as_bytes(std::span(file)), "small.gguf"), caps, {});
-    const Result<std::vector<SelfTestCase>> cases = self_test_cases(planned.checkpoint->network, caps, planned.plan, planned.kinds, {});
-    EXPECT_TRUE(cases.ok()) << device << ": " << cases.status().message();
+  for (const char* device : kCards) {
+    const Planned planned = plan_with_cases(file, device);
     for (const runtime::Dispatch& dispatch : planned.plan.steps.front().lowered.program.dispatches) EXPECT_FALSE(dispatch.label.starts_with("rope")) << device;
   }
 }
@@ -169,14 +169,12 @@ TEST(SelfTestCasesTest, ManyHeadsHaveTheirKernelsTested) {
     small.width = 32 * n_heads;
     small.n_layers = 1;
     const std::string file = small.build();
-    for (const char* device : {"h200", "navi31", "dg2", "adreno740"}) {
-      const runtime::DeviceCaps caps = profiles().at(device);
-      const Planned planned = plan_for(memory_source(std::as_bytes(std::span(file)), "small.gguf"), caps, {});
-      const Result<std::vector<SelfTestCase>> cases = self_test_cases(planned.checkpoint->network, caps, planned.plan, planned.kinds, {});
-      EXPECT_TRUE(cases.ok()) << device << ", " << n_heads << " heads: " << cases.status().message();
+    for (const char* device : kCards) {
+      SCOPED_TRACE(n_heads);
+      const Planned planned = plan_with_cases(file, device);
       const std::vector<runtime::Kernel> kernels = planned.plan.kernels();
       const bool joins = std::any_of(kernels.begin(), kernels.end(), [](const runtime::Kernel& kernel) { return kernel.shader == runtime::Shader::attention_subgroup && kernel.constants[14] == 1; });
-      EXPECT_TRUE(caps.cores < 96 || joins == (n_heads <= kMost)) << device << ", " << n_heads << " heads";  // fewer are filled without splits
+      EXPECT_TRUE(profiles().at(device).cores < 96 || joins == (n_heads <= kMost)) << device;  // fewer are filled without splits
     }
   }
 }
