@@ -5,6 +5,7 @@
 #include "graph/block_format.h"
 #include "graph/lowering.h"
 #include "graph/operator.h"
+#include "graph/ops/rope_tables.h"
 
 namespace rondo::graph {
 
@@ -211,14 +212,6 @@ bool is_rope_and_cache(const Graph& graph, std::size_t i) {
   return same_rope && same_rows && same_cache && same_ring;
 }
 
-/// Views of one storage with equal strides; with positions of the step the value may be of another.
-bool lie_as_fused(const Graph& graph, TensorId query_id, TensorId key_id, TensorId value_id, bool of_step) {
-  const Tensor &query = graph.tensor(query_id), &key = graph.tensor(key_id), &value = graph.tensor(value_id);
-  if (query.storage != key.storage || !strides_agree(query, key) || query.strides[3] != 1) return false;
-  if (value.storage != query.storage) return of_step && value.type == query.type && value.strides[3] == 1;
-  return strides_agree(query, value) && strides_agree(key, value);
-}
-
 /// Nodes [first, last) become the one that adding this makes.
 Status replace_nodes(Graph& graph, std::size_t first, std::size_t last, Op op, std::vector<TensorId> inputs, const Attributes& attributes, std::vector<TensorId> outputs) {
   std::vector<Node>& nodes = graph.nodes();
@@ -247,7 +240,7 @@ Status fuse_rope_and_cache(Graph& graph) {
     if (!is_rope_and_cache(graph, i)) continue;
     const Node rope_q = graph.nodes()[i], rope_k = graph.nodes()[i + 1], write_k = graph.nodes()[i + 2], write_v = graph.nodes()[i + 3];
     const bool of_step = start_is_first_position(graph, write_k.inputs[2], rope_q.inputs[1]);
-    if (!lie_as_fused(graph, rope_q.inputs[0], rope_k.inputs[0], write_v.inputs[1], of_step)) continue;
+    if (!lie_for_rope_kv_write(graph.tensor(rope_q.inputs[0]), graph.tensor(rope_k.inputs[0]), graph.tensor(write_v.inputs[1]), of_step)) continue;
     RONDO_TRY(replace_nodes(graph, i, i + 4, Op::rope_kv_write,
                             {rope_q.inputs[0], rope_k.inputs[0], write_v.inputs[1], rope_q.inputs[1], write_k.inputs[2], write_k.inputs[3], write_k.inputs[0], write_v.inputs[0], rope_q.inputs[2]},
                             RopeKvWriteAttributes{attributes_of<RopeAttributes>(rope_q), {}, attributes_of<KvWriteAttributes>(write_k).ring, of_step}, rope_q.outputs));
@@ -271,7 +264,7 @@ Status fuse_norm_rope_and_cache(Graph& graph) {
     if (!is_rope_and_cache(graph, i + 2)) continue;
     const Node norm_q = graph.nodes()[i], norm_k = graph.nodes()[i + 1], rope_q = graph.nodes()[i + 2], rope_k = graph.nodes()[i + 3], write_k = graph.nodes()[i + 4], write_v = graph.nodes()[i + 5];
     const TensorId query = heads_before_norm(graph, norm_q, rope_q.inputs[0]), key = heads_before_norm(graph, norm_k, rope_k.inputs[0]), value = write_v.inputs[1];
-    if (query == kNone || key == kNone || !start_is_first_position(graph, write_k.inputs[2], rope_q.inputs[1]) || !lie_as_fused(graph, query, key, value, true)) continue;
+    if (query == kNone || key == kNone || !start_is_first_position(graph, write_k.inputs[2], rope_q.inputs[1]) || !lie_for_rope_kv_write(graph.tensor(query), graph.tensor(key), graph.tensor(value), true)) continue;
     const bool same_norm = attributes_of<RmsNormAttributes>(norm_q) == attributes_of<RmsNormAttributes>(norm_k) && vectors_adjoin(graph, norm_q.inputs[1], norm_k.inputs[1]);
     if (!same_norm) continue;
     Tensor weights = graph.tensor(norm_q.inputs[1]);

@@ -42,11 +42,7 @@ Status infer(Graph& graph, Node& node) {
   const Tensor query = graph.tensor(call.query);
   const Tensor& key = graph.tensor(call.key);
   const Tensor& value = graph.tensor(call.value);
-  const bool values_apart = call.attributes.of_step && value.storage != query.storage;
-  const bool values_agree = values_apart ? value.type == query.type && value.strides[3] == 1 : value.storage == query.storage && strides_agree(query, value) && strides_agree(key, value);
-  if (key.storage != query.storage || !strides_agree(query, key) || !values_agree || query.strides[3] != 1) {
-    return refuse("query, key and value must be views of one storage with equal strides");
-  }
+  if (!lie_for_rope_kv_write(query, key, value, call.attributes.of_step)) return refuse("query, key and value must be views of one storage with equal strides");
   RONDO_TRY(check_per_sequence(graph, call.start, "start", query.shape[0]));
   if (!is_step_count(graph, call.count)) return refuse("count must be the step's or absent");
   RONDO_TRY(check_cache(graph, call.key_cache, "key cache"));
@@ -178,6 +174,12 @@ constexpr NamedInput kNamedInputs[] = {
 };
 
 }  // namespace
+
+bool lie_for_rope_kv_write(const Tensor& query, const Tensor& key, const Tensor& value, bool of_step) {
+  if (query.storage != key.storage || !strides_agree(query, key) || query.strides[3] != 1) return false;
+  if (value.storage != query.storage) return of_step && value.type == query.type && value.strides[3] == 1;
+  return strides_agree(query, value) && strides_agree(key, value);
+}
 
 extern const Operator rope_kv_write_operator = {
     .name = "rope_kv_write",

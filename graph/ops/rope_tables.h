@@ -29,4 +29,7 @@ Status check_rope(const Graph& graph, const RopeAttributes& attributes, std::int
 /// Positions (B, T) or (T), i32, contiguous.
 Status check_positions(const Graph& graph, TensorId positions, std::int64_t sequences, std::int64_t rows);
 
+/// Whether rope_kv_write takes them, (B, heads, T, D) each: views of one storage with equal strides; with positions of the step's state the value may be of another.
+bool lie_for_rope_kv_write(const Tensor& query, const Tensor& key, const Tensor& value, bool of_step);
+
 }  // namespace rondo::graph
