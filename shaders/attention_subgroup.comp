@@ -8,7 +8,7 @@
 // f32 accumulation in fixed order; K and V f32, f16 or q8_0.
 // Needs: subgroups of exactly kLanes invocations, subgroupShuffle and subgroupShuffleXor; head widths, strides and offsets of keys
 // and values multiples of 8, those of queries of 4; kRows * kKeys at most kCluster, at most kLanes, all powers of two. With kJoins: coherent buffers that other
-// workgroups see (vulkanMemoryModelDeviceScope), RONDO_STATE_MAX_ARRIVED for row tiles times G, n_splits at most kMostSplits, and no input of_heads.
+// workgroups see (vulkanMemoryModelDeviceScope), RONDO_STATE_MAX_ARRIVED for row tiles times G, n_splits at most RONDO_MAX_SPLITS, and no input of_heads.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #extension GL_KHR_shader_subgroup_shuffle : require
@@ -70,10 +70,9 @@ shared vec4 part_sums[kParts * kRows * kValueEights * 2u * kCluster];
 shared float part_max[kParts * kRows];
 shared float part_weight[kParts * kRows];
 
-const uint kMostSplits = 64u;
 const uint kJoinedAtOnce = kLanes >= 32u ? 16u : 4u;  // as many as fit the registers of the keys and values before
 shared uint n_before;  // workgroups that came before this one
-const uint kRowSplits = kJoins == 1u ? kRows * kMostSplits : 1u;  // split s of row r of n: r n + s
+const uint kRowSplits = kJoins == 1u ? kRows * RONDO_MAX_SPLITS : 1u;  // split s of row r of n: r n + s
 shared float split_max[kRowSplits], split_weight[kRowSplits], split_scale[kRowSplits];
 
 uint sequence, kv_head, first_row, end_row;  // rows of this workgroup

@@ -113,13 +113,11 @@ std::string subgroup_lacks(const runtime::DeviceCaps& caps, const AttentionCall&
   return has_whole_vectors(call, 4) ? "" : "head widths, strides and offsets that are multiples of 8, of queries of 4";
 }
 
-constexpr std::uint32_t kMostSplits = 64;  // more leave more to join than they spare; kMostSplits of attention_subgroup.comp
-
 /// Splits of "subgroup": as many as fill the device, and have keys and room for what they leave.
 std::uint32_t subgroup_splits(const runtime::DeviceCaps& caps, const AttentionCall& call, const AttentionTile& tile) {
   const std::uint32_t workgroups = call.heads() * ceil_div(call.rows, tile.rows), rounds = ceil_div(call.push.keys, tile.keys * (tile.lanes / tile.cluster));
   if (rounds <= 2 * tile.subgroups) return 1;
-  std::uint32_t splits = std::min({ceil_div(workgroups_to_fill(caps), workgroups), rounds, kMostSplits});
+  std::uint32_t splits = std::min({ceil_div(workgroups_to_fill(caps), workgroups), rounds, RONDO_MAX_SPLITS});
   while (splits > 1 && partial_bytes(call, splits) > caps.max_storage_range_bytes) splits /= 2;
   return splits;
 }
@@ -129,7 +127,8 @@ bool subgroup_joins(const Lowering& lowering, const AttentionCall& call, const A
   const bool tables = (call.features.bits & RONDO_ATTENTION_TABLES) != 0;
   const bool has_binding = tables || (call.node.inputs[kSinks] == kNone && call.node.inputs[kSlopes] == kNone);
   const bool in_pieces = !lowering.graph().storage_of(call.node.inputs[kKey]).pieces.empty();
-  const bool has_room = attention_shared_bytes(tile, call.push.value_dim) + 12 * tile.rows * kMostSplits + 4 <= lowering.caps().max_shared_bytes;
+  const std::uint32_t join_bytes = 4 * (3 * tile.rows * RONDO_MAX_SPLITS + 1);  // what each split of a row counts, and how many workgroups came before
+  const bool has_room = attention_shared_bytes(tile, call.push.value_dim) + join_bytes <= lowering.caps().max_shared_bytes;
   return lowering.caps().device_scope && has_binding && !in_pieces && has_room && ceil_div(call.rows, tile.rows) * call.push.kv_heads <= RONDO_STATE_MAX_ARRIVED;
 }
 

@@ -18,6 +18,8 @@
 #define RONDO_ATTENTION_RELATIVE_VALUE 16384u
 #define RONDO_ATTENTION_RING 32768u         // key j is stored at j mod keys
 #define RONDO_ATTENTION_ROWS_DIFFER 65536u  // attention_subgroup.comp: rows of one workgroup may see different keys
+// Splits of attention_subgroup.comp: more leave more to join than they spare.
+#define RONDO_MAX_SPLITS 64u
 // Floats of one row's partials in one split: sums, the maximum and the weight, padded to vectors of 4.
 #define RONDO_PARTIAL_STRIDE(value_dim) (((value_dim) + 5u) & ~3u)
 #endif
