@@ -30,9 +30,6 @@ shared float scales[kWidth];
 shared float shares[kWidth];
 shared float to_round[kRounds == 1u ? kElements : 1u];
 
-// What a split's sums and weight count; those of a split without a weight need not be there.
-float scale_of(float m, float weight, float highest) { return mix(scale_to(m, highest, 1.0), 0.0, weight == 0.0); }
-
 void write(uint out_row, uint e, float sum, float weight, float highest) {
   const float value = weight == 0.0 && highest == kLowest ? 0.0 : sum / weight;
   values[out_row * p.value_dim + e] = to_element(value);
@@ -60,7 +57,7 @@ void combine_alone(uint out_row, uint e, uint at, uint stride) {
   for (uint s = 0u; s < p.n_splits; ++s) {
     const float split_weight = partials[at + s * stride + p.value_dim + 1u];
     if (split_weight == 0.0) continue;
-    const float scale = scale_of(partials[at + s * stride + p.value_dim], split_weight, highest);
+    const float scale = scale_of_split(partials[at + s * stride + p.value_dim], split_weight, highest);
     sum += scale * partials[at + s * stride + e];
     weight += scale * split_weight;
   }
@@ -82,7 +79,7 @@ void combine_together(uint out_row, uint at, uint stride) {
   barrier();
   float highest = kLowest;
   for (uint s = 0u; s < p.n_splits; ++s) highest = max(highest, maxima[s]);
-  const float scale = scale_of(m, split_weight, highest);
+  const float scale = scale_of_split(m, split_weight, highest);
   scales[self] = scale;
   weights[self] = scale * split_weight;
   barrier();

@@ -368,7 +368,7 @@ void weigh_splits(uint n_splits, uint own) {
   }
   barrier();
   for (uint i = own; i < n; i += kWidth) {
-    const float weight = split_weight[i], scale = mix(scale_to(split_max[i], highest_split(n_splits, i / n_splits), 1.0), 0.0, weight == 0.0);
+    const float weight = split_weight[i], scale = scale_of_split(split_max[i], weight, highest_split(n_splits, i / n_splits));
     split_scale[i] = scale;
     split_weight[i] = scale * weight;
   }

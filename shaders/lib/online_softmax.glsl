@@ -19,4 +19,7 @@ float scale_to(float own, float highest, float nothing) {
   const float scale = exp(own - highest);
   return mix(nothing, scale, own > kLowest);
 }
+
+// What a split's sums and weight count; those of a split without a weight need not be there.
+float scale_of_split(float own, float weight, float highest) { return mix(scale_to(own, highest, 1.0), 0.0, weight == 0.0); }
 #endif
