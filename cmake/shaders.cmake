@@ -35,7 +35,7 @@ file(CONFIGURE OUTPUT ${RONDO_GENERATED_DIR}/shaders/lib/weight_types.glsl CONTE
 @weight_constants@
 @weight_includes@
 // Chunk number `chunk` of a row.
-Chunk load_chunk(uint row, uint chunk) {
+Chunk load_chunk(WeightRow row, uint chunk) {
   switch (kWeightType) {
 @chunk_cases@    default: return chunk_of(uvec4(0u));
   }

@@ -11,32 +11,40 @@
 layout(constant_id = 6) const uint kRounds = 0u;
 #include "lib/linear_few_rows.glsl"
 
-void add_products(uint share, uint rows[kWeightRows], uint at[kTokens], inout float sums[kSums]) {
+// Rows whose weights are asked for before any is multiplied. AMD's compiler has loads as early as registers allow, and then takes 32 to 48 of them rather than 48 to 64: of four rows
+// three are still on their way before the first is waited for.
+const uint kRowsAtOnce = kLoads == 1u && kTokens == 1u && kWeightRows > 1u ? 2u : kWeightRows;
+
+void add_products(uint share, FewRow rows[kWeightRows], uint at[kTokens], inout float sums[kSums]) {
   const uint kSixteens = kQuads > 4u ? 2u : 1u;  // of a chunk
   const uint n_chunks = p.groups * (8u / kQuads);
   for (uint first = share * kLanes + gl_SubgroupInvocationID; first < n_chunks; first += kLanes * kSplit * kLoads) {
-    LOAD_CHUNKS(chunks, first, n_chunks)
-    [[unroll]] for (uint n = 0u; n < kLoads; ++n) {
-      const uint chunk = first + n * kLanes * kSplit;
-      if (n != 0u && chunk >= n_chunks) break;
-      [[unroll]] for (uint t = 0u; t < kTokens; ++t) {
-        uvec2 words;
-        if (kSixteens == 2u) words = input_scales_of(group_in_rows(at[t], chunk));
-        else words.x = input_scale_of(2u * group_in_rows(at[t], 0u) + chunk);
-        float products[kWeightRows], input_sum = 0.0;  // of what has one scale of weights: the products without it, and what the bytes stand for
-        [[unroll]] for (uint i = 0u; i < kSixteens; ++i) {
-          const bool starts = i == 0u || kScaledQuads == 4u, ends = i == kSixteens - 1u || kScaledQuads == 4u;
-          const uvec4 x = input_bytes(2u * group_in_rows(at[t], 0u) + chunk * kSixteens + i);
-          const float scale = scale_of(words[i]);
-          if (kHasAddend) input_sum = (starts ? 0.0 : input_sum) + scale * float(sum_of_bytes(words[i]));
-          [[unroll]] for (uint r = 0u; r < kWeightRows; ++r) {
-            int part = 0;
-            [[unroll]] for (uint j = 0u; j < 4u; ++j) part = packed_dot(chunk_bytes(chunks[n * kWeightRows + r], 4u * i + j), x[j], 0) + part;
-            products[r] = (starts ? 0.0 : products[r]) + scale * float(part);
-            if (!ends) continue;
-            const uint s = t * kWeightRows + r;
-            sums[s] += chunks[n * kWeightRows + r].scale[i] * (kCentre != 0u ? products[r] - float(kCentre) * input_sum : products[r]);
-            if (!kHasOneFactor) sums[s] += chunks[n * kWeightRows + r].addend[i] * input_sum;
+    uvec2 words;  // of the input: what all rows of the weight take is asked for with the first of them
+    uvec4 x[2];
+    [[unroll]] for (uint from = 0u; from < kWeightRows; from += kRowsAtOnce) {
+      LOAD_CHUNKS(chunks, from, kRowsAtOnce, first, n_chunks)
+      [[unroll]] for (uint n = 0u; n < kLoads; ++n) {
+        const uint chunk = first + n * kLanes * kSplit;
+        if (n != 0u && chunk >= n_chunks) break;
+        [[unroll]] for (uint t = 0u; t < kTokens; ++t) {
+          if (from == 0u && kSixteens == 2u) words = input_scales_of(group_in_rows(at[t], chunk));
+          if (from == 0u && kSixteens == 1u) words.x = input_scale_of(2u * group_in_rows(at[t], 0u) + chunk);
+          float products[kRowsAtOnce], input_sum = 0.0;  // of what has one scale of weights: the products without it, and what the bytes stand for
+          [[unroll]] for (uint i = 0u; i < kSixteens; ++i) {
+            const bool starts = i == 0u || kScaledQuads == 4u, ends = i == kSixteens - 1u || kScaledQuads == 4u;
+            if (from == 0u) x[i] = input_bytes(2u * group_in_rows(at[t], 0u) + chunk * kSixteens + i);
+            const float scale = scale_of(words[i]);
+            if (kHasAddend) input_sum = (starts ? 0.0 : input_sum) + scale * float(sum_of_bytes(words[i]));
+            [[unroll]] for (uint r = 0u; r < kRowsAtOnce; ++r) {
+              const Chunk weights = chunks[n * kRowsAtOnce + r];
+              int part = 0;
+              [[unroll]] for (uint j = 0u; j < 4u; ++j) part = packed_dot(chunk_bytes(weights, 4u * i + j), x[i][j], 0) + part;
+              products[r] = (starts ? 0.0 : products[r]) + scale * float(part);
+              if (!ends) continue;
+              const uint s = t * kWeightRows + from + r;
+              sums[s] += weights.scale[i] * (kCentre != 0u ? products[r] - float(kCentre) * input_sum : products[r]);
+              if (!kHasOneFactor) sums[s] += weights.addend[i] * input_sum;
+            }
           }
         }
       }

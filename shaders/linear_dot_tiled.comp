@@ -62,7 +62,7 @@ uint place() { return gl_SubgroupID * kLanes + gl_SubgroupInvocationID; }
 
 void load(uint group) {
   const uint row = weight_row(place() >> 1) + p.weight_offset_rows;
-  chunk = load_chunk(row, kQuads == 8u ? group : group * 2u + (place() & 1u));
+  chunk = load_chunk(row_at(row), kQuads == 8u ? group : group * 2u + (place() & 1u));
   const uint group_of_row = group_in_columns(x_row, group);
   x = input_bytes(2u * group_of_row + (place() & 1u));
   x_scales = input_scales_of(group_of_row);

@@ -8,10 +8,10 @@
 layout(constant_id = 6) const uint kInputVec4 = 1u;
 #include "lib/linear_few_rows.glsl"
 
-void add_products(uint share, uint rows[kWeightRows], uint at[kTokens], inout float sums[kSums]) {
+void add_products(uint share, FewRow rows[kWeightRows], uint at[kTokens], inout float sums[kSums]) {
   const uint n_chunks = p.groups * (8u / kQuads);
   for (uint first = share * kLanes + gl_SubgroupInvocationID; first < n_chunks; first += kLanes * kSplit * kLoads) {
-    LOAD_CHUNKS(chunks, first, n_chunks)
+    LOAD_CHUNKS(chunks, 0u, kWeightRows, first, n_chunks)
     [[unroll]] for (uint n = 0u; n < kLoads; ++n) {
       const uint chunk = first + n * kLanes * kSplit;
       if (n != 0u && chunk >= n_chunks) break;

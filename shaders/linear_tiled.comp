@@ -54,7 +54,7 @@ void load(uint part) {
   [[unroll]] for (uint i = 0u; i < kWeights; ++i) {
     const uint item = i * kWidth + gl_LocalInvocationID.x, sixteen = sixteen_of(item, part);
     const uint row = weight_row(min(item / (kSteps / 4u), kN - 1u)) + p.weight_offset_rows;
-    [[unroll]] for (uint c = 0u; c < kChunksOfItem; ++c) chunks[i * kChunksOfItem + c] = load_chunk(row, kQuads == 8u ? sixteen / 2u : sixteen * kChunksOfItem + c);
+    [[unroll]] for (uint c = 0u; c < kChunksOfItem; ++c) chunks[i * kChunksOfItem + c] = load_chunk(row_at(row), kQuads == 8u ? sixteen / 2u : sixteen * kChunksOfItem + c);
   }
   [[unroll]] for (uint i = 0u; i < kInputs; ++i) {
     const uint item = i * kWidth + gl_LocalInvocationID.x;

@@ -21,15 +21,16 @@ vec4 signed_bytes(uint word) {
   return vec4(float((bits << 24) >> 24), float((bits << 16) >> 24), float((bits << 8) >> 24), float(bits >> 24));
 }
 
-uint quant_row(uint row) { return row * weight_layout.row_words; }
-uint scale_row(uint row) { return weight_layout.scale_offset_words + row * weight_layout.scale_row_words; }
+// Where a row has its quants, in fours of words, and its scales, in words.
+struct WeightRow { uint quads, scales; };
+WeightRow row_at(uint row) { return WeightRow(row * weight_layout.row_words >> 2, weight_layout.scale_offset_words + row * weight_layout.scale_row_words); }
 
 // Of a row that has 16 bytes for each chunk, and nothing else.
-uvec4 chunk_bits(uint row, uint chunk) { return weight_words4[(quant_row(row) >> 2) + chunk]; }
+uvec4 chunk_bits(WeightRow row, uint chunk) { return weight_words4[row.quads + chunk]; }
 
 // The scale of a group of 32, where they are f16 numbers, two a word.
-float group_scale(uint row, uint group) {
-  return unpackHalf2x16(weight_words[scale_row(row) + (group >> 1)] >> (16u * (group & 1u))).x;
+float group_scale(WeightRow row, uint group) {
+  return unpackHalf2x16(weight_words[row.scales + (group >> 1)] >> (16u * (group & 1u))).x;
 }
 
 // The quants of the i-th four of 32 elements, a byte each, from nibbles and from pairs of bits.
@@ -66,19 +67,19 @@ vec4 table_quad(uvec4 nibbles, uint i, uvec4 table) {
 
 // Scale and negative minimum of a group of 32, for q4_K and q5_K: 8 groups share four words, which are f16 d and dmin, the low
 // four bits of 8 scales, of 8 mins, and their high two bits, the mins' above the scales'.
-vec2 k_scale_and_min(uint row, uint group) {
-  const uvec4 scales = weight_words4[(scale_row(row) >> 2) + (group >> 3)];
+vec2 k_scale_and_min(WeightRow row, uint group) {
+  const uvec4 scales = weight_words4[(row.scales >> 2) + (group >> 3)];
   const uint place = group & 7u;
   const uvec2 low = (scales.yz >> (4u * place)) & 15u, high = (uvec2(scales.w, scales.w >> 16) >> (2u * place)) & 3u;
   return unpackHalf2x16(scales.x) * vec2(1.0, -1.0) * vec2(low | (high << 4));
 }
 
 // The first of the five words of scales of a group's block, for q2_K, q3_K and q6_K; the others are bytes for 16 elements each.
-uint k_scales(uint row, uint group) { return scale_row(row) + (group >> 3) * 5u; }
+uint k_scales(WeightRow row, uint group) { return row.scales + (group >> 3) * 5u; }
 // The two bytes of a group, in the low half.
 uint k_scale_bytes(uint scales, uint group) { return weight_words[scales + 1u + ((group >> 1) & 3u)] >> (16u * (group & 1u)); }
 // Of q3_K and q6_K: f16 d times the signed bytes.
-vec2 k_signed_scales(uint row, uint group) {
+vec2 k_signed_scales(WeightRow row, uint group) {
   const uint scales = k_scales(row, group);
   return unpackHalf2x16(weight_words[scales]).x * signed_bytes(k_scale_bytes(scales, group)).xy;
 }

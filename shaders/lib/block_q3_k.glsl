@@ -1,7 +1,7 @@
 // 32 elements = 2 words of pairs of bits and a word of third bits. A block of 256 has its 16 words of pairs first, then its 8
 // of third bits. Value: d scale (q - 4), with scales as in block_q6_k.glsl. The products are exact.
-Chunk chunk_q3_k(uint row, uint chunk) {
-  const uint block = quant_row(row) + (chunk >> 3) * 24u;
+Chunk chunk_q3_k(WeightRow row, uint chunk) {
+  const uint block = 4u * row.quads + (chunk >> 3) * 24u;
   const vec2 scales = k_signed_scales(row, chunk);
   return Chunk(uvec4(weight_words[block + 16u + (chunk & 7u)], uvec3(0u)), weight_words2[(block >> 1) + (chunk & 7u)], scales, -4.0 * scales);
 }

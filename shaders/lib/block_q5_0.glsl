@@ -1,7 +1,7 @@
 // 32 elements = 4 words of eight nibbles. Two groups share three words of scales: f16 scales, then the fifth bits of each.
 // Value: scale (q - kCentre).
-Chunk chunk_q5_0(uint row, uint chunk) {
-  const uint scales = scale_row(row) + (chunk >> 1) * 3u;
+Chunk chunk_q5_0(WeightRow row, uint chunk) {
+  const uint scales = row.scales + (chunk >> 1) * 3u;
   const float scale = unpackHalf2x16(weight_words[scales])[chunk & 1u];
   return Chunk(chunk_bits(row, chunk), uvec2(weight_words[scales + 1u + (chunk & 1u)], 0u), vec2(scale), vec2(0.0));
 }

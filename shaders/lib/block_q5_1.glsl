@@ -1,6 +1,6 @@
 // 32 elements = 4 words of eight nibbles; two words: f16 scale and minimum, fifth bits. Value: scale q + minimum.
-Chunk chunk_q5_1(uint row, uint chunk) {
-  const uvec2 scales = weight_words2[(scale_row(row) >> 1) + chunk];
+Chunk chunk_q5_1(WeightRow row, uint chunk) {
+  const uvec2 scales = weight_words2[(row.scales >> 1) + chunk];
   const vec2 affine = unpackHalf2x16(scales.x);
   return Chunk(chunk_bits(row, chunk), uvec2(scales.y, 0u), affine.xx, affine.yy);
 }

@@ -1,8 +1,8 @@
 // 32 elements = 4 words of low nibbles and 2 words of high pairs of bits. A block of 256 has its 32 words of nibbles first, then
 // its 16 of pairs. Value: d scale (q - 32), with a signed byte of scale for 16 elements. A block has five words of scales: f16 d,
 // the bytes. The products are exact.
-Chunk chunk_q6_k(uint row, uint chunk) {
-  const uint block = (quant_row(row) >> 2) + (chunk >> 3) * 12u;
+Chunk chunk_q6_k(WeightRow row, uint chunk) {
+  const uint block = row.quads + (chunk >> 3) * 12u;
   const vec2 scales = k_signed_scales(row, chunk);
   return Chunk(weight_words4[block + (chunk & 7u)], weight_words2[2u * block + 16u + (chunk & 7u)], scales, -32.0 * scales);
 }

@@ -50,7 +50,7 @@ void load_group(uint index, uint set) {
   [[unroll]] for (uint i = 0u; i < kWeights; ++i) {
     const uint item = i * kWidth + gl_LocalInvocationID.x, row = weight_row(item >> 1) + p.weight_offset_rows;
     [[unroll]] for (uint c = 0u; c < kChunksOfWeight; ++c) {
-      chunks[(set * kWeights + i) * kChunksOfWeight + c] = load_chunk(row, kQuads == 8u ? group : (group * 2u + (item & 1u)) * kChunksOfWeight + c);
+      chunks[(set * kWeights + i) * kChunksOfWeight + c] = load_chunk(row_at(row), kQuads == 8u ? group : (group * 2u + (item & 1u)) * kChunksOfWeight + c);
     }
   }
   [[unroll]] for (uint i = 0u; i < kInputs; ++i) {

@@ -51,17 +51,22 @@ const uint kWeightRows = kRows << kGlu;  // gates first
 const uint kSums = kWeightRows * kTokens;
 shared float split_sums[kSubgroups * kSums];
 
-// Chunks of each row that are loaded together: this lane's first, and those kLanes kSplit further on; behind the last comes the last again.
-#define LOAD_CHUNKS(loaded, first, n_chunks)                                                                                                             \
-  Chunk loaded[kLoads * kWeightRows];                                                                                                                    \
-  [[unroll]] for (uint n = 0u; n < kLoads; ++n) {                                                                                                        \
-    [[unroll]] for (uint r = 0u; r < kWeightRows; ++r) loaded[n * kWeightRows + r] = load_chunk(rows[r], n == 0u ? (first) : min((first) + n * kLanes * kSplit, (n_chunks) - 1u)); \
+// A row of the weight. Where it begins is reckoned before the loop, which compilers don't all see to themselves; where registers are needed for more rows of the input, or for more loads at a time, in it.
+struct FewRow { uint number; WeightRow begin; };
+FewRow few_row(uint number) { return FewRow(number, row_at(number)); }
+WeightRow begin_of(FewRow row) { return kTokens == 1u && kLoads == 1u ? row.begin : row_at(row.number); }
+
+// Chunks of n_rows rows, from the from-th on, that are loaded together: this lane's first, and those kLanes kSplit further on; behind the last comes the last again.
+#define LOAD_CHUNKS(loaded, from, n_rows, first, n_chunks)                                                                                                \
+  Chunk loaded[kLoads * n_rows];                                                                                                                          \
+  [[unroll]] for (uint n = 0u; n < kLoads; ++n) {                                                                                                         \
+    [[unroll]] for (uint r = 0u; r < n_rows; ++r) loaded[n * n_rows + r] = load_chunk(begin_of(rows[(from) + r]), n == 0u ? (first) : min((first) + n * kLanes * kSplit, (n_chunks) - 1u)); \
   }
 
 // This lane's share of the sums, of row r of the weight and row t of the input at t kWeightRows + r: of chunks `share` kLanes + lane and
 // every kLanes kSplit-th behind it. All invocations of the workgroup call. rows: of the weight; at: elements where rows of the input
 // begin, or, if it is in bytes, these rows.
-void add_products(uint share, uint rows[kWeightRows], uint at[kTokens], inout float sums[kSums]);
+void add_products(uint share, FewRow rows[kWeightRows], uint at[kTokens], inout float sums[kSums]);
 
 void main() {
   fill_table();
@@ -75,9 +80,10 @@ void main() {
   if (kExperts == 1u && !row_valid(state)) return;
 
   const uint first_weight = first_weight_row(first_token);
-  uint at[kTokens], rows[kWeightRows];
+  uint at[kTokens];
+  FewRow rows[kWeightRows];
   [[unroll]] for (uint t = 0u; t < kTokens; ++t) at[t] = input_place(min(first_token + t, p.rows - 1u));
-  [[unroll]] for (uint r = 0u; r < kWeightRows; ++r) rows[r] = min(first + r % kRows, p.outputs - 1u) + (r / kRows) * up_rows() + first_weight + p.weight_offset_rows;
+  [[unroll]] for (uint r = 0u; r < kWeightRows; ++r) rows[r] = few_row(min(first + r % kRows, p.outputs - 1u) + (r / kRows) * up_rows() + first_weight + p.weight_offset_rows);
   float sums[kSums];
   [[unroll]] for (uint s = 0u; s < kSums; ++s) sums[s] = 0.0;
   uint position = 0u;

@@ -51,7 +51,8 @@ void fill_table() {
 
 // The unscaled values of 32 elements, and what to multiply their sum of products (or each of them) by; types whose groups
 // have more than one factor give the values themselves, and 1.
-float weight_group(uint row, uint group, out vec4 w[8]) {
+float weight_group(uint row_number, uint group, out vec4 w[8]) {
+  const WeightRow row = row_at(row_number);
   float factor = 1.0;
   for (uint j = 0u; j < 8u / kQuads; ++j) {
     Chunk c;
