@@ -93,7 +93,7 @@ namespace {
 constexpr SubgroupClass kDotClasses[] = {
     {32, 32, 32, 4, {1, 4, 2, 2}, 2},  // NVIDIA: 1B Q8_0 makes 1,031 tokens/s and 8B Q4_K 389, with 4 rows and one load 939 and 342
     {8, 32, 16, 4, {2, 2, 0, 0}},    // Intel: 2 rows of 4 spill on tgl and dg2
-    {32, 64, 64, 2, {4, 4, 2, 2}},   // AMD: 32 to 64 registers for a row of input, of 32 lanes 64
+    {32, 64, 64, 2, {4, 4, 2, 2}},   // AMD: 32 to 56 registers for a row of input, of 32 lanes 64
     {64, 128, 64, 2, {2, 2, 1, 1}},  // Adreno
     {4, 128, 32, 4, {2, 2, 2, 1}},   // CPUs, and what is not known
 };

@@ -10,7 +10,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 tools/setup.sh
 # The C library stays the system's, as drivers are loaded by it: the kit runs where it is as new as here.
-cmake -S . -B build/kit -G Ninja -DCMAKE_BUILD_TYPE=Release "-DCMAKE_CXX_FLAGS_RELEASE=-O2 -DNDEBUG" \
+cmake -S . -B build/kit -G Ninja -DCMAKE_BUILD_TYPE=Release -DRONDO_PACKED_RELOCATIONS=OFF "-DCMAKE_CXX_FLAGS_RELEASE=-O2 -DNDEBUG" \
   "-DCMAKE_EXE_LINKER_FLAGS=-static-libstdc++ -static-libgcc -s" >/dev/null
 cmake --build build/kit --target rondo_command
 work=$(mktemp -d)
