@@ -153,12 +153,12 @@ constexpr std::uint32_t kMostSplits = 16;
 
 /// With the number of splits that makes it least, where cores have room for `of_core` workgroups; one unless tiles leave a third of that idle. To store a
 /// sum of some columns and to add it up takes 8 bytes of memory, in which time devices multiply hundreds of columns.
-Work least_work(const runtime::DeviceCaps& caps, std::uint64_t n_tiles, std::uint32_t n_groups, std::uint32_t most_splits = kMostSplits, std::uint32_t of_core = 1) {
+Work least_work(const runtime::DeviceCaps& caps, std::uint64_t n_tiles, std::uint32_t n_groups, std::uint32_t of_core = 1) {
   constexpr std::uint32_t kGroupsOfASum = 8;
   const double room = 1.0 * std::max(workgroups_to_fill(caps) / 2, 1u) * of_core, tiles = static_cast<double>(n_tiles);
   Work least = {1, std::ceil(tiles / room) * n_groups};
   if (3 * tiles >= 2 * room) return least;
-  for (std::uint32_t splits = 2; splits <= std::min(most_splits, n_groups / kGroupsOfASum); splits *= 2) {
+  for (std::uint32_t splits = 2; splits <= std::min(kMostSplits, n_groups / kGroupsOfASum); splits *= 2) {
     const double groups = std::ceil(tiles * splits / room) * ceil_div(n_groups, splits) + kGroupsOfASum * tiles * splits / room;
     if (groups < least.groups) least = {splits, groups};
   }
@@ -283,23 +283,11 @@ namespace {
 
 /// Most rows of the first factor in a tile, by what invocations have in registers meanwhile.
 struct MatrixRows {
-  std::uint32_t of_simple = 0, of_four_bits = 0, of_others = 0;  ///< weights: f16 and q8_0; those of 4 bits without mxfp4, f32 and bf16
+  std::uint32_t of_weights = 0, of_f32 = 0;       ///< weights: all but f32, and those
   std::uint32_t of_vectors = 0, of_elements = 0;  ///< matmul's factors, by how they are loaded; 0: no such tiles
 
   /// Which of them is of weights of this type.
-  static std::uint32_t MatrixRows::*of_weight(Type type) {
-    switch (type) {
-      case Type::kF16:
-      case Type::kQ8_0: return &MatrixRows::of_simple;
-      case Type::kF32:
-      case Type::kBF16:
-      case Type::kQ4_0:
-      case Type::kQ4_1:
-      case Type::kQ4_K:
-      case Type::kIQ4_NL: return &MatrixRows::of_four_bits;
-      default: return &MatrixRows::of_others;
-    }
-  }
+  static std::uint32_t MatrixRows::*of_weight(Type type) { return type == Type::kF32 ? &MatrixRows::of_f32 : &MatrixRows::of_weights; }
 };
 
 struct MatrixWorkgroup {
@@ -310,20 +298,19 @@ struct MatrixWorkgroup {
 
 struct MatrixClass {
   std::uint32_t min_size, max_size;
-  std::uint32_t most_splits;  ///< of large ones: as many as spill nothing
-  MatrixWorkgroup large_of_simple, large, small;  ///< large ones with the most rows, or with half as many; with simple weights the first, else the second
+  MatrixWorkgroup large_of_weights, large, small;  ///< large ones with the most rows, or with half as many
 };
 
 // By compilers' counts, as kClasses: as many rows as spill nothing. In a larger tile each input and weight is converted less often: 128 x 128
 // outputs ask for 0.6 of the bytes of 128 x 64, which are more than an H200's caches deliver.
 constexpr MatrixClass kMatrixClasses[] = {
-    // NVIDIA: 248 registers with simple weights, so that a core of an H200 has two; with others 16 matrices of a subgroup spill 5 to 47, and 8 take 176. There linear_glu of 512 rows
+    // NVIDIA: 224 to 255 registers, so that a core of an H200 has two; 16 matrices of a subgroup with weights in f32 spill 31. There linear_glu of 512 rows
     // of 8B F16 takes 640 us, with 256 threads 738.
-    {32, 32, kMostSplits, {128, 128, 2, {128}}, {256, 128, 2, {0, 128, 128, 128, 128}}, {128, 64, 2, {128, 128, 128, 128, 128}}},
-    {16, 32, 1, {256, 128, 1, {64}}, {256, 128, 1, {0, 64, 32, 32, 32}}, {128, 64, 1, {32, 32, 32, 32, 16}}},                     // Intel's Xe2: 231 registers; of other types 64 rows spilled 2 to 9, split 2 to 3, when the input was f32
-    {8, 32, kMostSplits, {256, 128, 1, {64}}, {256, 128, 1, {0, 64, 64, 32, 0}}, {128, 64, 1, {64, 32, 32, 16, 16}}},             // Intel's others: 117 registers; 64 rows of the small one spilled 4 to 13 then
-    {32, 64, kMostSplits, {256, 128, 1, {128}}, {256, 128, 1, {0, 128, 128, 128, 128}}, {128, 64, 1, {64, 64, 64, 64, 64}}},      // AMD: 216 registers; 128 rows of the small one spilled on navi31 then
-    {4, 128, kMostSplits, {128, 64, 3, {64}}, {128, 64, 2, {0, 64, 64, 64, 64}}, {128, 64, 2, {64, 64, 64, 64, 64}}},             // what is not known
+    {32, 32, {128, 128, 2, {128}}, {256, 128, 2, {0, 128, 128, 128}}, {128, 64, 2, {128, 128, 128, 128}}},
+    {16, 32, {256, 128, 1, {64, 64}}, {256, 128, 1, {0, 0, 32, 32}}, {128, 64, 1, {64, 64, 32, 16}}},       // Intel's Xe2: up to 249 registers
+    {8, 32, {256, 128, 1, {64, 64}}, {256, 128, 1, {0, 0, 32, 0}}, {128, 64, 1, {64, 64, 16, 16}}},         // Intel's others: up to 127
+    {32, 64, {256, 128, 1, {128, 128}}, {256, 128, 1, {0, 0, 128, 128}}, {128, 64, 1, {64, 64, 64, 64}}},   // AMD: 216 registers; 128 rows of the small one spilled on navi31 when the input was f32
+    {4, 128, {128, 64, 3, {64}}, {128, 64, 2, {0, 64, 64, 64}}, {128, 64, 2, {64, 64, 64, 64}}},            // what is not known
 };
 
 bool is_of(std::uint32_t size, std::uint32_t least, std::uint32_t most) { return std::has_single_bit(size) && size >= least && size <= most; }
@@ -368,7 +355,7 @@ MatrixTile matrix_tile_of(const runtime::DeviceCaps& caps, std::uint32_t MatrixR
   if (!one) return {};
   MatrixTile best;
   double least = 0;
-  for (const MatrixWorkgroup* workgroup : {&one->large_of_simple, &one->large, &one->small}) {
+  for (const MatrixWorkgroup* workgroup : {&one->large_of_weights, &one->large, &one->small}) {
     const bool is_large = workgroup != &one->small;
     const std::uint32_t lanes = matrix_lanes(caps, workgroup->threads), most = workgroup->most_rows.*most_rows;
     if (lanes == 0 || most == 0) continue;
@@ -377,13 +364,12 @@ MatrixTile matrix_tile_of(const runtime::DeviceCaps& caps, std::uint32_t MatrixR
       const MatrixTile tile = largest_matrices(caps, workgroup->threads, workgroup->outputs, lanes, rows, glu);
       if (tile.lanes == 0 || matrix_shared_bytes(tile.rows(), tile.outputs) > caps.max_shared_bytes) continue;
       const std::uint64_t n_tiles = std::uint64_t{n_batches} * ceil_div(n_rows, tile.rows()) * ceil_div(n_outputs, tile.outputs >> (glu ? 1 : 0));
-      const std::uint32_t most_splits = is_large ? one->most_splits : kMostSplits;
-      const double work = least_work(caps, n_tiles, n_groups, most_splits).groups * (tile.rows() * tile.outputs + kProductsOfARow * (tile.rows() + tile.outputs));
+      const double work = least_work(caps, n_tiles, n_groups).groups * (tile.rows() * tile.outputs + kProductsOfARow * (tile.rows() + tile.outputs));
       if (best.lanes != 0 && work >= least) continue;
       best = tile, least = work;
       best.ahead = workgroup->ahead;
       // Small ones wait more than they multiply, so that two of a core are not in each other's way.
-      best.splits = least_work(caps, n_tiles, n_groups, most_splits, 256 / workgroup->threads).splits;
+      best.splits = least_work(caps, n_tiles, n_groups, 256 / workgroup->threads).splits;
     }
   }
   return best;

@@ -24,6 +24,7 @@ layout(constant_id = 8) const uint kSplitColumns = 0u;
 layout(constant_id = 9) const uint kExperts = 0u;
 
 #define RONDO_SHARED_TABLE
+#define RONDO_HALF_CHUNKS
 #define RONDO_WEIGHT_BYTES
 #define RONDO_WEIGHT_BINDING 2
 #define weight_layout p
@@ -62,7 +63,7 @@ uint place() { return gl_SubgroupID * kLanes + gl_SubgroupInvocationID; }
 
 void load(uint group) {
   const uint row = weight_row(place() >> 1) + p.weight_offset_rows;
-  chunk = load_chunk(row_at(row), kQuads == 8u ? group : group * 2u + (place() & 1u));
+  chunk = load_chunk(row_at(row), group * 2u + (place() & 1u));
   const uint group_of_row = group_in_columns(x_row, group);
   x = input_bytes(2u * group_of_row + (place() & 1u));
   x_scales = input_scales_of(group_of_row);
@@ -71,15 +72,13 @@ void load(uint group) {
 void store_weights(uint tile) {
   const uint row = place() >> 1, half_of_group = place() & 1u;
   uvec4 words;
-  [[unroll]] for (uint i = 0u; i < 4u; ++i) {
-    words[i] = kQuads == 4u ? chunk_bytes(chunk, i) : half_of_group == 0u ? chunk_bytes(chunk, i) : chunk_bytes(chunk, i + 4u);
-  }
+  [[unroll]] for (uint i = 0u; i < 4u; ++i) words[i] = chunk_bytes(chunk, i);
   if (kBytesCentre != 0u) words = (words + 0x01010101u * (128u - kBytesCentre)) ^ 0x80808080u;  // bytes of words that have no carries
   bytes[(tile * 2u + half_of_group) * kHalf + kM + row] = words;
   if (kScales == 2u || half_of_group == 0u) {
     const uint at = (tile * kScales + (kScales == 2u ? half_of_group : 0u)) * kN + row;
-    weight_scales[at] = kScales == 2u && half_of_group == 1u ? chunk.scale.y : chunk.scale.x;
-    if (kAdds) weight_addends[at] = kScales == 2u && half_of_group == 1u ? chunk.addend.y : chunk.addend.x;
+    weight_scales[at] = chunk.scale.x;
+    if (kAdds) weight_addends[at] = chunk.addend.x;
   }
 }
 

@@ -27,6 +27,7 @@ layout(constant_id = 12) const uint kExperts = 0u;
 
 #include "lib/linear_input.glsl"
 #define RONDO_SHARED_TABLE
+#define RONDO_HALF_CHUNKS
 #define RONDO_BARRIER_FOLLOWS  // before the first tile is stored
 #define RONDO_WEIGHT_BINDING 2
 #define weight_layout p
@@ -54,7 +55,7 @@ void load(uint part) {
   [[unroll]] for (uint i = 0u; i < kWeights; ++i) {
     const uint item = i * kWidth + gl_LocalInvocationID.x, sixteen = sixteen_of(item, part);
     const uint row = weight_row(min(item / (kSteps / 4u), kN - 1u)) + p.weight_offset_rows;
-    [[unroll]] for (uint c = 0u; c < kChunksOfItem; ++c) chunks[i * kChunksOfItem + c] = load_chunk(row_at(row), kQuads == 8u ? sixteen / 2u : sixteen * kChunksOfItem + c);
+    [[unroll]] for (uint c = 0u; c < kChunksOfItem; ++c) chunks[i * kChunksOfItem + c] = load_chunk(row_at(row), sixteen * kChunksOfItem + c);
   }
   [[unroll]] for (uint i = 0u; i < kInputs; ++i) {
     const uint item = i * kWidth + gl_LocalInvocationID.x;
@@ -66,11 +67,7 @@ void store_tile(uint part) {
   [[unroll]] for (uint i = 0u; i < kWeights; ++i) {
     const uint item = i * kWidth + gl_LocalInvocationID.x, at = (kM + item / (kSteps / 4u)) * kStride + item % (kSteps / 4u) * 4u;
     if (kWeightItems % kWidth != 0u && item >= kWeightItems) break;
-    const uint half_of_group = sixteen_of(item, part) & 1u;
-    [[unroll]] for (uint quad = 0u; quad < 4u; ++quad) {
-      if (kQuads == 8u) tile[at + quad] = half_of_group == 0u ? scaled_quad(chunks[i], quad) : scaled_quad(chunks[i], quad + 4u);
-      else tile[at + quad] = scaled_quad(chunks[i * kChunksOfItem + quad / kQuads], quad % kQuads);
-    }
+    [[unroll]] for (uint quad = 0u; quad < 4u; ++quad) tile[at + quad] = scaled_quad(chunks[i * kChunksOfItem + quad / kQuads], quad % kQuads);
   }
   [[unroll]] for (uint i = 0u; i < kInputs; ++i) {
     const uint item = i * kWidth + gl_LocalInvocationID.x;

@@ -2,9 +2,9 @@
 // doubles: 0 1 2 3, 4 6 8 12, and their negatives. The scale is half of E8M0's, 2^(byte - 128), which is 0 where f32 has no normal
 // number for it (bytes 0 and 1) and NaN for 255.
 Chunk chunk_mxfp4(WeightRow row, uint chunk) {
-  const uint exponent = (weight_words[row.scales + (chunk >> 2)] >> (8u * (chunk & 3u))) & 255u;
+  const uint group = group_of(chunk), exponent = (weight_words[row.scales + (group >> 2)] >> (8u * (group & 3u))) & 255u;
   const float scale = exponent == 255u ? uintBitsToFloat(0x7fc00000u) : uintBitsToFloat(max(exponent, 1u) - 1u << 23);
-  return chunk_of(chunk_bits(row, chunk), vec2(scale, 0.0));
+  return chunk_of(group_bits(row, chunk), vec2(scale, 0.0));
 }
 const uvec4 kTableMxfp4 = uvec4(0x03020100u, 0x0c080604u, 0xfdfeff00u, 0xf4f8fafcu);
 #ifdef RONDO_WEIGHT_BYTES

@@ -1,6 +1,7 @@
 // Linears of many rows in f16: what an invocation brings into a tile of kM x kN outputs (lib/f16_tile.glsl), and what becomes of its sums. By matrix
 // units, or with RONDO_HALF_TILE by dot products of two. Needs what these need, p of linear.params.h, lib/step_state.glsl, and kWeightType.
 #define RONDO_SHARED_TABLE
+#define RONDO_HALF_CHUNKS
 #define RONDO_WEIGHT_BINDING 2
 #define weight_layout p
 #include "lib/weight.glsl"
@@ -50,7 +51,7 @@ void load_group(uint index, uint set) {
   [[unroll]] for (uint i = 0u; i < kWeights; ++i) {
     const uint item = i * kWidth + gl_LocalInvocationID.x, row = weight_row(item >> 1) + p.weight_offset_rows;
     [[unroll]] for (uint c = 0u; c < kChunksOfWeight; ++c) {
-      chunks[(set * kWeights + i) * kChunksOfWeight + c] = load_chunk(row_at(row), kQuads == 8u ? group : (group * 2u + (item & 1u)) * kChunksOfWeight + c);
+      chunks[(set * kWeights + i) * kChunksOfWeight + c] = load_chunk(row_at(row), (group * 2u + (item & 1u)) * kChunksOfWeight + c);
     }
   }
   [[unroll]] for (uint i = 0u; i < kInputs; ++i) {
@@ -69,9 +70,7 @@ void store_group(uint tile, uint set, bool scaled) {
         uvec2 halves[2];
         [[unroll]] for (uint j = 0u; j < 2u; ++j) {
           const uint quad = half_of_item * 2u + j;
-          vec4 w;
-          if (kQuads == 8u) w = scaled_quad(chunks[first], (item & 1u) * 4u + quad);
-          else w = scaled_quad(chunks[first + quad / kQuads], quad % kQuads);
+          vec4 w = scaled_quad(chunks[first + quad / kQuads], quad % kQuads);
           if (kWide) {
             largest_weights[i] = larger(largest_weights[i], w);
             [[branch]] if (scaled) w *= scale_of_second(item >> 1);
