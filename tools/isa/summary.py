@@ -49,8 +49,9 @@ def print_budget(folder, chips):
     for chip in chips:
         with open(os.path.join(folder, chip + ".json")) as file:
             rows = json.load(file)["kernels"]
+        kernels = [next((k for k in KERNELS if fits(r, k)), "*") for r in rows]
         for kernel in [*KERNELS, "*"]:
-            mine = [r for r in rows if next((k for k in KERNELS if fits(r, k)), "*") == kernel]
+            mine = [r for r, own in zip(rows, kernels) if own == kernel]
             if not mine:
                 continue
             column = lambda name: [r[name] for r in mine if r.get(name) is not None]
