@@ -11,7 +11,7 @@
 namespace rondo::tools {
 
 struct DeviceRates {
-  double copy_gbps = 0;            ///< 1e9 bytes read and written per second, by copies within device-local memory
+  double copy_gbps = 0;            ///< 1e9 bytes read and written per second, by the better of copies within device-local memory and a kernel that copies
   double fma_gflops = 0;           ///< 1e9 f32 operations per second; a fused multiply-add is two
   double dispatch_latency_us = 0;  ///< of a dispatch of one workgroup behind a barrier
 };
