@@ -200,15 +200,15 @@ TEST(LoweringTest, ManyRowsGoToMatrixUnits) {
   nvidia.max_shared_bytes = 49152;
   EXPECT_EQ(made(nvidia, 512).label, "linear tiled q4_0");
   nvidia.matrices = {{16, 16, 16}, {16, 8, 16}};
-  EXPECT_EQ(made(nvidia, 512), (Made{"linear matrix q4_0", {4, 2, 2}, {16, 16, 16}, {4, 64, 1}})) << "tiles of 128 x 128";
-  EXPECT_EQ(made(nvidia, 256), (Made{"linear matrix q4_0", {2, 2, 2}, {16, 16, 16}, {4, 64, 1}})) << "of 64 x 128, for those would be for half of the cores";
-  EXPECT_EQ(made(nvidia, 384), (Made{"linear matrix q4_0", {4, 2, 2}, {16, 16, 16}, {3, 64, 1}})) << "for three quarters of them";
+  EXPECT_EQ(made(nvidia, 512), (Made{"linear matrix q4_0", {4, 4, 2}, {16, 16, 16}, {4, 64, 1}})) << "tiles of 128 x 128, by 128 threads";
+  EXPECT_EQ(made(nvidia, 256), (Made{"linear matrix q4_0", {4, 2, 1}, {16, 16, 16}, {4, 64, 1}})) << "of 64 x 128, for those would be for half of the cores";
+  EXPECT_EQ(made(nvidia, 384), (Made{"linear matrix q4_0", {4, 4, 2}, {16, 16, 16}, {3, 64, 1}})) << "for three quarters of them";
   nvidia.cores = 192;
-  EXPECT_EQ(made(nvidia, 512), (Made{"linear matrix q4_0", {2, 2, 2}, {16, 16, 16}, {8, 64, 1}})) << "no core has more than three, where it would have two that are twice as large";
+  EXPECT_EQ(made(nvidia, 512), (Made{"linear matrix q4_0", {4, 2, 1}, {16, 16, 16}, {8, 64, 1}})) << "no core has more than three, where it would have two that are twice as large";
   nvidia.cores = 128;
-  EXPECT_EQ(made(nvidia, 512), (Made{"linear matrix q4_0", {4, 2, 2}, {16, 16, 16}, {4, 64, 1}}));
+  EXPECT_EQ(made(nvidia, 512), (Made{"linear matrix q4_0", {4, 4, 2}, {16, 16, 16}, {4, 64, 1}}));
   nvidia.cores = 0;
-  EXPECT_EQ(made(nvidia, 512, Type::kF16), (Made{"linear matrix f16", {4, 4, 2}, {16, 16, 16}, {4, 64, 1}})) << "of 128 threads";
+  EXPECT_EQ(made(nvidia, 512, Type::kF32), (Made{"linear matrix f32", {4, 2, 2}, {16, 16, 16}, {4, 64, 1}})) << "by 256, whose weights take more registers";
   EXPECT_EQ(made(nvidia, 512, Type::kQ8_0).matrices_and_subgroups, (std::array<std::uint32_t, 3>{4, 4, 2}));
   EXPECT_EQ(made(nvidia, 9).shape, (std::array<std::uint32_t, 3>{16, 16, 16}));
   EXPECT_EQ(made(nvidia, 9).matrices_and_subgroups, (std::array<std::uint32_t, 3>{1, 1, 1}));
@@ -239,7 +239,7 @@ TEST(LoweringTest, ManyRowsGoToMatrixUnits) {
   xe2.matrices = {{8, 16, 16}};
   EXPECT_EQ(made(xe2, 512, Type::kF16).grid, (std::array<std::uint32_t, 3>{8, 64, 1}));
   EXPECT_EQ(made(xe2, 512, Type::kQ4_0).grid, (std::array<std::uint32_t, 3>{8, 64, 1}));
-  EXPECT_EQ(made(xe2, 512, Type::kQ6_K).grid, (std::array<std::uint32_t, 3>{16, 64, 1}));
+  EXPECT_EQ(made(xe2, 512, Type::kQ6_K).grid, (std::array<std::uint32_t, 3>{8, 64, 1}));
   intel.matrices = {{64, 64, 64}};
   EXPECT_EQ(made(intel, 512).label, "linear tiled q4_0") << "that is no subgroup's";
 }
