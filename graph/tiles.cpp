@@ -430,19 +430,20 @@ namespace {
 struct RegisterClass {
   std::uint32_t min_size, max_size, lanes;
   std::uint32_t threads, rows_of_invocation, unrolled;
+  std::uint32_t most_width;  ///< of values: wider ones spill
 };
 
-// By compilers' counts, as kClasses: so that heads of up to 320 spill nothing. With 2 rows of an invocation shared memory is read 1.5 times
-// as often as with 4.
+// By compilers' counts, as kClasses. With 2 rows of an invocation shared memory is read 1.5 times as often as with 4, which is so for values wider
+// than kMostOfFourRows everywhere.
 constexpr RegisterClass kRegisterClasses[] = {
-    {32, 32, 0, 128, 4, 8},   // NVIDIA: 120 registers with heads of 128, 16 warps
-    {16, 32, 16, 256, 2, 8},  // Intel's Xe2: 189 of 256; 4 rows spill
-    {8, 32, 8, 256, 2, 8},    // Intel's others: 99 of 128; 4 rows spill
-    {32, 64, 32, 128, 4, 8},  // AMD: 160 registers, 6 waves on navi21
-    {64, 128, 0, 128, 2, 1},  // Adreno: 4 rows leave 2 waves, and spill on adreno660
-    {4, 128, 0, 128, 4, 8},   // CPUs, and what is not known
+    {32, 32, 0, 128, 4, 8, 512},   // NVIDIA: 120 registers with heads of 128, 16 warps; 184 of 320, 136 of 512
+    {16, 32, 16, 256, 2, 8, 320},  // Intel's Xe2: 189 of 256, 239 of 320; 4 rows spill, and 512
+    {8, 32, 8, 256, 2, 8, 320},    // Intel's others: 99 of 128, 123 of 320; as well
+    {32, 64, 32, 128, 4, 8, 512},  // AMD: 160 registers, 6 waves on navi21; 208 of 320, 128 of 512
+    {64, 128, 0, 128, 2, 1, 320},  // Adreno: 4 rows leave 2 waves, and spill on adreno660, as 512 does
+    {4, 128, 0, 128, 4, 8, 512},   // CPUs, and what is not known
 };
-constexpr std::uint32_t kMostRegisterWidth = 320;  // wider ones nobody has counted
+constexpr std::uint32_t kMostOfFourRows = 320;
 
 /// A tile of keys, scores of rows, rows' parts and scales (shaders/attention_registers.comp).
 std::uint32_t register_shared_bytes(std::uint32_t rows) { return 16 * (kBlockKeys * 9 + rows * 20) + 4 * rows + 4; }
@@ -454,9 +455,10 @@ RegisterTile attention_register_tile(const runtime::DeviceCaps& caps, std::uint3
   const RegisterClass* found = class_of(classes, caps);
   const RegisterClass& one = found ? *found : classes.back();
   RegisterTile tile{found && one.lanes != 0 ? possible_lanes(caps, one.lanes) : 0, one.threads, one.rows_of_invocation, one.unrolled};
+  if (value_width > kMostOfFourRows) tile.rows_of_invocation = std::min(tile.rows_of_invocation, 2u);
   while (tile.threads > 64 && (tile.threads > caps.max_invocations || register_shared_bytes(tile.rows()) > caps.max_shared_bytes)) tile.threads /= 2;
   const bool fits = tile.threads <= caps.max_invocations && register_shared_bytes(tile.rows()) <= caps.max_shared_bytes && (tile.lanes == 0 || tile.threads / tile.lanes <= caps.max_workgroup_subgroups);
-  return fits && value_width <= kMostRegisterWidth ? tile : RegisterTile{};
+  return fits && value_width <= one.most_width ? tile : RegisterTile{};
 }
 
 namespace {

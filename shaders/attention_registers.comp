@@ -247,6 +247,9 @@ void attend() {
     if (kValueChunks > 2u) add_chunk(2u, first_key, next_key);
     if (kValueChunks > 3u) add_chunk(3u, first_key, next_key);
     if (kValueChunks > 4u) add_chunk(4u, first_key, next_key);
+    if (kValueChunks > 5u) add_chunk(5u, first_key, next_key);
+    if (kValueChunks > 6u) add_chunk(6u, first_key, next_key);
+    if (kValueChunks > 7u) add_chunk(7u, first_key, next_key);
   }
 }
 

@@ -411,7 +411,7 @@ TEST(LoweringTest, AttentionOfManyRowsIsMatricesWhereThereAreAny) {
   EXPECT_EQ(made(nvidia, 8, 512, 128).label, "attention subgroup f16");
   EXPECT_EQ(made(nvidia, 512, 512, 100).label, "attention tiled f16") << "no whole vectors";
   EXPECT_EQ(made(nvidia, 512, 512, 128, Activations::kF32).label, "attention registers f16");
-  EXPECT_EQ(made(nvidia, 512, 512, 512, Activations::kF32).label, "attention tiled f16") << "nobody has counted so many registers";
+  EXPECT_EQ(made(nvidia, 512, 512, 512, Activations::kF32).label, "attention registers f16") << "two rows of an invocation";
   EXPECT_EQ(made(nvidia, 512, 512, 128, Activations::kQ8).label, "attention matrix f16");
   EXPECT_EQ(made(amd, 512, 512, 128), (Made{"attention matrix f16", {128, 64, 1}}));
   EXPECT_EQ(made(intel, 512, 512, 128), (Made{"attention matrix f16", {256, 32, 1}}));

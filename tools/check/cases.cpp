@@ -233,6 +233,7 @@ constexpr std::string_view kCases[] = {
     "attention query (1, 1, 5, 64), key f32 (1, 1, 8, 64), value f32 (1, 1, 8, 64), causal",
     "attention query (1, 2, 1, 64), key f32 (1, 1, 8, 64), value f32 (1, 1, 8, 64), causal, window_back 2",
     "attention query (1, 2, 2, 512), key f16 (1, 1, 41, 512), value f16 (1, 1, 41, 320)",
+    "attention query (1, 2, 2, 512), key f16 (1, 1, 41, 512), value f16 (1, 1, 41, 512)",
     "attention query (1, 8, 1, 96), key {cache} (1, 2, 521, 96), value {cache} (1, 2, 521, 128), causal, sinks (8)",
     "attention query (2, 4, 7, 16), key f16 (2, 2, 41, 16), value f16 (2, 2, 41, 24), mask bool (7, 41)",
     "attention query (2, 4, 7, 16), key f16 (2, 2, 41, 16), value f16 (2, 2, 41, 24), mask bool (2, 1, 1, 41), causal",
