@@ -76,8 +76,8 @@ Result<double> measure_copy(Stopwatch& stopwatch, std::uint32_t n_measurements) 
   RONDO_ASSIGN(const double kernel_s, measure_run_s(stopwatch, {by_kernel.command_buffers(), 1}, n_measurements));
 
   RONDO_ASSIGN(const ReusableCommands copy, ReusableCommands::create(device, [&](VkCommandBuffer commands) {
-                 const VkMemoryBarrier memory{VK_STRUCTURE_TYPE_MEMORY_BARRIER, nullptr, VK_ACCESS_TRANSFER_WRITE_BIT, VK_ACCESS_TRANSFER_READ_BIT | VK_ACCESS_TRANSFER_WRITE_BIT};
-                 device.vk().vkCmdPipelineBarrier(commands, VK_PIPELINE_STAGE_TRANSFER_BIT, VK_PIPELINE_STAGE_TRANSFER_BIT, 0, 1, &memory, 0, nullptr, 0, nullptr);
+                 const VkMemoryBarrier memory{VK_STRUCTURE_TYPE_MEMORY_BARRIER, nullptr, VK_ACCESS_SHADER_WRITE_BIT | VK_ACCESS_TRANSFER_WRITE_BIT, VK_ACCESS_TRANSFER_READ_BIT | VK_ACCESS_TRANSFER_WRITE_BIT};
+                 device.vk().vkCmdPipelineBarrier(commands, VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT | VK_PIPELINE_STAGE_TRANSFER_BIT, VK_PIPELINE_STAGE_TRANSFER_BIT, 0, 1, &memory, 0, nullptr, 0, nullptr);
                  const VkBufferCopy region{0, 0, size_bytes};
                  device.vk().vkCmdCopyBuffer(commands, from.handle(), to.handle(), 1, &region);
                }));
