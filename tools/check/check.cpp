@@ -142,10 +142,8 @@ std::vector<CheckRun> runs_of(const CaseText& text, const CheckOptions& options)
     if (bound.exact_integers && !rounds) add(Values::kInteger, 0);
     add(Values::kRandom, nmse);
     if (options.brief) continue;
-    // Of sums so large the rest where gates cancel is far off, which is where their function is steep; so is that of scores. Behind a limit such a gate, one of a thousand as halves have
-    // 11 bits, counts as much as any.
-    const double steep = find_attribute(text, "limit") ? 5000 : 100;
-    add(Values::kLarge, halves != 0 && (factors != 1 || text.op == "attention") ? steep * nmse : nmse);
+    // Of sums so large the rest where gates cancel is far off, which is where their function is steep; so is that of scores.
+    add(Values::kLarge, halves != 0 && (factors != 1 || text.op == "attention") ? 100 * nmse : nmse);
     for (const std::size_t input : special_inputs(text)) {
       add(Values::kNan, nmse, input);
       add(Values::kInfinity, nmse, input);
