@@ -298,7 +298,7 @@ struct MatrixWorkgroup {
 
 struct MatrixClass {
   std::uint32_t min_size, max_size;
-  MatrixWorkgroup large_of_weights, large, small;  ///< large ones with the most rows, or with half as many
+  MatrixWorkgroup large_of_weights, large, small;  ///< `large` for what has no rows in the first; large ones with the most rows, or with half as many
 };
 
 // By compilers' counts, as kClasses: as many rows as spill nothing. In a larger tile each input and weight is converted less often: 128 x 128

@@ -23,7 +23,7 @@ const uint kScaledQuads = kWeightType == RONDO_WEIGHT_Q2_K || kWeightType == RON
 vec4 scaled_quad(Chunk c, uint quad) {
   const vec4 q = chunk_quad(c, quad);
   if (kIsFloat) return q;
-  if (kHasOneFactor) return kCentre == 0u ? q * c.scale.x : q * c.scale.x - float(kCentre) * c.scale.x;  // exactly: a scale has 11 bits, and is one instruction
+  if (kHasOneFactor) return kCentre == 0u ? q * c.scale.x : q * c.scale.x - float(kCentre) * c.scale.x;  // one multiply-add, and exact: a scale has 11 bits, a quant 5
   return q * c.scale[quad >> 2] + c.addend[quad >> 2];
 }
 

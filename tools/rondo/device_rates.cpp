@@ -18,7 +18,7 @@ namespace {
 
 constexpr std::uint32_t kWidth = 64;
 
-/// One dispatch of a program of its own, whose bindings are whole `buffers`, the first of which it writes.
+/// `n` dispatches of a program of their own, each behind a barrier, whose bindings are whole `buffers`, the first of which they write.
 template <typename Params>
 Result<runtime::Recording> record_alone(runtime::Device& device, runtime::Shader shader, std::span<const runtime::Buffer* const> buffers, const Params& push, std::uint32_t n_groups, std::uint32_t n = 1) {
   runtime::Program program;
