@@ -24,13 +24,13 @@ void load_tiles(uint a_at, uint b_at, uint first_row, uint first_column, uint fi
   [[unroll]] for (uint part = 0u; part < kM * kDepth / 64u; ++part) {
     const uint item = part * 64u + gl_LocalInvocationID.x;
     const uint step = item % kDepth, row = item / kDepth;
-    const float x = from_element(a_values[a_at + min(first_row + row, p.rows - 1u) * p.a_row + min(first_step + step, p.depth - 1u) * p.a_depth]);
+    const float x = from_factor(a_values[a_at + min(first_row + row, p.rows - 1u) * p.a_row + min(first_step + step, p.depth - 1u) * p.a_depth]);
     a_tile[step * (kM + 1u) + row] = first_step + step < p.depth ? x : 0.0;
   }
   [[unroll]] for (uint part = 0u; part < kN * kDepth / 64u; ++part) {
     const uint item = part * 64u + gl_LocalInvocationID.x;
     const uint step = item / kN, column = item % kN;
-    const float x = from_element(b_values[b_at + min(first_column + column, p.columns - 1u) * p.b_column + min(first_step + step, p.depth - 1u) * p.b_depth]);
+    const float x = from_factor(b_values[b_at + min(first_column + column, p.columns - 1u) * p.b_column + min(first_step + step, p.depth - 1u) * p.b_depth]);
     b_tile[step * (kN + 1u) + column] = first_step + step < p.depth ? x : 0.0;
   }
 }

@@ -7,7 +7,7 @@ layout(std430, set = 0, binding = 1) readonly buffer Input4 { ELEMENT4 input_val
 vec4 stored_quad(uint i) { return from_elements(input_values4[i]); }
 
 float input_element(uint at, uint column) {
-  const float x = from_element(input_values[at + min(column, p.columns - 1u)]);
+  const float x = from_factor(input_values[at + min(column, p.columns - 1u)]);
   return mix(0.0, x, column < p.columns);
 }
 

@@ -37,12 +37,12 @@ void store(uint row, uint column, float sum) {
 
 // Of a row that begins at `at`, zeros beyond the depth.
 float a_element(uint at, uint step) {
-  if (kWhole == 1u) return from_element(a_values[at + step * p.a_depth]);
-  return mix(0.0, from_element(a_values[at + min(step, p.depth - 1u) * p.a_depth]), step < p.depth);
+  if (kWhole == 1u) return from_factor(a_values[at + step * p.a_depth]);
+  return mix(0.0, from_factor(a_values[at + min(step, p.depth - 1u) * p.a_depth]), step < p.depth);
 }
 float b_element(uint at, uint step) {
-  if (kWhole == 1u) return from_element(b_values[at + step * p.b_depth]);
-  return mix(0.0, from_element(b_values[at + min(step, p.depth - 1u) * p.b_depth]), step < p.depth);
+  if (kWhole == 1u) return from_factor(b_values[at + step * p.b_depth]);
+  return mix(0.0, from_factor(b_values[at + min(step, p.depth - 1u) * p.b_depth]), step < p.depth);
 }
 vec4 a_vector(uint at, uint step) {
   if (kALies == 0u) return from_elements(a_values4[(at + step) >> 2]);
