@@ -267,7 +267,7 @@ Result<Lowered> lower(Graph& graph, const runtime::DeviceCaps& caps, const Lower
   RONDO_TRY(check_quarantine(options));
   RONDO_TRY(replace_quarantined(graph, caps, options));
   Lowering lowering(graph, caps, options);
-  if (options.fusion) lowering.defer_norms(), lowering.defer_rotations(), lowering.share_rounding();
+  if (options.fusion) lowering.defer_norms(), lowering.defer_rotations(), lowering.share_rounding(), lowering.share_halves();
   for (const Node& node : graph.nodes()) {
     const Operator& table = operator_of(node.op);
     const std::size_t first = lowering.program_.dispatches.size();

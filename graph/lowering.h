@@ -128,6 +128,15 @@ struct ActivationRows {
 /// The outputs of a fused graph, or norms of them, that those who make them round to bytes as well when it is lowered.
 std::vector<TensorId> find_rounded_outputs(Graph& graph, const runtime::DeviceCaps& caps, const LoweringOptions& options);
 
+/// An output that whoever makes it leaves in f16 for linears of many rows when it is lowered, as `Lowering::halve` would: also, or only so, where nobody reads it otherwise.
+struct HalvedOutput {
+  TensorId output = kNone;
+  bool only = false;
+};
+
+/// Those of a fused graph.
+std::vector<HalvedOutput> find_halved_outputs(Graph& graph, const runtime::DeviceCaps& caps, const LoweringOptions& options);
+
 /// What an operator's `lower` writes into.
 class Lowering {
  public:
@@ -167,10 +176,14 @@ class Lowering {
   /// Makes room for that, behind the elements. To be called before anything else is appended.
   void append_rounded(TensorId output);
 
+  /// How the node that makes this tensor, all of a storage, leaves it in f16, or null; and where to.
+  const HalvedOutput* halved(TensorId output) const;
+  StorageId leave_halves(const HalvedOutput& output);
+
   /// These rows, f32 and of whole groups of 32 columns, in bytes: in the order of rows as whoever made them left them, or else by a dispatch in subgroups of `lanes`, with scales for 32 columns each.
   RoundedTensor round(const ActivationRows& rows, RoundedOrder order, std::uint32_t lanes);
 
-  /// These rows, f32 or f16, in f16 by a dispatch that reads them by vectors of 4 or not, as linear's kernels would (shaders/lib/linear_input.glsl's kInputVec4).
+  /// These rows, f32 or f16, in f16: as whoever made them left them, or by a dispatch that reads them by vectors of 4 or not, as linear's kernels would (shaders/lib/linear_input.glsl's kInputVec4).
   RoundedTensor halve(const ActivationRows& rows, Type activations, std::uint32_t input_vec4);
 
   /// More bytes for the storage of an activation, behind those that its tensor has. Returns where they begin.
@@ -235,6 +248,7 @@ class Lowering {
   friend std::vector<DeferredNorm> find_deferred_norms(Graph& graph, const runtime::DeviceCaps& caps, const LoweringOptions& options);
   friend std::vector<DeferredRotation> find_deferred_rotations(Graph& graph, const runtime::DeviceCaps& caps, const LoweringOptions& options);
   friend std::vector<TensorId> find_rounded_outputs(Graph& graph, const runtime::DeviceCaps& caps, const LoweringOptions& options);
+  friend std::vector<HalvedOutput> find_halved_outputs(Graph& graph, const runtime::DeviceCaps& caps, const LoweringOptions& options);
 
   /// The bytes that an argument binds.
   const runtime::BufferRange& place_of(const Argument& argument) const;
@@ -244,6 +258,8 @@ class Lowering {
   void defer_rotations();
   /// Finds who rounds what it makes, for linears of few rows with integer dot products. After defer_norms.
   void share_rounding();
+  /// Finds who leaves what it makes in f16, for linears of many rows. After share_rounding.
+  void share_halves();
   /// The first label in quarantine among the dispatches from `first` on, or "".
   std::string find_quarantined(std::size_t first) const;
   Status check_grids_and_ranges() const;
@@ -260,7 +276,8 @@ class Lowering {
   std::vector<DeferredNorm> deferred_;
   std::vector<DeferredRotation> rotations_;
   std::vector<TensorId> rounded_;
-  std::map<std::vector<std::int64_t>, RoundedTensor> quantized_, halved_;  ///< by dispatches of their own
+  std::vector<HalvedOutput> halved_outputs_;
+  std::map<std::vector<std::int64_t>, RoundedTensor> quantized_, halved_;  ///< by dispatches of their own; the latter by makers, too
   runtime::Program program_;
   std::vector<std::vector<Argument>> arguments_;  ///< of each dispatch, until storages have places
 };

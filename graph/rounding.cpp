@@ -1,5 +1,5 @@
-// Activations in bytes for integer dot products (shaders/lib/rounding.glsl): who makes them, and the dispatch that does where nobody else can. In f16 for
-// matrix units (shaders/lib/halved_input.glsl), by a dispatch.
+// Activations in bytes for integer dot products (shaders/lib/rounding.glsl), and in f16 for matrix units (shaders/lib/halved_input.glsl): who makes them, and
+// the dispatch that does where nobody else can.
 #include <bit>
 
 #include "graph/block_format.h"
@@ -104,12 +104,69 @@ RoundedTensor Lowering::round(const ActivationRows& rows, RoundedOrder order, st
   return made;
 }
 
+namespace {
+
+/// Of so many rows, with their scales.
+RoundedTensor halves_of(Lowering& lowering, std::uint32_t n_rows, std::uint32_t columns) {
+  const std::uint32_t n = n_rows * ceil_div(columns, kGroupElements) * kGroupElements;
+  return {lowering.scratch(2 * std::uint64_t{n} + 4 * std::uint64_t{n_rows}, "activations in f16"), 0, n / 2};
+}
+
+/// All rows of a contiguous tensor that is all of its storage.
+ActivationRows whole_rows(const Tensor& tensor, TensorId id) {
+  const auto columns = static_cast<std::uint32_t>(tensor.shape.last());
+  return {id, static_cast<std::uint32_t>(tensor.shape.n_rows()), 1, columns, 0, columns, columns};
+}
+
+}  // namespace
+
+void Lowering::share_halves() {
+  for (const Node& node : graph_.nodes()) {
+    if ((node.op != Op::rms_norm && node.op != Op::layer_norm) || norm_before(node.outputs[0]) || rounds(node.outputs[0])) continue;
+    const TensorId output = node.outputs[0];
+    const Tensor& made = tensor(output);
+    if (graph_.storage_of(output).kind != StorageKind::kActivation || !is_whole(graph_, output) || !can_halve_norm(node, *this)) continue;
+    // Self-tests have a linear of F16 behind it: where that takes something else, none would be seen to be right.
+    if (!linears_of_halves_take_halves(*this, static_cast<std::uint32_t>(made.shape.n_rows()), static_cast<std::uint32_t>(made.shape.last()))) continue;
+    bool any = false, only = true;
+    for (const Node& reader : graph_.nodes()) {
+      for (std::size_t i = 0; i < reader.inputs.size(); ++i) {
+        if (reader.inputs[i] == kNone || tensor(reader.inputs[i]).storage != made.storage) continue;
+        const Tensor& read = tensor(reader.inputs[i]);
+        const bool takes = i == 0 && is_whole(graph_, reader.inputs[i]) && read.is_contiguous() && read.shape.last() == made.shape.last() && takes_halves(reader, *this);
+        (takes ? any : only) = takes;
+      }
+    }
+    if (any) halved_outputs_.push_back({output, only});
+  }
+}
+
+std::vector<HalvedOutput> find_halved_outputs(Graph& graph, const runtime::DeviceCaps& caps, const LoweringOptions& options) {
+  Lowering trial(graph, caps, options);
+  trial.defer_norms();
+  trial.share_rounding();
+  trial.share_halves();
+  return std::move(trial.halved_outputs_);
+}
+
+const HalvedOutput* Lowering::halved(TensorId output) const {
+  const auto found = std::find_if(halved_outputs_.begin(), halved_outputs_.end(), [&](const HalvedOutput& halved) { return halved.output == output; });
+  return found == halved_outputs_.end() ? nullptr : &*found;
+}
+
+StorageId Lowering::leave_halves(const HalvedOutput& output) {
+  const Tensor& made = tensor(output.output);
+  const ActivationRows rows = whole_rows(made, output.output);
+  const StorageId storage = made.storage;
+  return (halved_[key_of(storage, rows)] = halves_of(*this, rows.tokens, rows.columns)).storage;
+}
+
 RoundedTensor Lowering::halve(const ActivationRows& rows, Type activations, std::uint32_t input_vec4) {
   const StorageId storage = tensor(rows.tensor).storage;
   RoundedTensor& made = halved_[key_of(storage, rows)];
   if (made.storage != kNone) return made;
-  const std::uint32_t n_rows = rows.tokens * rows.rows_of_token, n_groups = ceil_div(rows.columns, kGroupElements), n = n_rows * n_groups * kGroupElements;
-  made = {scratch(2 * std::uint64_t{n} + 4 * std::uint64_t{n_rows}, "activations in f16"), 0, n / 2};
+  const std::uint32_t n_rows = rows.tokens * rows.rows_of_token, n = n_rows * ceil_div(rows.columns, kGroupElements) * kGroupElements;
+  made = halves_of(*this, n_rows, rows.columns);
   const std::uint32_t width = std::min({std::max(std::bit_ceil(ceil_div(rows.columns, 16u)), 32u), 256u, caps_.max_invocations});
   dispatch("halve", module_for(runtime::Shader::halve, activations), {width, input_vec4}, {{storage, runtime::Access::kRead}, {made.storage, runtime::Access::kWrite}},
            shaders::HalveParams{rows_per_sequence(rows.tokens), rows.rows_of_token, rows.columns, rows.offset, rows.token_stride, rows.row_stride, n_rows, made.scales_at}, {n_rows, 1, 1},

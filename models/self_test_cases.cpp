@@ -49,9 +49,10 @@ constexpr std::uint32_t kMostCores = 8192;
 struct Neighbours {
   const graph::DeferredNorm *norm_before = nullptr, *norm_after = nullptr;  ///< that it computes with linears on their other sides
   bool rounds = false;  ///< it leaves what it makes, or that norm of it, in bytes for a linear
+  const graph::HalvedOutput* halves = nullptr;  ///< how it leaves what it makes in f16 for a linear
   const graph::DeferredRotation* rotation = nullptr;  ///< that it does
 
-  bool any() const { return norm_before || norm_after || rounds || rotation; }
+  bool any() const { return norm_before || norm_after || rounds || halves || rotation; }
 };
 
 /// What a case of an operator puts in, besides the step's own shapes.
@@ -192,10 +193,10 @@ class Cutter {
     return test_;
   }
 
-  /// The case that was cut with a narrow linear before the node or behind it, and between them an RMS norm that both compute, or bytes that the node leaves.
+  /// The case that was cut with a narrow linear before the node or behind it, and between them an RMS norm that both compute, or bytes or halves that the node leaves.
   /// Errors: the graph's.
   Result<SelfTestCase> add_neighbours(const Neighbours& wanted) {
-    const auto& [before, after, rounds, rotation] = wanted;
+    const auto& [before, after, rounds, halves, rotation] = wanted;
     graph::Graph& g = test_.graph;
     graph::Node node = std::move(g.nodes().back());
     g.nodes().clear();
@@ -204,18 +205,22 @@ class Cutter {
     const bool is_attention = node.op == Op::attention;
     const double bound = test_.bounds[g.tensor(node.outputs[0]).storage];
     // What is rounded has its storage for itself, and no columns missing.
-    if (rounds && !after && !is_attention) node.outputs[0] = g.add_tensor("output", StorageKind::kActivation, Type::kF32, g.tensor(node.outputs[0]).shape);
+    if ((rounds || halves) && !after && !is_attention) node.outputs[0] = g.add_tensor("output", StorageKind::kActivation, Type::kF32, g.tensor(node.outputs[0]).shape);
     const TensorId output = node.outputs[0];
     if (rounds && is_attention) g.storage(g.tensor(output).storage).kind = StorageKind::kActivation;
     g.nodes().push_back(std::move(node));
-    if (after || rounds) {
+    if (after || rounds || halves) {
       TensorId read = output;
       if (after) read = norm("weights of the norm behind", output, *after);
       if (is_attention) read = g.transpose(output, {0, 2, 1, 3});
       const graph::Shape shape = g.tensor(read).shape;
       if (is_attention) read = g.reshape(read, {shape[0], shape[1], shape[2] * shape[3]});
-      // Whoever rounds leaves the numbers themselves as well, and somebody may read them.
-      std::vector<TensorId> behind{linear("linear behind", read, 8, Type::kF32)};
+      std::vector<TensorId> behind;
+      if (halves) behind.push_back(linear("linear of halves behind", read, 8, Type::kF16));
+      // Whoever rounds leaves the numbers themselves as well, and somebody may read them: of halves one that does not take these.
+      const std::int64_t columns = g.tensor(read).shape.last();
+      if (!halves) behind.push_back(linear("linear behind", read, 8, Type::kF32));
+      else if (!halves->only) behind.push_back(linear("linear behind", g.slice(read, g.tensor(read).shape.rank - 1, 0, columns / 2), 8, Type::kF32));
       if (rounds) behind.push_back(linear("linear of bytes behind", read, 8, Type::kQ8_0));
       for (const TensorId id : behind) {
         if (!g.status().ok()) break;
@@ -535,6 +540,7 @@ class Collector {
     RONDO_TRY(graph::replace_quarantined(step, caps_, options_.lowering));
     const auto norms = fusion_ ? graph::find_deferred_norms(step, caps_, options_.lowering) : std::vector<graph::DeferredNorm>();
     const auto rounded = fusion_ ? graph::find_rounded_outputs(step, caps_, options_.lowering) : std::vector<TensorId>();
+    const auto halved = fusion_ ? graph::find_halved_outputs(step, caps_, options_.lowering) : std::vector<graph::HalvedOutput>();
     const auto rotations = fusion_ ? graph::find_deferred_rotations(step, caps_, options_.lowering) : std::vector<graph::DeferredRotation>();
     const auto rounds = [&](TensorId id) { return std::find(rounded.begin(), rounded.end(), id) != rounded.end(); };
     for (const graph::Node& node : step.nodes()) {
@@ -548,6 +554,9 @@ class Collector {
       // What computes the norm stands before it.
       const bool is_norm = std::any_of(norms.begin(), norms.end(), [&](const graph::DeferredNorm& norm) { return norm.output == node.outputs[0]; });
       neighbours.rounds = !is_norm && rounds(neighbours.norm_after ? neighbours.norm_after->output : node.outputs[0]);
+      for (const graph::HalvedOutput& halves : halved) {
+        if (halves.output == node.outputs[0]) neighbours.halves = &halves;
+      }
       for (const graph::DeferredRotation& rotation : rotations) {
         if (rotation.input == node.outputs[0]) neighbours.rotation = &rotation;
       }

@@ -524,11 +524,26 @@ bool takes_bytes_in_few_rows(const Node& node, const Lowering& lowering) {
   return kernel.ok() && (*kernel)->name == kLinearKernels[1];
 }
 
-bool linears_of_bytes_take_dots(const Lowering& lowering, std::uint32_t rows, std::uint32_t columns) {
-  const LinearShape shape{rows, ceil_div(columns, kGroupElements), 8, Type::kF32, Type::kQ8_0, false, 0, false, lowering.activations()};
-  const Result<const LinearEntry*> kernel = choose_linear(lowering, operator_of(Op::linear), shape, false);
-  return kernel.ok() && (*kernel)->name == kLinearKernels[1];
+bool takes_halves(const Node& node, const Lowering& lowering) {
+  const std::optional<LinearCall> call = find_linear_call(node);
+  if (!call || lowering.tensor(call->input).shape.last() != lowering.tensor(call->weight).shape[1]) return false;
+  const Result<const LinearEntry*> kernel = choose_linear(lowering, operator_of(node.op), *call);
+  return kernel.ok() && rounds_to_halves(std::string_view((*kernel)->name));
 }
+
+namespace {
+
+/// The kernel of a linear of 8 outputs, or "".
+std::string_view kernel_of_narrow_linear(const Lowering& lowering, std::uint32_t rows, std::uint32_t columns, Type weight) {
+  const LinearShape shape{rows, ceil_div(columns, kGroupElements), 8, Type::kF32, weight, false, 0, false, lowering.activations()};
+  const Result<const LinearEntry*> kernel = choose_linear(lowering, operator_of(Op::linear), shape, false);
+  return kernel.ok() ? (*kernel)->name : "";
+}
+
+}  // namespace
+
+bool linears_of_bytes_take_dots(const Lowering& lowering, std::uint32_t rows, std::uint32_t columns) { return kernel_of_narrow_linear(lowering, rows, columns, Type::kQ8_0) == kLinearKernels[1]; }
+bool linears_of_halves_take_halves(const Lowering& lowering, std::uint32_t rows, std::uint32_t columns) { return rounds_to_halves(kernel_of_narrow_linear(lowering, rows, columns, Type::kF16)); }
 
 bool can_round_outputs(const Node& node, const Lowering& lowering) {
   const std::optional<LinearCall> call = find_linear_call(node);

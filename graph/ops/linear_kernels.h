@@ -43,8 +43,12 @@ bool can_rotate(const Node& node, const Node& rotation, const Lowering& lowering
 /// Whether the node is a linear of any kind that would multiply few rows of its input in bytes; and whether one would leave its output, or the norm behind it, in bytes.
 bool takes_bytes_in_few_rows(const Node& node, const Lowering& lowering);
 bool can_round_outputs(const Node& node, const Lowering& lowering);
+/// Whether it is a linear of any kind that would multiply its input in f16, of which it takes all columns of each token.
+bool takes_halves(const Node& node, const Lowering& lowering);
 /// Whether a linear of Q8_0 of so many rows and columns would take bytes: what self-tests put behind a node that leaves its output so.
 bool linears_of_bytes_take_dots(const Lowering& lowering, std::uint32_t rows, std::uint32_t columns);
+/// Whether one of F16 would take f16, likewise.
+bool linears_of_halves_take_halves(const Lowering& lowering, std::uint32_t rows, std::uint32_t columns);
 
 /// Emits the dispatches, one for each piece of the weight. Errors: kUnsupported (a weight in pieces with glu or experts).
 Status lower_linear(Lowering& lowering, const Operator& op, const LinearCall& call);

@@ -21,13 +21,17 @@ struct NormShape {
   std::uint32_t tokens;
   bool quads;  ///< all rows begin and end with whole groups of four elements
   bool rounds;  ///< outputs are left in bytes as well
+  const HalvedOutput* halves;  ///< they are left in f16, or null
   shaders::NormParams push;
   double elements;
 
-  runtime::Cost cost() const { return {(2.0 * element_bytes(activations) + (rounds ? kRoundedBytes : 0)) * elements, (op == Op::layer_norm ? 8 : 4) * elements}; }
+  runtime::Cost cost() const {
+    const double left = (halves && halves->only ? 0 : element_bytes(activations)) + (rounds ? kRoundedBytes : 0) + (halves ? 2 : 0);
+    return {(element_bytes(activations) + left) * elements, (op == Op::layer_norm ? 8 : 4) * elements};
+  }
 };
 
-using NormArguments = std::initializer_list<Lowering::Argument>;
+using NormArguments = std::vector<Lowering::Argument>;
 
 std::string subgroup_lacks(const runtime::DeviceCaps& caps, const NormShape& shape) {
   if (!caps.subgroup_arithmetic) return "subgroup reductions";
@@ -40,6 +44,12 @@ std::string subgroup_lacks(const runtime::DeviceCaps& caps, const NormShape& sha
 
 void emit_subgroup(Lowering& lowering, const NormShape& shape, const std::string& label, const NormArguments& arguments) {
   const RowTile tile = row_tile(lowering.caps(), shape.push.columns);
+  if (shape.halves) {
+    NormArguments with_halves = arguments;
+    with_halves.push_back({lowering.leave_halves(*shape.halves), runtime::Access::kWrite});
+    if (shape.halves->only) with_halves[2] = with_halves.back();
+    return lowering.dispatch(label, {runtime::Shader::norm_halving, tile.lanes}, {tile.threads, tile.lanes, tile.quads, shape.op == Op::layer_norm, shape.halves->only}, with_halves, shape.push, {shape.tokens, 1, 1}, shape.cost());
+  }
   lowering.dispatch(label, {shape.rounds ? runtime::Shader::norm_rounding : lowering.module_for(runtime::Shader::norm_subgroup, shape.activations), tile.lanes}, {tile.threads, tile.lanes, tile.quads, shape.op == Op::layer_norm}, arguments, shape.push,
                     {shape.tokens, shape.push.heads, 1}, shape.cost());
 }
@@ -64,7 +74,7 @@ constexpr NormEntry kTable[] = {
 NormShape shape_of(const Lowering& lowering, Op op, const NormCall& call) {
   const Tensor& input = lowering.tensor(call.input);
   const bool heads = has_even_heads(input);
-  NormShape shape{op, input.type, 0, false, lowering.rounds(call.output), {}, tensor_elements(input)};
+  NormShape shape{op, input.type, 0, false, lowering.rounds(call.output), lowering.halved(call.output), {}, tensor_elements(input)};
   shaders::NormParams& push = shape.push;
   push.heads = heads ? u32(input.shape[2]) : 1;
   shape.tokens = u32(input.shape.n_rows()) / push.heads;
@@ -97,6 +107,13 @@ Result<const NormEntry*> choose(const Lowering& lowering, const NormShape& shape
 bool can_round_norm(const Node& node, const Lowering& lowering) {
   const NormShape shape = shape_of(lowering, node.op, {node.inputs[0], node.outputs[0], node.inputs[1], node.inputs[2]});
   if (shape.activations != Type::kF32 || !lowering.caps().subgroup_shuffle || shape.push.columns % kRoundedTogether != 0 || (u32(lowering.tensor(node.outputs[0]).shape.n_elements()) % kGroupElements) != 0) return false;
+  const Result<const NormEntry*> kernel = choose(lowering, shape);
+  return kernel.ok() && (*kernel)->name == kNormKernels[0];
+}
+
+bool can_halve_norm(const Node& node, const Lowering& lowering) {
+  const NormShape shape = shape_of(lowering, node.op, {node.inputs[0], node.outputs[0], node.inputs[1], node.inputs[2]});
+  if (shape.activations != Type::kF32 || shape.push.heads != 1 || shape.push.columns % kGroupElements != 0) return false;
   const Result<const NormEntry*> kernel = choose(lowering, shape);
   return kernel.ok() && (*kernel)->name == kNormKernels[0];
 }

@@ -16,8 +16,9 @@ struct NormCall {
   double epsilon = 0, weight_bias = 0;
 };
 
-/// Whether the node, a norm, would leave its output in bytes as well (shaders/lib/rounding.glsl).
+/// Whether the node, a norm, would leave its output in bytes as well (shaders/lib/rounding.glsl), or in f16 (shaders/lib/halved_input.glsl).
 bool can_round_norm(const Node& node, const Lowering& lowering);
+bool can_halve_norm(const Node& node, const Lowering& lowering);
 
 /// Emits the dispatch.
 Status lower_norm(Lowering& lowering, Op op, const NormCall& call);
