@@ -283,11 +283,15 @@ namespace {
 
 /// Most rows of the first factor in a tile, by what invocations have in registers meanwhile.
 struct MatrixRows {
-  std::uint32_t of_weights = 0, of_f32 = 0;       ///< weights: all but f32, and those
-  std::uint32_t of_vectors = 0, of_elements = 0;  ///< matmul's factors, by how they are loaded; 0: no such tiles
+  std::uint32_t of_blocks = 0, of_f16 = 0, of_wide = 0, of_f32 = 0;  ///< weights of blocks, but for MXFP4; of wide: of bf16 and MXFP4, which reach beyond f16
+  std::uint32_t of_vectors = 0, of_elements = 0;                     ///< matmul's factors, by how they are loaded; 0: no such tiles
 
   /// Which of them is of weights of this type.
-  static std::uint32_t MatrixRows::*of_weight(Type type) { return type == Type::kF32 ? &MatrixRows::of_f32 : &MatrixRows::of_weights; }
+  static std::uint32_t MatrixRows::*of_weight(Type type) {
+    if (type == Type::kF32) return &MatrixRows::of_f32;
+    if (type == Type::kF16) return &MatrixRows::of_f16;
+    return type == Type::kBF16 || type == Type::kMXFP4 ? &MatrixRows::of_wide : &MatrixRows::of_blocks;
+  }
 };
 
 struct MatrixWorkgroup {
@@ -306,11 +310,11 @@ struct MatrixClass {
 constexpr MatrixClass kMatrixClasses[] = {
     // NVIDIA: 232 to 255 registers, so that a core of an H200 has two; 16 matrices of a subgroup with weights in f32 spill 31. There linear_glu of 512 rows
     // of 8B F16 takes 640 us, with 256 threads 738.
-    {32, 32, {128, 128, 2, {128}}, {256, 128, 2, {0, 128, 128, 128}}, {128, 64, 2, {128, 128, 128, 128}}},
-    {16, 32, {256, 128, 1, {64, 64}}, {256, 128, 1, {0, 0, 32, 32}}, {128, 64, 1, {64, 64, 32, 16}}},       // Intel's Xe2: 235 registers
-    {8, 32, {256, 128, 1, {64, 64}}, {256, 128, 1, {0, 0, 32, 0}}, {128, 64, 1, {64, 64, 16, 16}}},         // Intel's others: 107
-    {32, 64, {256, 128, 1, {128, 128}}, {256, 128, 1, {0, 0, 128, 128}}, {128, 64, 1, {64, 64, 64, 64}}},   // AMD: 216 registers; 128 rows of the small one spilled on navi31 when the input was f32
-    {4, 128, {128, 64, 3, {64}}, {128, 64, 2, {0, 64, 64, 64}}, {128, 64, 2, {64, 64, 64, 64}}},            // what is not known
+    {32, 32, {128, 128, 2, {128, 128, 128}}, {256, 128, 2, {0, 0, 0, 128, 128, 128}}, {128, 64, 2, {128, 128, 128, 128, 128, 128}}},
+    {16, 32, {256, 128, 1, {128, 64, 128, 128}}, {256, 128, 1, {0, 0, 0, 0, 32, 32}}, {128, 64, 1, {64, 64, 64, 64, 32, 16}}},       // Intel's Xe2: 245 registers; F16 takes half the instructions if 64 rows' loads are unrolled
+    {8, 32, {256, 128, 1, {128, 128, 64, 64}}, {256, 128, 1, {0, 0, 0, 0, 32, 0}}, {128, 64, 1, {64, 64, 64, 64, 16, 16}}},          // Intel's others: 128
+    {32, 64, {256, 128, 1, {128, 128, 128, 128}}, {256, 128, 1, {0, 0, 0, 0, 128, 128}}, {128, 64, 1, {64, 64, 64, 64, 64, 64}}},    // AMD: 192 registers; 128 rows of the small one spilled on navi31 when the input was f32
+    {4, 128, {128, 64, 3, {64, 64, 64}}, {128, 64, 2, {0, 0, 0, 64, 64, 64}}, {128, 64, 2, {64, 64, 64, 64, 64, 64}}},               // what is not known
 };
 
 bool is_of(std::uint32_t size, std::uint32_t least, std::uint32_t most) { return std::has_single_bit(size) && size >= least && size <= most; }
@@ -321,8 +325,12 @@ std::uint32_t matrix_lanes(const runtime::DeviceCaps& caps, std::uint32_t thread
   return lanes < 8 || lanes > threads || caps.max_invocations < threads || threads / lanes > caps.max_workgroup_subgroups ? 0 : lanes;
 }
 
+/// Of two ways to share out matrices by which as many are loaded: the one that gives a subgroup more rows, or more outputs. A linear's kernel has all of a subgroup's rows in registers at
+/// once, but one by one what it multiplies them by.
+enum class Rather : std::uint8_t { kRows, kOutputs };
+
 /// The matrices that subgroups of a tile of `rows` rows have, so that few are loaded for a product; lanes is 0 where none fit.
-MatrixTile share_out(const runtime::MatrixShape& shape, std::uint32_t threads, std::uint32_t outputs, std::uint32_t lanes, std::uint32_t rows, bool glu) {
+MatrixTile share_out(const runtime::MatrixShape& shape, std::uint32_t threads, std::uint32_t outputs, std::uint32_t lanes, std::uint32_t rows, bool glu, Rather rather) {
   const std::uint32_t subgroups = threads / lanes;
   MatrixTile best;
   double fewest = 0;
@@ -330,18 +338,18 @@ MatrixTile share_out(const runtime::MatrixShape& shape, std::uint32_t threads, s
     const MatrixTile tile{lanes, threads, outputs, row_subgroups, rows / (row_subgroups * shape.rows), outputs / (subgroups / row_subgroups * shape.columns), shape};
     if (tile.row_matrices == 0 || tile.output_matrices < (glu ? 2u : 1u)) continue;
     const double loads = 1.0 / tile.row_matrices + 1.0 / tile.output_matrices;
-    if (best.lanes == 0 || loads < fewest) best = tile, fewest = loads;
+    if (best.lanes == 0 || loads < fewest || (loads == fewest && rather == Rather::kOutputs)) best = tile, fewest = loads;
   }
   return best;
 }
 
 /// Of the largest shape of which a tile of `rows` rows can be made.
-MatrixTile largest_matrices(const runtime::DeviceCaps& caps, std::uint32_t threads, std::uint32_t outputs, std::uint32_t lanes, std::uint32_t rows, bool glu) {
+MatrixTile largest_matrices(const runtime::DeviceCaps& caps, std::uint32_t threads, std::uint32_t outputs, std::uint32_t lanes, std::uint32_t rows, bool glu, Rather rather) {
   MatrixTile best;
   for (const runtime::MatrixShape& shape : caps.matrices) {
     if (!is_of(shape.rows, 8, 16) || !is_of(shape.columns, 8, 16) || !is_of(shape.depth, 8, 32) || shape.rows * shape.columns * shape.depth <= best.shape.rows * best.shape.columns * best.shape.depth) continue;
-    MatrixTile tile = share_out(shape, threads, outputs, lanes, rows, glu);
-    if (tile.lanes == 0) tile = share_out(shape, threads, outputs, lanes, 2 * rows, glu);  // 16 rows with GLU
+    MatrixTile tile = share_out(shape, threads, outputs, lanes, rows, glu, rather);
+    if (tile.lanes == 0) tile = share_out(shape, threads, outputs, lanes, 2 * rows, glu, rather);  // 16 rows with GLU
     if (tile.lanes != 0) best = tile;
   }
   return best;
@@ -349,7 +357,7 @@ MatrixTile largest_matrices(const runtime::DeviceCaps& caps, std::uint32_t threa
 
 /// Of all tiles that fit, the one of which the core that gets most has least to do, where columns may be split. A tile's work is its products, and what
 /// each of its rows and outputs takes, as so many products: 64 x 64 outputs cost 1.3 times as much for a product as 128 x 128, about as counted.
-MatrixTile matrix_tile_of(const runtime::DeviceCaps& caps, std::uint32_t MatrixRows::*most_rows, std::uint32_t n_rows, std::uint32_t n_groups, std::uint32_t n_outputs, bool glu, std::uint32_t n_batches) {
+MatrixTile matrix_tile_of(const runtime::DeviceCaps& caps, std::uint32_t MatrixRows::*most_rows, std::uint32_t n_rows, std::uint32_t n_groups, std::uint32_t n_outputs, bool glu, std::uint32_t n_batches, Rather rather) {
   constexpr std::uint32_t kProductsOfARow = 32;
   const MatrixClass* one = class_of(std::span<const MatrixClass>(kMatrixClasses), caps);
   if (!one) return {};
@@ -361,7 +369,7 @@ MatrixTile matrix_tile_of(const runtime::DeviceCaps& caps, std::uint32_t MatrixR
     if (lanes == 0 || most == 0) continue;
     const std::uint32_t all_rows = std::clamp(std::bit_ceil(n_rows), 16u, most);
     for (std::uint32_t rows = all_rows; rows >= (is_large ? most / 2 : std::min(all_rows, 32u)); rows /= 2) {
-      const MatrixTile tile = largest_matrices(caps, workgroup->threads, workgroup->outputs, lanes, rows, glu);
+      const MatrixTile tile = largest_matrices(caps, workgroup->threads, workgroup->outputs, lanes, rows, glu, rather);
       if (tile.lanes == 0 || matrix_shared_bytes(tile.rows(), tile.outputs) > caps.max_shared_bytes) continue;
       const std::uint64_t n_tiles = std::uint64_t{n_batches} * ceil_div(n_rows, tile.rows()) * ceil_div(n_outputs, tile.outputs >> (glu ? 1 : 0));
       const double work = least_work(caps, n_tiles, n_groups).groups * (tile.rows() * tile.outputs + kProductsOfARow * (tile.rows() + tile.outputs));
@@ -378,11 +386,11 @@ MatrixTile matrix_tile_of(const runtime::DeviceCaps& caps, std::uint32_t MatrixR
 }  // namespace
 
 MatrixTile matrix_tile(const runtime::DeviceCaps& caps, Type weight, std::uint32_t n_rows, std::uint32_t n_groups, std::uint32_t n_outputs, bool glu, std::uint32_t n_experts) {
-  return matrix_tile_of(caps, MatrixRows::of_weight(weight), n_rows, n_experts == 0 ? n_groups : 1, n_outputs, glu, std::max(n_experts, 1u));
+  return matrix_tile_of(caps, MatrixRows::of_weight(weight), n_rows, n_experts == 0 ? n_groups : 1, n_outputs, glu, std::max(n_experts, 1u), Rather::kOutputs);
 }
 
 MatrixTile matmul_matrix_tile(const runtime::DeviceCaps& caps, std::uint32_t n_rows, std::uint32_t n_outputs, std::uint32_t n_batches, bool by_vectors) {
-  MatrixTile tile = matrix_tile_of(caps, by_vectors ? &MatrixRows::of_vectors : &MatrixRows::of_elements, n_rows, 1, n_outputs, false, n_batches);
+  MatrixTile tile = matrix_tile_of(caps, by_vectors ? &MatrixRows::of_vectors : &MatrixRows::of_elements, n_rows, 1, n_outputs, false, n_batches, Rather::kRows);
   tile.ahead = 1;  // its factors take more registers
   return tile;
 }
@@ -421,7 +429,7 @@ MatrixTile attention_matrix_tile(const runtime::DeviceCaps& caps, std::uint32_t 
   if (lanes == 0 || most < one.least_rows) return {};
   std::uint32_t rows = std::clamp(std::bit_ceil(n_rows), one.least_rows, most);
   while (rows > one.least_rows && (attention_matrix_shared_bytes(rows, key_width) > caps.max_shared_bytes || (rows > 32 && ceil_div(n_rows, rows) * n_heads < workgroups_to_fill(caps) / 2))) rows /= 2;
-  const MatrixTile best = largest_matrices(caps, one.threads, kBlockKeys, lanes, rows, false);
+  const MatrixTile best = largest_matrices(caps, one.threads, kBlockKeys, lanes, rows, false, Rather::kRows);
   return attention_matrix_shared_bytes(best.rows(), key_width) <= caps.max_shared_bytes ? best : MatrixTile{};
 }
 

@@ -25,6 +25,7 @@ layout(constant_id = 9) const uint kExperts = 0u;
 
 #define RONDO_SHARED_TABLE
 #define RONDO_HALF_CHUNKS
+#define RONDO_STAGES_LOADS
 #define RONDO_WEIGHT_BYTES
 #define RONDO_WEIGHT_BINDING 2
 #define weight_layout p
@@ -63,7 +64,7 @@ uint place() { return gl_SubgroupID * kLanes + gl_SubgroupInvocationID; }
 
 void load(uint group) {
   const uint row = weight_row(place() >> 1) + p.weight_offset_rows;
-  chunk = load_chunk(row_at(row), group * 2u + (place() & 1u));
+  chunk = load_sixteen(row_at(row), group, place() & 1u, 0u);
   const uint group_of_row = group_in_columns(x_row, group);
   x = input_bytes(2u * group_of_row + (place() & 1u));
   x_scales = input_scales_of(group_of_row);
@@ -104,14 +105,14 @@ void main() {
   fill_table();
   const uint tx = place() % kColumns, ty = place() / kColumns * kTileRows;
   clear_sums();
-  const uint first = first_group(), n_own = n_groups();
+  const uint first = first_group(), end = end_group();
   load(first);
-  store_weights(0u);
-  store_input(0u);
-  for (uint group = 0u; group < n_own; ++group) {
+  store_weights(first & 1u);
+  store_input(first & 1u);
+  for (uint group = first; group < end; ++group) {
     const uint tile = group & 1u;
     barrier();
-    load(first + min(group + 1u, n_own - 1u));  // the last is loaded twice, and nobody reads it
+    load(min(group + 1u, end - 1u));  // the last is loaded twice, and nobody reads it
     uvec4 a[kTileRows * 2u];
     float scale[kTileRows];
     [[unroll]] for (uint i = 0u; i < kTileRows; ++i) {

@@ -25,6 +25,7 @@ layout(constant_id = 10) const uint kLimited = 0u;
 layout(constant_id = 11) const uint kSplitColumns = 0u;
 layout(constant_id = 12) const uint kExperts = 0u;
 
+#define RONDO_STAGES_LOADS
 #include "lib/linear_input.glsl"
 #define RONDO_SHARED_TABLE
 #define RONDO_HALF_CHUNKS
@@ -43,10 +44,9 @@ const uint kOutputs = kN >> kGlu;
 // What an invocation brings: every kWidth-th four of the input, and 16 elements of a weight at a time.
 const uint kInputItems = kM * kSteps, kWeightItems = kN * kSteps / 4u;
 const uint kInputs = (kInputItems + kWidth - 1u) / kWidth, kWeights = (kWeightItems + kWidth - 1u) / kWidth;
-const uint kChunksOfItem = kQuads == 8u ? 1u : 4u / kQuads;
 vec4 x[kInputs];
 uint inputs_at[kInputs];  // with kExperts: where their rows begin
-Chunk chunks[kWeights * kChunksOfItem];
+Chunk chunks[kWeights * kChunksOfSixteen];
 
 // The 16 columns of a weight that an item has, counted from the row's first.
 uint sixteen_of(uint item, uint part) { return part * (kSteps / 4u) + item % (kSteps / 4u); }
@@ -55,7 +55,7 @@ void load(uint part) {
   [[unroll]] for (uint i = 0u; i < kWeights; ++i) {
     const uint item = i * kWidth + gl_LocalInvocationID.x, sixteen = sixteen_of(item, part);
     const uint row = weight_row(min(item / (kSteps / 4u), kN - 1u)) + p.weight_offset_rows;
-    [[unroll]] for (uint c = 0u; c < kChunksOfItem; ++c) chunks[i * kChunksOfItem + c] = load_chunk(row_at(row), sixteen * kChunksOfItem + c);
+    [[unroll]] for (uint c = 0u; c < kChunksOfSixteen; ++c) chunks[i * kChunksOfSixteen + c] = load_sixteen(row_at(row), sixteen >> 1, sixteen & 1u, c);
   }
   [[unroll]] for (uint i = 0u; i < kInputs; ++i) {
     const uint item = i * kWidth + gl_LocalInvocationID.x;
@@ -67,7 +67,7 @@ void store_tile(uint part) {
   [[unroll]] for (uint i = 0u; i < kWeights; ++i) {
     const uint item = i * kWidth + gl_LocalInvocationID.x, at = (kM + item / (kSteps / 4u)) * kStride + item % (kSteps / 4u) * 4u;
     if (kWeightItems % kWidth != 0u && item >= kWeightItems) break;
-    [[unroll]] for (uint quad = 0u; quad < 4u; ++quad) tile[at + quad] = scaled_quad(chunks[i * kChunksOfItem + quad / kQuads], quad % kQuads);
+    [[unroll]] for (uint quad = 0u; quad < 4u; ++quad) tile[at + quad] = scaled_quad(chunks[i * kChunksOfSixteen + quad / kQuads], quad % kQuads);
   }
   [[unroll]] for (uint i = 0u; i < kInputs; ++i) {
     const uint item = i * kWidth + gl_LocalInvocationID.x;
@@ -83,7 +83,7 @@ void main() {
   }
   fill_table();
   clear_sums();
-  const uint first_part = first_group() * (8u / kSteps), end_part = first_part + n_groups() * (8u / kSteps);
+  const uint first_part = first_group() * (8u / kSteps), end_part = end_group() * (8u / kSteps);
   load(first_part);
   for (uint part = first_part; part < end_part; ++part) {
     barrier();

@@ -31,12 +31,14 @@ const bool kScalesFirst = true, kWide = true;
 #define MATRIX_IDS_FROM_8
 #include "lib/matrix.glsl"
 #include "lib/matrix_tile.glsl"
+#define RONDO_STAGES_LOADS
 #include "lib/matmul_factors.glsl"
 
 float largest_a[kAs], largest_b[kBs];
 
 bool begin_tile() { return !is_idle(); }
-uint n_groups() { return (p.depth + 31u) / 32u; }
+uint first_group() { return 0u; }
+uint end_group() { return (p.depth + 31u) / 32u; }
 void load_group(uint group, uint set) { load_factors(group); }
 
 void store_group(uint tile, uint set, bool scaled) {

@@ -25,28 +25,27 @@ vec4 signed_bytes(uint word) {
 struct WeightRow { uint quads, scales; };
 WeightRow row_at(uint row) { return WeightRow(row * weight_layout.row_words >> 2, weight_layout.scale_offset_words + row * weight_layout.scale_row_words); }
 
-// With RONDO_HALF_CHUNKS, for tiles that invocations bring 16 elements at a time, a chunk of 32 has its first half only, and where one is loaded its number is that of 16 elements: what else
-// its group has is found by group_of(). Else the same functions give whole chunks.
+// With RONDO_HALF_CHUNKS, for tiles that invocations bring 16 elements at a time (load_sixteen() of lib/weight.glsl), what is loaded of a chunk of 32 is the half that half_of_chunk
+// says, in the place of the first. Else the same functions give whole chunks.
 #ifdef RONDO_HALF_CHUNKS
-uint group_of(uint chunk) { return chunk >> 1; }
-uvec4 four_words(uint quad, uint chunk) { return uvec4(weight_words2[2u * quad + (chunk & 1u)], 0u, 0u); }
-uvec2 two_words(uint pair, uint chunk) { return uvec2(weight_words[2u * pair + (chunk & 1u)], 0u); }
-uint eight_fields(uint word, uint chunk) { return word >> (4u * (chunk & 1u)); }
-uint byte_of_half(uint bytes, uint chunk) { return bytes >> (8u * (chunk & 1u)); }
-vec2 signed_bytes_of_halves(uint bytes, uint chunk) { return signed_bytes(byte_of_half(bytes, chunk)).xx; }
-uvec2 bytes_of_halves(uint bytes, uint chunk) { return uvec2(byte_of_half(bytes, chunk)); }
+uint half_of_chunk;
+uvec4 four_words(uint quad) { return uvec4(weight_words2[2u * quad + half_of_chunk], 0u, 0u); }
+uvec2 two_words(uint pair) { return uvec2(weight_words[2u * pair + half_of_chunk], 0u); }
+uint eight_fields(uint word) { return word >> (4u * half_of_chunk); }
+uint byte_of_half(uint bytes) { return bytes >> (8u * half_of_chunk); }
+vec2 signed_bytes_of_halves(uint bytes) { return signed_bytes(byte_of_half(bytes)).xx; }
+uvec2 bytes_of_halves(uint bytes) { return uvec2(byte_of_half(bytes)); }
 #else
-uint group_of(uint chunk) { return chunk; }
-uvec4 four_words(uint quad, uint chunk) { return weight_words4[quad]; }
-uvec2 two_words(uint pair, uint chunk) { return weight_words2[pair]; }
-uint eight_fields(uint word, uint chunk) { return word; }
-vec2 signed_bytes_of_halves(uint bytes, uint chunk) { return signed_bytes(bytes).xy; }
-uvec2 bytes_of_halves(uint bytes, uint chunk) { return uvec2(bytes, bytes >> 8); }
+uvec4 four_words(uint quad) { return weight_words4[quad]; }
+uvec2 two_words(uint pair) { return weight_words2[pair]; }
+uint eight_fields(uint word) { return word; }
+vec2 signed_bytes_of_halves(uint bytes) { return signed_bytes(bytes).xy; }
+uvec2 bytes_of_halves(uint bytes) { return uvec2(bytes, bytes >> 8); }
 #endif
 
 // Of a row that has 16 bytes for each chunk, and nothing else; for 32 elements.
 uvec4 chunk_bits(WeightRow row, uint chunk) { return weight_words4[row.quads + chunk]; }
-uvec4 group_bits(WeightRow row, uint chunk) { return four_words(row.quads + group_of(chunk), chunk); }
+uvec4 group_bits(WeightRow row, uint group) { return four_words(row.quads + group); }
 
 // The scale of a group of 32, where they are f16 numbers, two a word.
 float group_scale(WeightRow row, uint group) {
@@ -99,7 +98,7 @@ uint k_scales(WeightRow row, uint group) { return row.scales + (group >> 3) * 5u
 // The two bytes of a group, in the low half.
 uint k_scale_bytes(uint scales, uint group) { return weight_words[scales + 1u + ((group >> 1) & 3u)] >> (16u * (group & 1u)); }
 // Of q3_K and q6_K: f16 d times the signed bytes.
-vec2 k_signed_scales(WeightRow row, uint chunk) {
-  const uint group = group_of(chunk), scales = k_scales(row, group);
-  return unpackHalf2x16(weight_words[scales]).x * signed_bytes_of_halves(k_scale_bytes(scales, group), chunk);
+vec2 k_signed_scales(WeightRow row, uint group) {
+  const uint scales = k_scales(row, group);
+  return unpackHalf2x16(weight_words[scales]).x * signed_bytes_of_halves(k_scale_bytes(scales, group));
 }

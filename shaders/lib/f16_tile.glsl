@@ -4,13 +4,14 @@
 // nothing but the two rows of a product.
 // Before including: kM, kN, kWidth, kAhead (1 to 3: groups of 32 columns that are under way), kGlu (of the second factor's rows kOutputs are of gates,
 // then come as many of ups), kScalesFirst and kWide (rows of the first factor, or of the second, may not suit f16), lib/halves.glsl, and how products are
-// made: SUMS declares the sums, CLEAR_SUMS, MULTIPLY(tile) and FINISH_SUMS. The includer defines what is declared here.
+// made: SUMS declares the sums, CLEAR_SUMS, MULTIPLY(tile), FINISH_SUMS and kLoadsLate. The includer defines what is declared here.
 #include "lib/f16_scale.glsl"
 
 // Whether this workgroup has something to do; the first that is called.
 bool begin_tile();
-// How many times 32 columns there are.
-uint n_groups();
+// The groups of 32 columns that are multiplied, one or more.
+uint first_group();
+uint end_group();
 // What this invocation brings of group i of 32 columns: from memory into registers, of which there are kAhead sets, and from these to where a
 // tile begins.
 void load_group(uint i, uint set);
@@ -58,13 +59,14 @@ float unscaled(uint bits, uint row, uint weight_row) {
   return uintBitsToFloat(bits) * power_of_two(exponent / 2) * power_of_two(exponent - exponent / 2);
 }
 
-// Group i, the set-th of kAhead; what comes kAhead groups later is loaded into that set, what comes next is stored.
+// Group i, the set-th of kAhead; what comes kAhead groups later is loaded into that set, what comes next is stored. With kLoadsLate nothing is under way while products are made.
 #define STEP(i, set)                                                                                                                                             \
   {                                                                                                                                                              \
     const uint tile = (kAhead == 2u ? set : (i) & 1u) * kTile; /* as two groups are an iteration, a constant */                                                  \
     barrier();                                                                                                                                                   \
-    load_group(min((i) + kAhead, n_groups() - 1u), set);                                                                                                         \
+    if (!kLoadsLate) load_group(min((i) + kAhead, end_group() - 1u), set);                                                                                       \
     MULTIPLY(tile)                                                                                                                                               \
+    if (kLoadsLate) load_group(min((i) + kAhead, end_group() - 1u), set);                                                                                        \
     store_group(kTile - tile, (set + 1u) % kAhead, pass == 1u);                                                                                                  \
   }
 
@@ -75,18 +77,19 @@ void main() {
     CLEAR_SUMS
     clear_magnitudes();
     // Groups behind the last are the last, and nobody reads them.
-    load_group(0u, 0u);
-    if (kAhead > 1u) load_group(min(1u, n_groups() - 1u), 1u);
-    if (kAhead > 2u) load_group(min(2u, n_groups() - 1u), 2u);
-    store_group(0u, 0u, pass == 1u);
-    for (uint group = 0u; group < n_groups(); group += kAhead) {
+    const uint first = first_group(), end = end_group();
+    load_group(first, 0u);
+    if (kAhead > 1u) load_group(min(first + 1u, end - 1u), 1u);
+    if (kAhead > 2u) load_group(min(first + 2u, end - 1u), 2u);
+    store_group((kAhead == 2u ? 0u : first & 1u) * kTile, 0u, pass == 1u);
+    for (uint group = first; group < end; group += kAhead) {
       STEP(group, 0u)
       if (kAhead > 1u) {
-        if (group + 1u >= n_groups()) break;
+        if (group + 1u >= end) break;
         STEP(group + 1u, 1u)
       }
       if (kAhead > 2u) {
-        if (group + 2u >= n_groups()) break;
+        if (group + 2u >= end) break;
         STEP(group + 2u, 2u)
       }
     }

@@ -16,6 +16,7 @@ void finish_sums();
 #define SUMS
 #define CLEAR_SUMS clear_sums();
 #define MULTIPLY(tile) multiply(tile);
+const bool kLoadsLate = false;
 #define FINISH_SUMS finish_sums();
 #include "lib/f16_tile.glsl"
 

@@ -2,6 +2,7 @@
 // units, or with RONDO_HALF_TILE by dot products of two. Needs what these need, p of linear.params.h, lib/step_state.glsl, and kWeightType.
 #define RONDO_SHARED_TABLE
 #define RONDO_HALF_CHUNKS
+#define RONDO_STAGES_LOADS
 #define RONDO_WEIGHT_BINDING 2
 #define weight_layout p
 #include "lib/weight.glsl"
@@ -21,20 +22,21 @@ const bool kWide = kWeightType == RONDO_WEIGHT_F32 || kWeightType == RONDO_WEIGH
 const uint kInputEights = kM * 4u;
 const uint kInputs = (kInputEights + kWidth - 1u) / kWidth;
 const uint kWeights = kN * 2u / kWidth;
-const uint kChunksOfWeight = kQuads == 8u ? 1u : 4u / kQuads;
 uvec4 x[kAhead * kInputs];
-Chunk chunks[kAhead * kWeights * kChunksOfWeight];
+Chunk chunks[kAhead * kWeights * kChunksOfSixteen];
 float largest_weights[kWeights];
 shared uint input_rows_of_tile[kExperts == 1u ? kM : 1u];  // in registers on Intel's devices they would be too many
 
 // The row of the input of a row of the tile; of one beyond the last it is the last.
 uint input_row_of(uint row) { return input_row(min(tile_row(row), p.rows - 1u)); }
-// The row of a tile, and the eight of its four, that an invocation's i-th is. Those beyond the last are the last, and not stored.
+// The row of a tile, and the eight of its four, that an invocation's i-th is. Those beyond the last are the last, and not stored. From item to item rows grow by a constant: compilers
+// keep little more than where the first is.
 uvec2 place_of_input(uint i) {
-  uint item = i * kWidth + gl_LocalInvocationID.x;
-  if (kInputEights % kWidth != 0u) item = min(item, kInputEights - 1u);
+  if (kInputEights % kWidth == 0u) return uvec2(i * kWidth / 4u + gl_LocalInvocationID.x / 4u, gl_LocalInvocationID.x % 4u);
+  const uint item = min(i * kWidth + gl_LocalInvocationID.x, kInputEights - 1u);
   return uvec2(item / 4u, item % 4u);
 }
+uvec2 place_of_weight(uint i) { return uvec2(i * kWidth / 2u + gl_LocalInvocationID.x / 2u, gl_LocalInvocationID.x % 2u); }  // and the half of its two
 
 bool begin_tile() {
   fill_table();
@@ -46,12 +48,12 @@ bool begin_tile() {
   return true;
 }
 
-void load_group(uint index, uint set) {
-  const uint group = first_group() + index;
+void load_group(uint group, uint set) {
   [[unroll]] for (uint i = 0u; i < kWeights; ++i) {
-    const uint item = i * kWidth + gl_LocalInvocationID.x, row = weight_row(item >> 1) + p.weight_offset_rows;
-    [[unroll]] for (uint c = 0u; c < kChunksOfWeight; ++c) {
-      chunks[(set * kWeights + i) * kChunksOfWeight + c] = load_chunk(row_at(row), (group * 2u + (item & 1u)) * kChunksOfWeight + c);
+    const uvec2 place = place_of_weight(i);
+    const uint row = weight_row(place.x) + p.weight_offset_rows;
+    [[unroll]] for (uint c = 0u; c < kChunksOfSixteen; ++c) {
+      chunks[(set * kWeights + i) * kChunksOfSixteen + c] = load_sixteen(row_at(row), group, place.y, c);
     }
   }
   [[unroll]] for (uint i = 0u; i < kInputs; ++i) {
@@ -62,7 +64,8 @@ void load_group(uint index, uint set) {
 
 void store_group(uint tile, uint set, bool scaled) {
   [[unroll]] for (uint i = 0u; i < kWeights; ++i) {
-    const uint item = i * kWidth + gl_LocalInvocationID.x, at = tile + (kM + (item >> 1)) * kStride + (item & 1u) * 2u, first = (set * kWeights + i) * kChunksOfWeight;
+    const uvec2 place = place_of_weight(i);
+    const uint at = tile + ((kM + place.x) * kStride + place.y * 2u), first = (set * kWeights + i) * kChunksOfSixteen;
     [[unroll]] for (uint half_of_item = 0u; half_of_item < 2u; ++half_of_item) {
       if (kWeightType == RONDO_WEIGHT_F16) {
         tiles[at + half_of_item] = chunks[first + half_of_item].bits;
@@ -73,7 +76,7 @@ void store_group(uint tile, uint set, bool scaled) {
           vec4 w = scaled_quad(chunks[first + quad / kQuads], quad % kQuads);
           if (kWide) {
             largest_weights[i] = larger(largest_weights[i], w);
-            [[branch]] if (scaled) w *= scale_of_second(item >> 1);
+            [[branch]] if (scaled) w *= scale_of_second(place.x);
           }
           halves[j] = to_halves(w);
         }
@@ -83,7 +86,7 @@ void store_group(uint tile, uint set, bool scaled) {
   }
   [[unroll]] for (uint i = 0u; i < kInputs; ++i) {
     const uvec2 place = place_of_input(i);
-    if (kInputEights % kWidth == 0u || i * kWidth + gl_LocalInvocationID.x < kInputEights) tiles[tile + place.x * kStride + place.y] = x[set * kInputs + i];
+    if (kInputEights % kWidth == 0u || i * kWidth + gl_LocalInvocationID.x < kInputEights) tiles[tile + (place.x * kStride + place.y)] = x[set * kInputs + i];
   }
 }
 
@@ -93,11 +96,11 @@ void clear_magnitudes() {
 
 void merge_magnitudes() {
   if (kWide) {
-    [[unroll]] for (uint i = 0u; i < kWeights; ++i) merge_second((i * kWidth + gl_LocalInvocationID.x) / 2u, largest_weights[i]);
+    [[unroll]] for (uint i = 0u; i < kWeights; ++i) merge_second(place_of_weight(i).x, largest_weights[i]);
   }
 }
 
-int first_exponent(uint row) { return exponent_of(input_scale(input_row_of(row))); }
+int first_exponent(uint row) { return exponent_of(input_scale(input_row(tile_row(row)))); }
 bool row_counts(uint row) { return row_is_there(tile_row(row)); }
 
 void finish(uint row, uint column, float sum, float up) {

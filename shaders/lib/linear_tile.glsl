@@ -25,7 +25,7 @@ uint weight_row(uint tile_row) {
 
 // The groups of 32 columns that this workgroup multiplies: one or more.
 uint first_group() { return kSplitColumns == 1u ? gl_WorkGroupID.z * p.groups_of_split : 0u; }
-uint n_groups() { return kSplitColumns == 1u ? min(p.groups - first_group(), p.groups_of_split) : p.groups; }
+uint end_group() { return kSplitColumns == 1u ? min(p.groups, first_group() + p.groups_of_split) : p.groups; }
 
 layout(std430, set = 0, binding = 4) writeonly buffer PartialSums { float partial_sums[]; };
 // `sum` of a row of the weight, without its offset; with GLU that of a gate, whose up is `up`.

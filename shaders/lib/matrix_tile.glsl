@@ -6,6 +6,8 @@ const uint kM = kRowSubgroups * kRowMatrices * kMatrixRows;
 const uint kN = kOutputSubgroups * kOutputMatrices * kMatrixColumns;
 const uint kOutputs = kN >> kGlu;
 const uint kMatrices = kRowMatrices * kOutputMatrices;
+// Intel's registers hold 8 matrices of sums and those that are multiplied, or what is loaded meanwhile. Where they hold both no longer, other workgroups of a core multiply while one loads.
+const bool kLoadsLate = kLanes <= 16u && kMatrices == 8u;
 
 // The first row of the second factor of a subgroup's matrix j.
 uint first_of_matrix(uint output_subgroup, uint j) {
@@ -28,7 +30,7 @@ uint first_of_matrix(uint output_subgroup, uint j) {
 
 // Of one of the two tiles.
 #define MULTIPLY(tile)                                                                                                                                           \
-  if (kLanes == 8u) { /* addresses of all columns take as many registers as there are */                                                                         \
+  if (kLanes == 8u || kLoadsLate) { /* addresses of all columns take as many registers as there are */                                                           \
     [[dont_unroll]] for (uint k = 0u; k < 32u; k += kMatrixDepth) MULTIPLY_COLUMNS(k)                                                                            \
   } else {                                                                                                                                                       \
     [[unroll]] for (uint k = 0u; k < 32u; k += kMatrixDepth) MULTIPLY_COLUMNS(k)                                                                                 \

@@ -1,9 +1,10 @@
 // Weights of any type, in chunks of 4, 8, 16 or 32 elements and in groups of 32. Before including: kWeightType (specialization
 // constant), the binding RONDO_WEIGHT_BINDING and a macro weight_layout with members row_words, scale_row_words, scale_offset_words.
 
-layout(std430, set = 0, binding = RONDO_WEIGHT_BINDING) readonly buffer WeightWords { uint weight_words[]; };
-layout(std430, set = 0, binding = RONDO_WEIGHT_BINDING) readonly buffer WeightWords2 { uvec2 weight_words2[]; };
-layout(std430, set = 0, binding = RONDO_WEIGHT_BINDING) readonly buffer WeightWords4 { uvec4 weight_words4[]; };
+#include "lib/read.glsl"
+layout(std430, set = 0, binding = RONDO_WEIGHT_BINDING) RONDO_READ buffer WeightWords { uint weight_words[]; };
+layout(std430, set = 0, binding = RONDO_WEIGHT_BINDING) RONDO_READ buffer WeightWords2 { uvec2 weight_words2[]; };
+layout(std430, set = 0, binding = RONDO_WEIGHT_BINDING) RONDO_READ buffer WeightWords4 { uvec4 weight_words4[]; };
 
 #include "lib/block_bits.glsl"
 #include "lib/weight_types.glsl"  // of lib/weight_types.inc: every lib/block_<type>.glsl, load_chunk(), chunk_quad() and constants
@@ -18,6 +19,15 @@ const bool kHasOneFactor = !kHasAddend || kCentre != 0u;
 
 // Fours that share their scale.
 const uint kScaledQuads = kWeightType == RONDO_WEIGHT_Q2_K || kWeightType == RONDO_WEIGHT_Q3_K || kWeightType == RONDO_WEIGHT_Q6_K ? 4u : kQuads;
+
+#ifdef RONDO_HALF_CHUNKS
+const uint kChunksOfSixteen = kQuads == 8u ? 1u : 4u / kQuads;
+// Of a half of a group of 32, 0 or 1, the c-th chunk.
+Chunk load_sixteen(WeightRow row, uint group, uint group_half, uint c) {
+  half_of_chunk = group_half;
+  return load_chunk(row, kQuads == 8u ? group : (2u * group + group_half) * kChunksOfSixteen + c);
+}
+#endif
 
 // Four values of a chunk, as the weight has them.
 vec4 scaled_quad(Chunk c, uint quad) {
