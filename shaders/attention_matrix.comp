@@ -38,13 +38,15 @@ layout(constant_id = 11) const uint kMatrixRows = 16u;
 layout(constant_id = 12) const uint kMatrixColumns = 16u;
 layout(constant_id = 13) const uint kMatrixDepth = 16u;
 const uint kRadii = 0u;
+#define RONDO_STAGES_LOADS
+#include "lib/read.glsl"
 layout(std430, set = 0, binding = 1) readonly buffer Query { ELEMENT query[]; };
-layout(std430, set = 0, binding = 2) readonly buffer Key { uint key[]; };
-layout(std430, set = 0, binding = 2) readonly buffer Key2 { uvec2 key2[]; };
-layout(std430, set = 0, binding = 2) readonly buffer Key4 { uvec4 key4[]; };
-layout(std430, set = 0, binding = 3) readonly buffer Value { uint value[]; };
-layout(std430, set = 0, binding = 3) readonly buffer Value2 { uvec2 value2[]; };
-layout(std430, set = 0, binding = 3) readonly buffer Value4 { uvec4 value4[]; };
+layout(std430, set = 0, binding = 2) RONDO_READ buffer Key { uint key[]; };
+layout(std430, set = 0, binding = 2) RONDO_READ buffer Key2 { uvec2 key2[]; };
+layout(std430, set = 0, binding = 2) RONDO_READ buffer Key4 { uvec4 key4[]; };
+layout(std430, set = 0, binding = 3) RONDO_READ buffer Value { uint value[]; };
+layout(std430, set = 0, binding = 3) RONDO_READ buffer Value2 { uvec2 value2[]; };
+layout(std430, set = 0, binding = 3) RONDO_READ buffer Value4 { uvec4 value4[]; };
 layout(std430, set = 0, binding = 4) readonly buffer Offset { int query_offset[]; };
 layout(std430, set = 0, binding = 4) readonly buffer Tables { float tables[]; };
 layout(std430, set = 0, binding = 5) readonly buffer Lengths { int lengths[]; };
@@ -65,6 +67,7 @@ const uint kDepth = (kKeyWidth + kMatrixDepth - 1u) / kMatrixDepth * kMatrixDept
 const uint kShares = kWidth / kM;  // invocations that share a row
 const uint kOwnScores = kBlock / kShares;
 const uint kEights = kBlock * kBlock / 8u / kWidth;  // of a chunk that an invocation brings
+const bool kLoadsLate = kLanes <= 16u;  // whose registers hold no chunk that is on its way besides sums and what is multiplied
 
 // uvec4 of shared memory, with 16 bytes a row that move the next row to other banks: queries, 64 keys or values by 64 columns, and the
 // scores of a row, in place of which come its weights, in its first half, and behind them how the row's sums are scaled.
@@ -227,11 +230,14 @@ void weigh(uint first_key, uint parity) {
 // The products of a chunk of keys.
 #define MULTIPLY_KEYS(chunk, depth)                                          \
   {                                                                          \
+    if (kLoadsLate) load_keys(first_key, chunk);                             \
     barrier();                                                               \
     store_keys(first_key, chunk);                                            \
     barrier();                                                               \
-    if (chunk + 1u < kKeyChunks) load_keys(first_key, chunk + 1u);           \
-    else load_values(first_key, 0u);                                         \
+    if (!kLoadsLate) {                                                       \
+      if (chunk + 1u < kKeyChunks) load_keys(first_key, chunk + 1u);         \
+      else load_values(first_key, 0u);                                       \
+    }                                                                        \
     const uint zero = zero_of(block, chunk);                                 \
     MULTIPLY(products, chunk * (kBlock / 8u), kQueryStride, depth)           \
   }
@@ -239,7 +245,7 @@ void weigh(uint first_key, uint parity) {
 void attend() {
   [[unroll]] for (uint i = 0u; i < kMatrices * kValueChunks; ++i) sums[i] = NO_SUMS;
   const uint step = block_step(), first = first_block();
-  if (first * kBlock < span.reach) load_keys(first * kBlock, 0u);
+  if (!kLoadsLate && first * kBlock < span.reach) load_keys(first * kBlock, 0u);
   [[dont_unroll]] for (uint block = first; block * kBlock < span.reach; block += step) {
     const uint first_key = block * kBlock, parity = block / step & 1u;
     Sums products[kMatrices];
@@ -257,11 +263,14 @@ void attend() {
     barrier();
     weigh(first_key, parity);
     [[unroll]] for (uint chunk = 0u; chunk < kValueChunks; ++chunk) {
+      if (kLoadsLate) load_values(first_key, chunk);
       barrier();
       store_values(first_key, chunk);
       barrier();
-      if (chunk + 1u < kValueChunks) load_values(first_key, chunk + 1u);
-      else load_keys(min(block + step, (span.reach - 1u) / kBlock) * kBlock, 0u);  // after the last nobody reads it
+      if (!kLoadsLate) {
+        if (chunk + 1u < kValueChunks) load_values(first_key, chunk + 1u);
+        else load_keys(min(block + step, (span.reach - 1u) / kBlock) * kBlock, 0u);  // after the last nobody reads it
+      }
       Sums own[kMatrices];  // by constant indices, also where the loop over chunks is not unrolled (lib/matrix_tile.glsl)
       [[unroll]] for (uint n = 0u; n < kMatrices * kValueChunks; ++n) {
         if (n / kMatrices == chunk) own[n % kMatrices] = sums[n];
