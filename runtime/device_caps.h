@@ -71,6 +71,8 @@ struct DeviceCaps {
   }
   /// Iterations that all loops of one invocation may make together; 0: no limit. See quirks.cpp.
   std::uint32_t max_loop_iterations = 0;
+  /// Its compiler moves loads from buffers that are read only to where they are used. See quirks.cpp.
+  bool sinks_loads = false;
 
   /// Predictions only: what the device moves and computes per second, and what a dependent dispatch costs.
   double bytes_per_s = 50e9;

@@ -1,5 +1,6 @@
 #include "runtime/kernel.h"
 
+#include <algorithm>
 #include <array>
 #include <iterator>
 
@@ -15,6 +16,35 @@ namespace rondo::runtime {
 const char* shader_name(Shader shader) { return kShaders[static_cast<std::size_t>(shader)].name; }
 
 std::vector<std::uint32_t> shader_code(Shader shader) { return unpack_module(kPackedShaders, kShaders, static_cast<std::size_t>(shader)); }
+
+namespace {
+
+/// Kernels that load a tile while they multiply another.
+constexpr Shader kLoadAhead[] = {Shader::linear_tiled, Shader::linear_dot_tiled, Shader::linear_matrix, Shader::linear_half_tiled, Shader::matmul_tiled, Shader::matmul_matrix, Shader::attention_registers, Shader::attention_matrix};
+
+/// Takes from a module what says that buffers are read only: somebody else might write, so that no compiler moves a load past a barrier.
+void drop_read_only(std::vector<std::uint32_t>& words) {
+  constexpr std::uint32_t kHeader = 5, kMemberDecorate = 72, kNonWritable = 24;
+  std::size_t kept = kHeader;
+  for (std::size_t at = kHeader; at < words.size();) {
+    const std::size_t n = words[at] >> 16;
+    if ((words[at] & 0xffffu) != kMemberDecorate || words[at + 3] != kNonWritable) {
+      std::copy_n(words.begin() + static_cast<std::ptrdiff_t>(at), n, words.begin() + static_cast<std::ptrdiff_t>(kept));
+      kept += n;
+    }
+    at += n;
+  }
+  words.resize(kept);
+}
+
+}  // namespace
+
+std::vector<std::uint32_t> shader_code(Shader shader, const DeviceCaps& caps) {
+  std::vector<std::uint32_t> words = shader_code(shader);
+  const bool loads_ahead = std::any_of(std::begin(kLoadAhead), std::end(kLoadAhead), [&](Shader one) { return shader == one || shader == f16_variant(one); });
+  if (loads_ahead && caps.sinks_loads) drop_read_only(words);
+  return words;
+}
 
 std::uint64_t embedded_spirv_hash() { return fnv1a(std::as_bytes(std::span(kPackedShaders))); }
 std::string embedded_spirv_key() { return fmt::format("{:016x}", embedded_spirv_hash()); }
@@ -61,7 +91,7 @@ Result<VkShaderModule> KernelCache::find_or_create_module(Shader shader) {
   modules_.resize(std::size(kShaders));
   VkShaderModule& shader_module = modules_[static_cast<std::size_t>(shader)];
   if (shader_module) return shader_module;
-  const std::vector<std::uint32_t> code = shader_code(shader);
+  const std::vector<std::uint32_t> code = shader_code(shader, device_.caps());
   const VkShaderModuleCreateInfo info{VK_STRUCTURE_TYPE_SHADER_MODULE_CREATE_INFO, nullptr, 0, code.size() * sizeof(std::uint32_t), code.data()};
   const VkResult result = device_.vk().vkCreateShaderModule(device_.handle(), &info, nullptr, &shader_module);
   if (result != VK_SUCCESS) return device_.fail(result, fmt::format("kernel {}: the shader module can't be created", shader_name(shader)));

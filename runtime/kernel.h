@@ -12,6 +12,7 @@
 #include <rondo/executor.h>
 #include <rondo/status.h>
 
+#include "runtime/device_caps.h"
 #include "runtime/program.h"
 #include "runtime/vulkan_api.h"
 
@@ -22,8 +23,9 @@ class Device;
 /// The module's name, as in shaders/<name>.comp; of one for activations in f16 <name>_f16.
 const char* shader_name(Shader shader);
 
-/// The module's SPIR-V, unpacked.
+/// The module's SPIR-V, unpacked; and as such a device gets it (DeviceCaps::sinks_loads).
 std::vector<std::uint32_t> shader_code(Shader shader);
+std::vector<std::uint32_t> shader_code(Shader shader, const DeviceCaps& caps);
 
 /// Of all modules together: what compiled pipelines depend on besides device and driver.
 std::uint64_t embedded_spirv_hash();

@@ -8,6 +8,10 @@ void apply_quirks(DeviceCaps& caps) {
   // llvmpipe (Mesa 22.3) leaves all loops of an invocation, silently, after 65,535 iterations in all.
   // Test again: attention with one query over 2^20 keys against its reference.
   if (caps.driver.find("llvmpipe") != std::string::npos) caps.max_loop_iterations = 65535;
+  // Mesa's compilers for Intel's and AMD's devices (26.1) move loads from buffers that are read only behind products that these were to be under way for.
+  // Test again: the order of loads and products in `rondo isa "linear dot_tiled"` with RADV_DEBUG=asm or INTEL_DEBUG=cs, with and without.
+  constexpr std::uint32_t kAmd = 0x1002, kIntel = 0x8086;
+  caps.sinks_loads = caps.vendor_id == kAmd || caps.vendor_id == kIntel;
   // turnip (Mesa 22.3) reports more shared memory than a workgroup can have and ends the process beyond 32 KiB.
   // Test again: compile a kernel with 40 KiB of shared memory under FD_GPU_ID=660.
   if (caps.driver.find("turnip") != std::string::npos) caps.max_shared_bytes = std::min(caps.max_shared_bytes, 32768u);

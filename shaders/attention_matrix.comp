@@ -38,15 +38,13 @@ layout(constant_id = 11) const uint kMatrixRows = 16u;
 layout(constant_id = 12) const uint kMatrixColumns = 16u;
 layout(constant_id = 13) const uint kMatrixDepth = 16u;
 const uint kRadii = 0u;
-#define RONDO_STAGES_LOADS
-#include "lib/read.glsl"
 layout(std430, set = 0, binding = 1) readonly buffer Query { ELEMENT query[]; };
-layout(std430, set = 0, binding = 2) RONDO_READ buffer Key { uint key[]; };
-layout(std430, set = 0, binding = 2) RONDO_READ buffer Key2 { uvec2 key2[]; };
-layout(std430, set = 0, binding = 2) RONDO_READ buffer Key4 { uvec4 key4[]; };
-layout(std430, set = 0, binding = 3) RONDO_READ buffer Value { uint value[]; };
-layout(std430, set = 0, binding = 3) RONDO_READ buffer Value2 { uvec2 value2[]; };
-layout(std430, set = 0, binding = 3) RONDO_READ buffer Value4 { uvec4 value4[]; };
+layout(std430, set = 0, binding = 2) readonly buffer Key { uint key[]; };
+layout(std430, set = 0, binding = 2) readonly buffer Key2 { uvec2 key2[]; };
+layout(std430, set = 0, binding = 2) readonly buffer Key4 { uvec4 key4[]; };
+layout(std430, set = 0, binding = 3) readonly buffer Value { uint value[]; };
+layout(std430, set = 0, binding = 3) readonly buffer Value2 { uvec2 value2[]; };
+layout(std430, set = 0, binding = 3) readonly buffer Value4 { uvec4 value4[]; };
 layout(std430, set = 0, binding = 4) readonly buffer Offset { int query_offset[]; };
 layout(std430, set = 0, binding = 4) readonly buffer Tables { float tables[]; };
 layout(std430, set = 0, binding = 5) readonly buffer Lengths { int lengths[]; };

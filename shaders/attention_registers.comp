@@ -23,15 +23,13 @@ layout(constant_id = 6) const uint kValueWidth = 128u;   // E
 layout(constant_id = 7) const uint kRows = 4u;           // or 2
 layout(constant_id = 8) const uint kUnrolled = 8u;       // of 8 steps of the loops over columns and keys: the more, the more registers
 const uint kRadii = 0u;
-#define RONDO_STAGES_LOADS
-#include "lib/read.glsl"
 layout(std430, set = 0, binding = 1) readonly buffer Query { ELEMENT4 query4[]; };
-layout(std430, set = 0, binding = 2) RONDO_READ buffer Key { uint key[]; };
-layout(std430, set = 0, binding = 2) RONDO_READ buffer Key2 { uvec2 key2[]; };
-layout(std430, set = 0, binding = 2) RONDO_READ buffer Key4 { uvec4 key4[]; };
-layout(std430, set = 0, binding = 3) RONDO_READ buffer Value { uint value[]; };
-layout(std430, set = 0, binding = 3) RONDO_READ buffer Value2 { uvec2 value2[]; };
-layout(std430, set = 0, binding = 3) RONDO_READ buffer Value4 { uvec4 value4[]; };
+layout(std430, set = 0, binding = 2) readonly buffer Key { uint key[]; };
+layout(std430, set = 0, binding = 2) readonly buffer Key2 { uvec2 key2[]; };
+layout(std430, set = 0, binding = 2) readonly buffer Key4 { uvec4 key4[]; };
+layout(std430, set = 0, binding = 3) readonly buffer Value { uint value[]; };
+layout(std430, set = 0, binding = 3) readonly buffer Value2 { uvec2 value2[]; };
+layout(std430, set = 0, binding = 3) readonly buffer Value4 { uvec4 value4[]; };
 layout(std430, set = 0, binding = 4) readonly buffer Offset { int query_offset[]; };
 layout(std430, set = 0, binding = 4) readonly buffer Tables { float tables[]; };
 layout(std430, set = 0, binding = 5) readonly buffer Lengths { int lengths[]; };

@@ -25,7 +25,6 @@ layout(constant_id = 9) const uint kExperts = 0u;
 
 #define RONDO_SHARED_TABLE
 #define RONDO_HALF_CHUNKS
-#define RONDO_STAGES_LOADS
 #define RONDO_WEIGHT_BYTES
 #define RONDO_WEIGHT_BINDING 2
 #define weight_layout p

@@ -25,7 +25,6 @@ layout(constant_id = 10) const uint kLimited = 0u;
 layout(constant_id = 11) const uint kSplitColumns = 0u;
 layout(constant_id = 12) const uint kExperts = 0u;
 
-#define RONDO_STAGES_LOADS
 #include "lib/linear_input.glsl"
 #define RONDO_SHARED_TABLE
 #define RONDO_HALF_CHUNKS

@@ -31,7 +31,6 @@ const bool kScalesFirst = true, kWide = true;
 #define MATRIX_IDS_FROM_8
 #include "lib/matrix.glsl"
 #include "lib/matrix_tile.glsl"
-#define RONDO_STAGES_LOADS
 #include "lib/matmul_factors.glsl"
 
 float largest_a[kAs], largest_b[kBs];

@@ -19,7 +19,6 @@ layout(constant_id = 7) const uint kWhole = 0u;
 
 const uint kM = kWidth / kColumns * kTileRows, kN = kColumns * kTileOutputs, kRowQuads = kSteps;
 #include "lib/float_tile.glsl"
-#define RONDO_STAGES_LOADS
 #include "lib/matmul_factors.glsl"
 
 void store_tile() {

@@ -2,7 +2,6 @@
 // units, or with RONDO_HALF_TILE by dot products of two. Needs what these need, p of linear.params.h, lib/step_state.glsl, and kWeightType.
 #define RONDO_SHARED_TABLE
 #define RONDO_HALF_CHUNKS
-#define RONDO_STAGES_LOADS
 #define RONDO_WEIGHT_BINDING 2
 #define weight_layout p
 #include "lib/weight.glsl"

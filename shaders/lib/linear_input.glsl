@@ -2,9 +2,8 @@
 // constant kInputVec4 (1: offset, stride and K are multiples of 4; 2: and K of 32). Clamped loads and selects, no branches: CPU drivers run
 // both sides of a branch.
 #include "lib/element.glsl"
-#include "lib/read.glsl"
-layout(std430, set = 0, binding = 1) RONDO_READ buffer Input { ELEMENT input_values[]; };
-layout(std430, set = 0, binding = 1) RONDO_READ buffer Input4 { ELEMENT4 input_values4[]; };
+layout(std430, set = 0, binding = 1) readonly buffer Input { ELEMENT input_values[]; };
+layout(std430, set = 0, binding = 1) readonly buffer Input4 { ELEMENT4 input_values4[]; };
 vec4 stored_quad(uint i) { return from_elements(input_values4[i]); }
 
 float input_element(uint at, uint column) {

@@ -2,11 +2,10 @@
 // tile, kRowQuads vectors of four steps of the depth that a tile has, kWidth, and how each factor lies in memory, by which invocations share
 // out its loads: kALies and kBLies are 0: along the depth, by vectors of four; 1: along the depth; 2: across it. kWhole: the depth is a multiple of
 // 32, as it must be for 0.
-#include "lib/read.glsl"
-layout(std430, set = 0, binding = 1) RONDO_READ buffer A { ELEMENT a_values[]; };
-layout(std430, set = 0, binding = 1) RONDO_READ buffer A4 { ELEMENT4 a_values4[]; };
-layout(std430, set = 0, binding = 2) RONDO_READ buffer B { ELEMENT b_values[]; };
-layout(std430, set = 0, binding = 2) RONDO_READ buffer B4 { ELEMENT4 b_values4[]; };
+layout(std430, set = 0, binding = 1) readonly buffer A { ELEMENT a_values[]; };
+layout(std430, set = 0, binding = 1) readonly buffer A4 { ELEMENT4 a_values4[]; };
+layout(std430, set = 0, binding = 2) readonly buffer B { ELEMENT b_values[]; };
+layout(std430, set = 0, binding = 2) readonly buffer B4 { ELEMENT4 b_values4[]; };
 layout(std430, set = 0, binding = 3) writeonly buffer Output { ELEMENT values[]; };
 
 // What an invocation brings: every kWidth-th vector of each factor.

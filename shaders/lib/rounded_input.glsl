@@ -1,8 +1,8 @@
 // The activations of linears with integer dot products: bytes, scales and sums as lib/rounding.glsl has them, of rows of whole groups of 32 columns. Needs
 // p of linear.params.h and lib/linear_experts.glsl. Before including: GL_EXT_spirv_intrinsics.
-layout(std430, set = 0, binding = 1) RONDO_READ buffer RoundedWords { uint rounded_words[]; };
-layout(std430, set = 0, binding = 1) RONDO_READ buffer RoundedWords2 { uvec2 rounded_words2[]; };
-layout(std430, set = 0, binding = 1) RONDO_READ buffer RoundedWords4 { uvec4 rounded_words4[]; };
+layout(std430, set = 0, binding = 1) readonly buffer RoundedWords { uint rounded_words[]; };
+layout(std430, set = 0, binding = 1) readonly buffer RoundedWords2 { uvec2 rounded_words2[]; };
+layout(std430, set = 0, binding = 1) readonly buffer RoundedWords4 { uvec4 rounded_words4[]; };
 
 // The sum of the products of four signed bytes: OpSDot of DotProductInput4x8BitPacked, which glslang 12 has no other name for.
 spirv_instruction(extensions = ["SPV_KHR_integer_dot_product"], capabilities = [6018, 6019], id = 4450)

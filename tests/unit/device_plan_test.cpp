@@ -122,6 +122,14 @@ TEST(DevicePlanTest, ADriverThatEndsLoopsHasALimit) {
   EXPECT_EQ(plan_device(snapshot).caps.max_loop_iterations, 65535u);
 }
 
+TEST(DevicePlanTest, VendorsWhoseCompilersSinkLoads) {
+  DeviceSnapshot snapshot = baseline();
+  for (const auto& [vendor, sinks] : {std::pair{0x1002u, true}, {0x8086u, true}, {0x10deu, false}, {0x5143u, false}, {0x10005u, false}}) {
+    snapshot.reported.vendor_id = vendor;
+    EXPECT_EQ(plan_device(snapshot).caps.sinks_loads, sinks) << vendor;
+  }
+}
+
 TEST(DevicePlanTest, PredictionsFollowTheType) {
   DeviceSnapshot snapshot = baseline();
   const double discrete = plan_device(snapshot).caps.bytes_per_s;

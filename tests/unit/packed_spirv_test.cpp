@@ -36,5 +36,28 @@ TEST(PackedModulesTest, AreWhole) {
   }
 }
 
+/// How many instructions a module has, and how many of them say that a buffer is read only.
+std::pair<std::size_t, std::size_t> instructions_of(const std::vector<std::uint32_t>& words) {
+  std::size_t n = 0, read_only = 0;
+  for (std::size_t at = 5; at < words.size(); at += words[at] >> 16) {
+    ++n;
+    if ((words[at] & 0xffffu) == 72 && words[at + 3] == 24) ++read_only;  // OpMemberDecorate NonWritable
+  }
+  return {n, read_only};
+}
+
+/// Where loads would be moved, kernels that load ahead say so of no buffer, and are else the same; others stay as they are.
+TEST(PackedModulesTest, LoadAheadWhereCompilersSinkLoads) {
+  DeviceCaps sinks;
+  sinks.sinks_loads = true;
+  for (const Shader shader : {Shader::linear_matrix, Shader::linear_matrix_f16, Shader::linear_dot_tiled, Shader::matmul_tiled, Shader::attention_matrix, Shader::linear_subgroup, Shader::rms_norm}) {
+    const auto [n, read_only] = instructions_of(shader_code(shader));
+    EXPECT_GT(read_only, 0u) << shader_name(shader);
+    EXPECT_EQ(shader_code(shader, {}), shader_code(shader)) << shader_name(shader);
+    const bool stays = shader == Shader::linear_subgroup || shader == Shader::rms_norm;
+    EXPECT_EQ(instructions_of(shader_code(shader, sinks)), (stays ? std::pair{n, read_only} : std::pair{n - read_only, std::size_t{0}})) << shader_name(shader);
+  }
+}
+
 }  // namespace
 }  // namespace rondo::runtime::packed_spirv_test

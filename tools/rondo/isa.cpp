@@ -78,9 +78,9 @@ void add_results(json& row, const isa::Executable& executable, const std::vector
   row["statistics"] = statistics;
 }
 
-isa::Module module_of(const runtime::Kernel& kernel) {
+isa::Module module_of(const runtime::Kernel& kernel, const runtime::DeviceCaps& caps) {
   isa::Module module;
-  module.code = runtime::shader_code(kernel.shader);
+  module.code = runtime::shader_code(kernel.shader, caps);
   module.constants.assign(kernel.constants.begin(), kernel.constants.begin() + kernel.n_constants);
   module.n_bindings = kernel.n_bindings;
   module.push_bytes = kernel.push_bytes;
@@ -110,10 +110,10 @@ struct Workshop {
   const isa::Budget* budget = nullptr;  ///< null: nothing is judged
 };
 
-Item item_of(const KernelInUse& one) { return {describe(one), one.label, constants_of(one), module_of(one.kernel), one.loops, 0, false, ""}; }
+Item item_of(const KernelInUse& one, const runtime::DeviceCaps& caps) { return {describe(one), one.label, constants_of(one), module_of(one.kernel, caps), one.loops, 0, false, ""}; }
 
 /// Theirs for this device, each behind the kernel of ours that it is put beside, of those whose labels contain `filter`.
-std::vector<Item> pair_up(const std::vector<KernelInUse>& kernels, std::vector<isa::ForeignModule> theirs, const std::string& filter) {
+std::vector<Item> pair_up(const std::vector<KernelInUse>& kernels, const runtime::DeviceCaps& caps, std::vector<isa::ForeignModule> theirs, const std::string& filter) {
   std::vector<Item> items;
   for (isa::ForeignModule& foreign : theirs) {
     const auto ours = std::find_if(kernels.begin(), kernels.end(), [&](const KernelInUse& one) { return foreign.beside.fits(one.label, constants_of(one)); });
@@ -125,7 +125,7 @@ std::vector<Item> pair_up(const std::vector<KernelInUse>& kernels, std::vector<i
       item.failure = "no kernel of ours that is in use here fits";
       items.push_back(item);
     } else {
-      items.push_back(item_of(*ours));
+      items.push_back(item_of(*ours, caps));
     }
     item.description = {{"label", foreign.name}, {"beside", item.label}, {"specialization", json::object()}};
     for (std::size_t i = 0; i < foreign.module.constants.size(); ++i) item.description["specialization"][std::to_string(i)] = foreign.module.constants[i];
@@ -173,11 +173,11 @@ Result<isa::Jobs> open_workshop(const GlobalFlags& flags, const IsaFlags& own, c
   RONDO_ASSIGN(const std::vector<KernelInUse> kernels, kernels_in_use(caps, flags.model_options().kernels));
   if (own.against.empty()) {
     for (const KernelInUse& one : kernels) {
-      if (one.label.find(own.filter) != std::string::npos) shop->items.push_back(item_of(one));
+      if (one.label.find(own.filter) != std::string::npos) shop->items.push_back(item_of(one, caps));
     }
   } else {
     RONDO_ASSIGN(std::vector<isa::ForeignModule> theirs, isa::read_foreign_modules(own.against, info.name));
-    shop->items = pair_up(kernels, std::move(theirs), own.filter);
+    shop->items = pair_up(kernels, caps, std::move(theirs), own.filter);
   }
   // A device with one size has it without being asked.
   for (Item& item : shop->items) {
