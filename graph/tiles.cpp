@@ -402,16 +402,15 @@ struct AttentionMatrixClass {
   std::uint32_t threads;    ///< of a workgroup
   std::uint32_t most_sums;  ///< of it
   std::uint32_t least_rows;
-  std::uint32_t threads_of_64 = 0;  ///< of one with 64 rows where those would have half as many; 0: there is none
 };
 
 // By compilers' counts, as kClasses: 64 rows of values 128 wide.
 constexpr AttentionMatrixClass kAttentionMatrixClasses[] = {
-    {32, 32, 128, 8192, 16},      // NVIDIA: 168 registers
-    {16, 32, 256, 8192, 32},      // Intel's Xe2: 249; with half the invocations many spill
-    {8, 32, 256, 4096, 32, 512},  // Intel's others: 123
-    {32, 64, 128, 8192, 16},      // AMD: all 256 registers, since shared memory leaves no more workgroups
-    {4, 128, 128, 4096, 16},      // CPUs, and what is not known
+    {32, 32, 128, 8192, 16},  // NVIDIA: 168 registers
+    {16, 32, 256, 8192, 32},  // Intel's Xe2: 249; with half the invocations many spill
+    {8, 32, 256, 4096, 32},   // Intel's others: 123, of 32 rows; 64 spill 63, and twice the invocations would have one of the eights of values, which are stored by pairs
+    {32, 64, 128, 8192, 16},  // AMD: all 256 registers, since shared memory leaves no more workgroups
+    {4, 128, 128, 4096, 16},  // CPUs, and what is not known
 };
 
 /// Queries in f16, a block of keys or values by 64 columns in f16, and scores in f32, each row with 16 bytes more; rows' maxima and weights.
@@ -427,12 +426,11 @@ MatrixTile attention_matrix_tile(const runtime::DeviceCaps& caps, std::uint32_t 
   if (!found) return {};
   const AttentionMatrixClass& one = *found;
   const std::uint32_t lanes = matrix_lanes(caps, one.threads);
-  std::uint32_t most = std::max(one.most_sums / std::bit_ceil(std::max(value_width, 64u)), 16u);
-  if (one.threads_of_64 != 0 && most == 32 && matrix_lanes(caps, one.threads_of_64) != 0) most = 64;
+  const std::uint32_t most = std::max(one.most_sums / std::bit_ceil(std::max(value_width, 64u)), 16u);
   if (lanes == 0 || most < one.least_rows) return {};
   std::uint32_t rows = std::clamp(std::bit_ceil(n_rows), one.least_rows, most);
   while (rows > one.least_rows && (attention_matrix_shared_bytes(rows, key_width) > caps.max_shared_bytes || (rows > 32 && ceil_div(n_rows, rows) * n_heads < workgroups_to_fill(caps) / 2))) rows /= 2;
-  const MatrixTile best = largest_matrices(caps, rows == 64 && one.threads_of_64 != 0 ? one.threads_of_64 : one.threads, kBlockKeys, lanes, rows, false, Rather::kRows);
+  const MatrixTile best = largest_matrices(caps, one.threads, kBlockKeys, lanes, rows, false, Rather::kRows);
   return attention_matrix_shared_bytes(best.rows(), key_width) <= caps.max_shared_bytes ? best : MatrixTile{};
 }
 

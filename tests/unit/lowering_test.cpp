@@ -416,10 +416,6 @@ TEST(LoweringTest, AttentionOfManyRowsIsMatricesWhereThereAreAny) {
   EXPECT_EQ(made(nvidia, 512, 512, 128, Activations::kQ8).label, "attention matrix f16");
   EXPECT_EQ(made(amd, 512, 512, 128), (Made{"attention matrix f16", {128, 64, 1}}));
   EXPECT_EQ(made(intel, 512, 512, 128), (Made{"attention matrix f16", {256, 32, 1}}));
-  DeviceCaps wider = intel;
-  wider.max_workgroup_subgroups = 64;
-  EXPECT_EQ(made(wider, 512, 512, 128), (Made{"attention matrix f16", {512, 64, 1}})) << "by twice the invocations";
-  EXPECT_EQ(made(wider, 20, 512, 128), (Made{"attention matrix f16", {256, 32, 4}}));
   EXPECT_EQ(made(gpu(16, 32, 65536, {8, 16, 16}), 512, 512, 128), (Made{"attention matrix f16", {256, 64, 1}}));
   EXPECT_EQ(made(intel, 512, 512, 256).label, "attention registers f16") << "more than its registers hold of matrices";
   EXPECT_EQ(made(gpu(32, 32, 16384, {16, 16, 16}), 512, 512, 128).label, "attention registers f16") << "too little shared memory for matrices";
