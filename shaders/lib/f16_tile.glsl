@@ -59,14 +59,14 @@ float unscaled(uint bits, uint row, uint weight_row) {
   return uintBitsToFloat(bits) * power_of_two(exponent / 2) * power_of_two(exponent - exponent / 2);
 }
 
-// Group i, the set-th of kAhead; what comes kAhead groups later is loaded into that set, what comes next is stored. With kLoadsLate nothing is under way while products are made.
+// Group i, the set-th of kAhead; what comes kAhead groups later is loaded into that set, what comes next is stored. With kLoadsLate nothing is under way while products are made. Needs main()'s `end` and `pass`.
 #define STEP(i, set)                                                                                                                                             \
   {                                                                                                                                                              \
     const uint tile = (kAhead == 2u ? set : (i) & 1u) * kTile; /* as two groups are an iteration, a constant */                                                  \
     barrier();                                                                                                                                                   \
-    if (!kLoadsLate) load_group(min((i) + kAhead, end_group() - 1u), set);                                                                                       \
+    if (!kLoadsLate) load_group(min((i) + kAhead, end - 1u), set);                                                                                               \
     MULTIPLY(tile)                                                                                                                                               \
-    if (kLoadsLate) load_group(min((i) + kAhead, end_group() - 1u), set);                                                                                        \
+    if (kLoadsLate) load_group(min((i) + kAhead, end - 1u), set);                                                                                                \
     store_group(kTile - tile, (set + 1u) % kAhead, pass == 1u);                                                                                                  \
   }
 
