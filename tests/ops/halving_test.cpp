@@ -1,14 +1,12 @@
 // Activations that whoever makes them leaves in f16 for linears of many rows by matrix units (shaders/lib/halved_input.glsl), and the dispatch that does elsewhere.
-#include <algorithm>
-
 #include "tests/support/device_environment.h"
-#include "tests/support/norm_chain.h"
 #include "tests/support/op_runner.h"
+#include "tests/support/rounding_chain.h"
 
 namespace rondo::tests::halving_test {
 namespace {
 
-using namespace norm_chain;
+using namespace rounding_chain;
 
 class MatrixNormTest : public ::testing::Test {
  protected:
@@ -26,32 +24,20 @@ class MatrixNormTest : public ::testing::Test {
   }
 
   /// The case is right, and takes so many dispatches that only round.
-  static void expect_halved(const OpCase& c, std::ptrdiff_t n_wanted, const RunOptions& options = MatrixNormTest::options()) {
-    EXPECT_TRUE(agrees(c, {3 * graph::kRoundedFactors}, options));
-    const Result<DeviceRun> run = run_on_device(c, options);
-    ASSERT_TRUE(run.ok()) << run.status().message();
-    std::vector<std::string> labels;
-    for (const runtime::Dispatch& dispatch : run->program.dispatches) labels.push_back(dispatch.label);
-    EXPECT_EQ(std::count(labels.begin(), labels.end(), "halve"), n_wanted) << fmt::format("{}", fmt::join(labels, ", "));
+  static void expect_halved(const OpCase& c, std::size_t n_wanted, const RunOptions& options = MatrixNormTest::options()) {
+    EXPECT_TRUE(agrees_with_dispatches(c, {3 * graph::kRoundedFactors}, options, "halve", n_wanted));
   }
-
-  static TensorId input(OpCase& c, const graph::Shape& shape, float scale = 1, const char* name = "input") { return c.f32(name, shape, numbers(shape.n_elements(), static_cast<std::uint32_t>(shape.n_elements()), scale)); }
 
   struct Made {
     std::int64_t rows = 19, columns = 96;
-    int kind = 0;      ///< 0: rms_norm, 1: the same with a residual, 2: layer_norm
+    int kind = 0;
     float gains = 1;
-    Type weight = Type::kF16;
   };
 
   /// A norm, and two linears of it; the norm.
   static TensorId norm_and_linears(OpCase& c, const Made& made) {
-    const TensorId x = input(c, {made.rows, made.columns}), gains = c.f32("gains", {made.columns}, numbers(made.columns, 5, made.gains));
-    TensorId norm = graph::kNone;
-    if (made.kind == 0) norm = c.graph.add(Op::rms_norm, {x, gains});
-    if (made.kind == 1) norm = c.graph.add(Op::rms_norm, {x, gains, input(c, {made.rows, made.columns}, 3, "residual")});
-    if (made.kind == 2) norm = c.graph.add(Op::layer_norm, {x, gains, c.f32("bias", {made.columns}, numbers(made.columns, 6, made.gains))});
-    c.output(c.graph.add(Op::linear, {norm, weight(c, "first", made.weight, 41, made.columns, 7)}));
+    const TensorId norm = norm_of_kind(c, made.kind, made.rows, made.columns, made.gains);
+    c.output(c.graph.add(Op::linear, {norm, weight(c, "first", Type::kF16, 41, made.columns, 7)}));
     c.output(c.graph.add(Op::linear, {norm, weight(c, "second", made.columns % 32 == 0 ? Type::kQ8_0 : Type::kBF16, 64, made.columns, 8)}));
     return norm;
   }

@@ -1,6 +1,4 @@
 // Activations that whoever makes them leaves in bytes for linears with integer dot products (shaders/lib/rounding.glsl), and the dispatch that does elsewhere.
-#include <algorithm>
-
 #include "tests/support/device_environment.h"
 #include "tests/support/op_runner.h"
 #include "tests/support/rounding_chain.h"
@@ -19,12 +17,7 @@ class RoundingTest : public ::testing::Test {
 
   /// The case is right, and takes so many dispatches that only round.
   static void expect_quantized(const OpCase& c, std::size_t n_wanted, const RunOptions& options = by_dots(), double bound = 20 * graph::kRoundedActivations) {
-    EXPECT_TRUE(agrees(c, {bound}, options));
-    const Result<DeviceRun> run = run_on_device(c, options);
-    ASSERT_TRUE(run.ok()) << run.status().message();
-    std::vector<std::string> labels;
-    for (const runtime::Dispatch& dispatch : run->program.dispatches) labels.push_back(dispatch.label);
-    EXPECT_EQ(static_cast<std::size_t>(std::count(labels.begin(), labels.end(), "quantize")), n_wanted) << fmt::format("{}", fmt::join(labels, ", "));
+    EXPECT_TRUE(agrees_with_dispatches(c, {bound}, options, "quantize", n_wanted));
   }
 };
 
@@ -76,11 +69,7 @@ TEST_F(RoundingTest, NormsLeaveBytes) {
       for (const int kind : {0, 1, 2}) {
         SCOPED_TRACE(::testing::Message() << rows << " rows, " << columns << " columns, kind " << kind);
         OpCase c;
-        const TensorId x = input(c, {rows, columns}), gains = c.f32("gains", {columns}, numbers(columns, 5));
-        TensorId norm = graph::kNone;
-        if (kind == 0) norm = c.graph.add(Op::rms_norm, {x, gains});
-        if (kind == 1) norm = c.graph.add(Op::rms_norm, {x, gains, input(c, {rows, columns}, 3, "residual")});
-        if (kind == 2) norm = c.graph.add(Op::layer_norm, {x, gains, c.f32("bias", {columns}, numbers(columns, 6))});
+        const TensorId norm = norm_of_kind(c, kind, rows, columns);
         c.output(c.graph.add(Op::linear, {norm, q8(c, "second", 41, columns)}));
         c.output(c.graph.add(Op::linear_glu, {norm, q8(c, "third", 64, columns)}, graph::GluAttributes{}));
         expect_quantized(c, 0);

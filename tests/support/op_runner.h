@@ -18,7 +18,10 @@ Result<DeviceRun> run_on_device(const OpCase& op, const RunOptions& options);
 /// Success, or everything that is wrong with the run: errors, hazards, writes outside, storages that differ.
 ::testing::AssertionResult agrees(const OpCase& op, Tolerance tolerance, const RunOptions& options = {});
 
-/// The same, but judged by the reference of another case with the same storages: to see that a wrong result is rejected.
+/// The same, and the run takes so many dispatches of this label.
+::testing::AssertionResult agrees_with_dispatches(const OpCase& op, Tolerance tolerance, const RunOptions& options, std::string_view label, std::size_t n_wanted);
+
+/// As agrees, but judged by the reference of another case with the same storages: to see that a wrong result is rejected.
 ::testing::AssertionResult agrees_with(const OpCase& op, const OpCase& oracle, Tolerance tolerance, const RunOptions& options = {});
 
 }  // namespace rondo::tests

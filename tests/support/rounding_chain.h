@@ -11,6 +11,14 @@ using namespace norm_chain;
 inline TensorId q8(OpCase& c, const char* name, std::int64_t rows, std::int64_t columns) { return weight(c, name, Type::kQ8_0, rows, columns, static_cast<std::uint32_t>(rows * 31 + columns)); }
 inline TensorId input(OpCase& c, const graph::Shape& shape, float scale = 1, const char* name = "input") { return c.f32(name, shape, numbers(shape.n_elements(), static_cast<std::uint32_t>(shape.n_elements()), scale)); }
 
+/// A norm of an input, which no linear before it can compute. 0: rms_norm, 1: the same with a residual, 2: layer_norm.
+inline TensorId norm_of_kind(OpCase& c, int kind, std::int64_t rows, std::int64_t columns, float gains_scale = 1) {
+  const TensorId x = input(c, {rows, columns}), gains = c.f32("gains", {columns}, numbers(columns, 5, gains_scale));
+  if (kind == 0) return c.graph.add(Op::rms_norm, {x, gains});
+  if (kind == 1) return c.graph.add(Op::rms_norm, {x, gains, input(c, {rows, columns}, 3, "residual")});
+  return c.graph.add(Op::layer_norm, {x, gains, c.f32("bias", {columns}, numbers(columns, 6, gains_scale))});
+}
+
 /// A linear of 64 columns and one behind it; the first one's output.
 inline TensorId linears(OpCase& c, std::int64_t rows, std::int64_t columns, float scale = 1, Type first = Type::kQ8_0) {
   const TensorId made = c.graph.add(Op::linear, {input(c, {rows, 64}, scale), weight(c, "first", first, columns, 64, 3)});
