@@ -98,19 +98,25 @@ int dot_tiled_rank(const runtime::DeviceCaps& caps, const LinearShape& shape) {
   return shape.few_rows() ? -1 : rank_of_dots(caps, shape, [&] { return shape.tile_of_many_dots(caps).pays; });
 }
 
-std::string matrix_lacks(const runtime::DeviceCaps& caps, const LinearShape& shape) {
+/// For an input in f16, whose kernels count groups in 16 bits (shaders/lib/halved_input.glsl).
+std::string halves_lack(const runtime::DeviceCaps& caps, const LinearShape& shape) {
+  constexpr std::uint32_t kMostGroups = 65'535;
   if (shape.rounding == Activations::kF32) return "activations that may be rounded";
+  if (shape.groups > kMostGroups) return fmt::format("{} columns or fewer", kMostGroups * kGroupElements);
+  return tiled_lacks(caps, shape);
+}
+
+std::string matrix_lacks(const runtime::DeviceCaps& caps, const LinearShape& shape) {
+  if (const std::string lacks = halves_lack(caps, shape); !lacks.empty()) return lacks;
   if (caps.matrices.empty()) return "cooperative matrices of f16";
-  if (const std::string lacks = tiled_lacks(caps, shape); !lacks.empty()) return lacks;
   return shape.tile_of_matrices(caps).lanes == 0 ? "cooperative matrices and subgroups of sizes that fit" : "";
 }
 
 int matrix_rank(const runtime::DeviceCaps& caps, const LinearShape& shape) { return shape.few_rows() || (shape.rounding == Activations::kAuto && is_cpu(caps)) ? -1 : 6; }
 
 std::string half_tiled_lacks(const runtime::DeviceCaps& caps, const LinearShape& shape) {
-  if (shape.rounding == Activations::kF32) return "activations that may be rounded";
+  if (const std::string lacks = halves_lack(caps, shape); !lacks.empty()) return lacks;
   if (!caps.half_dot) return "dot products of f16 with sums in f32";
-  if (const std::string lacks = tiled_lacks(caps, shape); !lacks.empty()) return lacks;
   return shape.tile_of_halves(caps).rows_of_invocation == 0 ? "workgroups of 256, and 26 KB of shared memory" : "";
 }
 

@@ -83,9 +83,10 @@ void store_group(uint tile, uint set, bool scaled) {
       }
     }
   }
+  const uvec2 first = place_of_input(0u);
+  const uint to = tile + (first.x * kStride + first.y);
   [[unroll]] for (uint i = 0u; i < kInputs; ++i) {
-    const uvec2 place = place_of_input(i);
-    if (kInputEights % kWidth == 0u || i * kWidth + gl_LocalInvocationID.x < kInputEights) tiles[tile + (place.x * kStride + place.y)] = x[set * kInputs + i];
+    if (kInputEights % kWidth == 0u || i * kWidth + gl_LocalInvocationID.x < kInputEights) tiles[to + i * (kWidth / 4u * kStride)] = x[set * kInputs + i];
   }
 }
 

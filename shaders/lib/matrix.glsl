@@ -34,4 +34,6 @@ spirv_instruction(id = 80) Right right_of(float16_t value);
 // Zeros, as a product: sums in a loop that begin with a constant are taken apart by Mesa's compilers, which then move each element.
 #define NO_SUMS multiply_add(left_of(float16_t(0.0)), right_of(float16_t(0.0)), sums_of(0.0))
 
+// Intel's devices, whose registers take halves where they are to lie.
+#define RONDO_PACKS_HALVES (kLanes <= 16u)
 #include "lib/halves.glsl"

@@ -15,15 +15,15 @@ uint first_of_matrix(uint output_subgroup, uint j) {
   return (j / n) * kOutputs + (output_subgroup * n + j % n) * kMatrixColumns;
 }
 
-// The products of columns k to k + kMatrixDepth.
+// The products of kMatrixDepth columns from eight `k` of the tile's four on.
 #define MULTIPLY_COLUMNS(k)                                                                                                                                      \
   {                                                                                                                                                              \
     Left a[kRowMatrices];                                                                                                                                        \
     [[unroll]] for (uint i = 0u; i < kRowMatrices; ++i) {                                                                                                        \
-      a[i] = load_left(tiles[tile + (row_subgroup * kRowMatrices + i) * kMatrixRows * kStride + (k) / 8u], MATRIX_BY_ROW, kStride, MATRIX_VISIBLE);               \
+      a[i] = load_left(tiles[tile + (row_subgroup * kRowMatrices + i) * kMatrixRows * kStride + (k)], MATRIX_BY_ROW, kStride, MATRIX_VISIBLE);                    \
     }                                                                                                                                                            \
     [[unroll]] for (uint j = 0u; j < kOutputMatrices; ++j) {                                                                                                     \
-      const Right b = load_right(tiles[tile + (kM + first_of_matrix(output_subgroup, j)) * kStride + (k) / 8u], MATRIX_BY_COLUMN, kStride, MATRIX_VISIBLE);       \
+      const Right b = load_right(tiles[tile + (kM + first_of_matrix(output_subgroup, j)) * kStride + (k)], MATRIX_BY_COLUMN, kStride, MATRIX_VISIBLE);            \
       [[unroll]] for (uint i = 0u; i < kRowMatrices; ++i) sums[i * kOutputMatrices + j] = multiply_add(a[i], b, sums[i * kOutputMatrices + j]);                   \
     }                                                                                                                                                            \
   }
@@ -31,9 +31,9 @@ uint first_of_matrix(uint output_subgroup, uint j) {
 // Of one of the two tiles.
 #define MULTIPLY(tile)                                                                                                                                           \
   if (kLanes == 8u || kLoadsLate) { /* addresses of all columns take as many registers as there are */                                                           \
-    [[dont_unroll]] for (uint k = 0u; k < 32u; k += kMatrixDepth) MULTIPLY_COLUMNS(k)                                                                            \
+    [[dont_unroll]] for (uint k = 0u; k < 4u; k += kMatrixDepth / 8u) MULTIPLY_COLUMNS(k)                                                                       \
   } else {                                                                                                                                                       \
-    [[unroll]] for (uint k = 0u; k < 32u; k += kMatrixDepth) MULTIPLY_COLUMNS(k)                                                                                 \
+    [[unroll]] for (uint k = 0u; k < 4u; k += kMatrixDepth / 8u) MULTIPLY_COLUMNS(k)                                                                            \
   }
 
 // Element e of a subgroup's matrix (i, j), which lies in shared memory.

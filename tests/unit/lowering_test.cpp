@@ -57,6 +57,24 @@ TEST(LoweringTest, AForcedKernelThatTheDeviceCantRunIsRefused) {
   EXPECT_NE(refusal(linear_case(), caps, options).find("subgroups of one size"), std::string::npos);
 }
 
+/// Its kernels count groups of 32 columns in 16 bits.
+TEST(LoweringTest, AnInputInF16HasSoManyColumns) {
+  const auto refused = [](std::int64_t columns) {
+    OpCase c;
+    const TensorId input = c.f32("input", {16, columns}, {});
+    c.output(c.graph.add(Op::linear, {input, c.weight("weight", Type::kF16, 7, columns, {})}));
+    DeviceCaps caps = caps_of(runtime::DeviceType::kDiscrete);
+    caps.half_dot = true;
+    caps.max_invocations = 256;
+    caps.max_shared_bytes = 32'768;
+    LoweringOptions options;
+    options.forced_kernels["linear"] = "half_tiled";
+    return refusal(c, caps, options);
+  };
+  EXPECT_EQ(refused(2'097'120), "");
+  EXPECT_NE(refused(2'097'121).find("kernel 'half_tiled' needs 2097120 columns or fewer"), std::string::npos) << refused(2'097'121);
+}
+
 TEST(LoweringTest, ActivationsInF16NeedTheDevice) {
   OpCase c;
   c.output(c.graph.add(Op::linear, {c.activation("input", Type::kF16, {3, 32}, std::vector<float>(96)), c.weight("weight", Type::kF32, 7, 32, {})}));
