@@ -1,5 +1,9 @@
 #include "models/tuning.h"
 
+#include <algorithm>
+#include <optional>
+
+#include "graph/operator.h"
 #include "models/json.h"
 #include "models/printable.h"
 #include "runtime/fmt.h"
@@ -29,7 +33,12 @@ Result<TunedKernels> read_tuning(runtime::Device& device, std::string_view text)
   RONDO_ASSIGN(const nlohmann::json* choices, find_object(document, "choices", kWhat));
   for (const auto& [choice, kernel] : choices->items()) {
     if (!kernel.is_string()) return Status(StatusCode::kCorruptData, fmt::format("tuning: choices: '{}' is no text", printable(choice)));
-    kernels[choice] = kernel.get_ref<const std::string&>();
+    const std::string& name = kernel.get_ref<const std::string&>();
+    const std::optional<graph::Op> op = graph::find_operator(std::string_view(choice).substr(0, choice.find(' ')));
+    if (!op) return Status(StatusCode::kCorruptData, fmt::format("tuning: choices: '{}' is of no operator", printable(choice)));
+    const auto& known = graph::operator_of(*op).kernels;
+    if (std::find(known.begin(), known.end(), name) == known.end()) return Status(StatusCode::kCorruptData, fmt::format("tuning: choices: '{}' is no kernel of {}", printable(name), graph::operator_of(*op).name));
+    kernels[choice] = name;
   }
   return kernels;
 }
