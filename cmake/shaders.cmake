@@ -27,6 +27,10 @@ foreach(line IN LISTS lines)
   file(STRINGS ${block} bytes_function REGEX "^uint bytes_")
   if(bytes_function)
     string(REGEX REPLACE "^[^,]*, ([a-z0-9_]+), ([0-9]+), .*" "    case \\2u: return bytes_\\1(c, i);\n" bytes_case "${line}")
+    file(STRINGS ${block} needs_table REGEX "^#ifdef RONDO_WEIGHT_BYTES")
+    if(needs_table)
+      set(bytes_case "#ifdef RONDO_WEIGHT_BYTES\n${bytes_case}#endif\n")
+    endif()
     string(APPEND bytes_cases "${bytes_case}")
   endif()
 endforeach()
@@ -48,14 +52,12 @@ vec4 chunk_quad(Chunk c, uint i) {
   }
 }
 
-#ifdef RONDO_WEIGHT_BYTES
-// The same as signed bytes, of types that have some.
+// The same as bytes, signed ones of q8_0 and of tables, which need RONDO_WEIGHT_BYTES; of types that have some.
 uint chunk_bytes(Chunk c, uint i) {
   switch (kWeightType) {
 @bytes_cases@    default: return 0u;
   }
 }
-#endif
 " @ONLY)
 
 rondo_add_build_program(rondo_matrix_types ${PROJECT_SOURCE_DIR}/cmake/matrix_types.cpp)

@@ -22,6 +22,6 @@ layout(constant_id = 6) const uint kLimited = 0u;
 layout(constant_id = 7) const uint kSplitColumns = 0u;
 layout(constant_id = 8) const uint kExperts = 0u;
 
-const uint kWidth = 256u, kColumns = 16u, kTileOutputs = 8u, kAhead = 1u;
+const uint kWidth = 256u, kColumns = 16u, kTileOutputs = 8u, kAhead = 1u, kPairs = 0u;
 #define RONDO_HALF_TILE
 #include "lib/linear_f16.glsl"

@@ -279,7 +279,7 @@ void emit_matrix(Lowering& lowering, const LinearVariant& v, const LinearPiece& 
   emit_tiles(lowering, v, with_halved_input(lowering, v, whole), tile.rows(), tile.outputs, tile.splits, [&](LinearPiece& piece, std::uint32_t is_split, const Grid& grid) {
     piece.cost.loops[0] = tile.loop();
     lowering.dispatch(v.label, {lowering.module_for(runtime::Shader::linear_matrix, v.activations), tile.lanes},
-                      {tile.threads, v.type, tile.lanes, tile.row_matrices, tile.output_matrices, tile.row_subgroups, v.glu, v.activation, v.has_bias, v.limited, is_split, tile.shape.rows, tile.shape.columns, tile.shape.depth, tile.ahead, v.experts},
+                      {tile.threads, v.type, tile.lanes, tile.row_matrices, tile.output_matrices, tile.row_subgroups, v.glu, v.activation, v.has_bias, v.limited, is_split, tile.shape.rows, tile.shape.columns, tile.shape.depth, tile.ahead, v.experts, tile.pairs},
                       piece.without_norm(), piece.push, grid, piece.cost);
   });
 }

@@ -1,11 +1,13 @@
 // Linears of many rows in f16: what an invocation brings into a tile of kM x kN outputs (lib/f16_tile.glsl), and what becomes of its sums. By matrix
-// units, or with RONDO_HALF_TILE by dot products of two. Needs what these need, p of linear.params.h, lib/step_state.glsl, and kWeightType.
+// units, or with RONDO_HALF_TILE by dot products of two. Needs what these need, p of linear.params.h,
+// lib/step_state.glsl, kWeightType, and kPairs: values of weights are made two at a time, in f16, where they can.
 #define RONDO_SHARED_TABLE
 #define RONDO_HALF_CHUNKS
 #define RONDO_WEIGHT_BINDING 2
 #define weight_layout p
 #include "lib/weight.glsl"
 #include "lib/linear_output.glsl"
+#include "lib/weight_halves.glsl"
 
 const bool kScalesFirst = false;  // lib/halved_input.glsl
 const bool kWide = kWeightType == RONDO_WEIGHT_F32 || kWeightType == RONDO_WEIGHT_BF16 || kWeightType == RONDO_WEIGHT_MXFP4;
@@ -72,7 +74,12 @@ void store_group(uint tile, uint set, bool scaled) {
         uvec2 halves[2];
         [[unroll]] for (uint j = 0u; j < 2u; ++j) {
           const uint quad = half_of_item * 2u + j;
-          vec4 w = scaled_quad(chunks[first + quad / kQuads], quad % kQuads);
+          const Chunk chunk = chunks[first + quad / kQuads];
+          if (kPairs == 1u && kHasQuants) {
+            halves[j] = scaled_halves(chunk, quad % kQuads);
+            continue;
+          }
+          vec4 w = scaled_quad(chunk, quad % kQuads);
           if (kWide) {
             largest_weights[i] = larger(largest_weights[i], w);
             [[branch]] if (scaled) w *= scale_of_second(place.x);

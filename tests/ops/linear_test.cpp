@@ -1,10 +1,13 @@
+#include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <span>
 #include <utility>
 #include <vector>
 
 #include <gtest/gtest.h>
 
+#include "graph/float16.h"
 #include "graph/lowering.h"
 #include "runtime/fmt.h"
 #include "tests/support/device_environment.h"
@@ -158,6 +161,44 @@ TEST(MatrixLinearTest, FactorsMayBeFarApart) {
     const TensorId input = c.f32("input", {kRows, kColumns}, factor(input_exponent, 0)), weight = c.weight("weight", Type::kF32, kRows, kColumns, {bytes.begin(), bytes.end()});
     c.output(c.graph.add(Op::linear, {input, weight}));
     EXPECT_TRUE(agrees(c, {graph::kRoundedFactors}, options)) << input_exponent << ", " << weight_exponent;
+  }
+}
+
+/// Where the f16 numbers of a type's block lie in files that scale all else in it.
+struct BlockScales {
+  Type type;
+  std::size_t block_bytes;
+  std::vector<std::size_t> at;
+};
+const BlockScales kBlockScales[] = {
+    {Type::kQ8_0, 34, {0}},   {Type::kQ4_0, 18, {0}},      {Type::kQ4_1, 20, {0, 2}},  {Type::kQ5_0, 22, {0}},    {Type::kQ5_1, 24, {0, 2}},  {Type::kQ2_K, 84, {80, 82}},
+    {Type::kQ3_K, 110, {108}}, {Type::kQ4_K, 144, {0, 2}}, {Type::kQ5_K, 176, {0, 2}}, {Type::kQ6_K, 210, {208}}, {Type::kIQ4_NL, 18, {0}},
+};
+
+/// In f16 values of weights are neither lost nor infinite, of whatever size they are that f16 has.
+TEST(MatrixLinearTest, WeightsMayBeLargeAndSmall) {
+  if (test_runtime_device().caps().matrices.empty()) GTEST_SKIP() << "this device has no cooperative matrices";
+  constexpr std::int64_t kRows = 16, kColumns = 256, kOutputs = 40;
+  RunOptions options;
+  options.kernels["linear"] = "matrix";
+  for (const BlockScales& of : kBlockScales) {
+    for (const float largest : {0x1p-13f, 0x1p15f}) {
+      OpCase c;
+      std::vector<std::byte> blocks = weight_rows(of.type, kOutputs, kColumns, 3, WeightValues::kRandom);
+      float most = 0;
+      for (const float value : weight_values(of.type, kOutputs, kColumns, blocks)) most = std::max(most, std::abs(value));
+      const float by = std::exp2(std::floor(std::log2(largest / most)));
+      for (std::size_t block = 0; block < blocks.size(); block += of.block_bytes) {
+        for (const std::size_t at : of.at) {
+          std::uint16_t half;
+          std::memcpy(&half, &blocks[block + at], sizeof half);
+          half = graph::float_to_half(by * graph::half_to_float(half));
+          std::memcpy(&blocks[block + at], &half, sizeof half);
+        }
+      }
+      c.output(c.graph.add(Op::linear, {c.f32("input", {kRows, kColumns}, random_values(kRows * kColumns, 5)), c.weight("weight", of.type, kOutputs, kColumns, blocks)}));
+      EXPECT_TRUE(agrees(c, {graph::kRoundedFactors}, options)) << graph::type_name(of.type) << " up to " << largest;
+    }
   }
 }
 
