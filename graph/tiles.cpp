@@ -235,7 +235,7 @@ constexpr DotTileClass kDotTileClasses[] = {
 };
 
 /// Two tiles of 32 columns in f16 and 16 bytes a row, magnitudes of all rows, with experts where rows begin, and a table of 16 values.
-std::uint32_t matrix_shared_bytes(std::uint32_t rows, std::uint32_t outputs) { return (rows + outputs) * (2 * 80 + 4) + 4 * rows + 8 + 64; }
+std::uint32_t matrix_shared_bytes(std::uint32_t rows, std::uint32_t outputs) { return (rows + outputs) * (2 * 80 + 4) + 4 * rows + 48 + 64; }
 std::uint32_t f16_shared_bytes(std::uint32_t rows) { return matrix_shared_bytes(rows, DotTile::kOutputs); }
 
 /// Two tiles of 32 columns in bytes, scales and sums of rows, scales and addends of weights, and a table of 256 pairs of values.

@@ -53,7 +53,7 @@ shared vec4 tile[64u * kKeyStride];
 shared vec4 scores[kM * kScoreStride];
 shared vec4 parts[kM * kShares / 4u];  // of a row's maximum, or weight
 shared float row_scales[kM];
-shared uint some_infinite;  // a value of the block is no finite number, and must not reach rows that don't see it
+shared uint some_infinite[4];  // [0]: a value of the block is no finite number, and must not reach rows that don't see it; 16 bytes, as NVK puts vectors right behind
 
 #include "lib/attention_rows.glsl"
 
@@ -117,7 +117,7 @@ void store_values(uint chunk) {
     tile[row + place_of(self % 8u * 2u)] = low;
     tile[row + place_of(self % 8u * 2u + 1u)] = high;
   }
-  if (largest >= 0x7f800000u) atomicOr(some_infinite, 1u);
+  if (largest >= 0x7f800000u) atomicOr(some_infinite[0], 1u);
 }
 
 // The scores of this invocation's share of its row to weights, and how the row's sums are scaled.
@@ -154,7 +154,7 @@ void weigh(uint first_key) {
 
 // Adds to the sums of a chunk of columns the products of 32 keys' weights, from the quad `first` of keys on, and the values of the tile.
 void add_values(uint chunk, uint first) {
-  if (some_infinite == 0u) {
+  if (some_infinite[0] == 0u) {
     for (uint step = 0u; step < 8u; step += kUnrolled) {
       [[unroll]] for (uint unrolled = 0u; unrolled < kUnrolled; ++unrolled) {
         const uint n = step + unrolled;
@@ -232,7 +232,7 @@ void attend() {
       const uint j = tx + i % 4u * 16u;
       scores[(first_own + i / 4u) * kScoreStride + j / 4u][j % 4u] = products[i];
     }
-    if (self == 0u) some_infinite = 0u;
+    if (self == 0u) some_infinite[0] = 0u;
     barrier();
     store_values(0u);
     weigh(first_key);

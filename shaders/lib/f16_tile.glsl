@@ -31,9 +31,10 @@ const uint kTile = (kM + kN) * kStride;
 // Two tiles, each with kM rows of the first factor and kN of the second; in the end of matrix_tile.glsl a matrix of sums of each subgroup, with GLU two.
 shared uvec4 tiles[2u * kTile];
 const uint kFirstScaled = kScalesFirst ? kM : 0u, kScaled = kFirstScaled + (kWide ? kN : 0u);
-// Of each row that may be scaled, the second factor's behind the first's, the bits of its largest number; then of what it is multiplied by.
-shared uint magnitudes[kScaled == 0u ? 1u : kScaled];
-shared uint some_unsuited;
+// Of each row that may be scaled, the second factor's behind the first's, the bits of its largest number; then of what it is multiplied by. Behind them whether some row doesn't suit f16.
+// A multiple of 16 bytes: NVK puts the tiles right behind it, and takes no vector off its place.
+shared uint magnitudes[kScaled + 4u];
+const uint kSomeUnsuited = kScaled;
 
 float scale_of_first(uint row) { return uintBitsToFloat(magnitudes[row]); }
 float scale_of_second(uint row) { return uintBitsToFloat(magnitudes[kFirstScaled + row]); }
@@ -95,18 +96,18 @@ void main() {
     }
     if (pass == 1u || kScaled == 0u) break;
     for (uint row = gl_LocalInvocationID.x; row < kScaled; row += kWidth) magnitudes[row] = 0u;
-    if (gl_LocalInvocationID.x == 0u) some_unsuited = 0u;
+    if (gl_LocalInvocationID.x == 0u) magnitudes[kSomeUnsuited] = 0u;
     barrier();
     merge_magnitudes();
     barrier();
     for (uint row = gl_LocalInvocationID.x; row < kScaled; row += kWidth) {
       const float scale = scale_for(magnitudes[row]);
       const bool counts = row < kFirstScaled ? row_counts(row) : true;
-      if (counts && scale != 1.0) atomicOr(some_unsuited, 1u);
+      if (counts && scale != 1.0) atomicOr(magnitudes[kSomeUnsuited], 1u);
       magnitudes[row] = floatBitsToUint(scale);
     }
     barrier();
-    if (some_unsuited == 0u) break;
+    if (magnitudes[kSomeUnsuited] == 0u) break;
   }
   FINISH_SUMS
 }

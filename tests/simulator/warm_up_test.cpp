@@ -1,5 +1,5 @@
 // The dispatch with which pipelines are warmed up, of every kernel that cases get: whatever they read before they look at the step
-// state lies in the buffer, and nothing is written but tables, which say that there is nothing to do.
+// state lies in the buffer, and nothing is written but tables, which say that there is nothing to do. And where kernels have vectors in shared memory.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -19,6 +19,19 @@
 namespace rondo::warm_up_test {
 namespace {
 
+/// Vectors in shared memory that are not at a multiple of their size where a driver puts variables right behind each other, as NVK does in the order of the module: it
+/// loads and stores them word by word, and matrices from where the GPU can't.
+std::string off_their_places(const simulator::Module& module) {
+  std::string off;
+  std::uint32_t end = 0;
+  for (const simulator::Variable& variable : module.variables) {
+    if (variable.space != simulator::Space::kShared) continue;
+    if (variable.vector_bytes != 0 && end % variable.vector_bytes != 0) off += fmt::format("{} at {}; ", variable.name, end);
+    end += variable.size_bytes;
+  }
+  return off;
+}
+
 class WarmUpTest : public ::testing::TestWithParam<std::uint32_t> {};
 
 TEST_P(WarmUpTest, StaysWithinItsBuffer) {
@@ -32,7 +45,8 @@ TEST_P(WarmUpTest, StaysWithinItsBuffer) {
     buffers[0].bytes.resize(runtime::kWarmUpBytes);
     const std::vector<std::byte> before = buffers[0].bytes;
     const Status status = simulator::simulate_program(graph::rounds_to_halves(kernel) ? with_matrices : modules, runtime::warm_up_program(kernel), buffers, GetParam(), true, [&](const simulator::SimulatedDispatch& done) {
-      EXPECT_EQ(simulator_test::all_findings(done.report), "") << *seen.rbegin();
+      EXPECT_EQ(simulator_test::all_findings(done.report), "") << runtime::shader_name(kernel.shader);
+      EXPECT_EQ(off_their_places(done.module), "") << runtime::shader_name(kernel.shader);
     });
     EXPECT_TRUE(status.ok()) << status.message();
     EXPECT_TRUE(buffers[0].bytes == before || kernel.shader == runtime::Shader::expert_tiles) << runtime::shader_name(kernel.shader);

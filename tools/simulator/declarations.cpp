@@ -297,6 +297,11 @@ Status Declarations::declare_variable(const Instruction& in) {
   if (pointer.input == kNone) {
     variable.read_only = true;  // until something writes it
     if (variable.space == Space::kShared || variable.space == Space::kPrivate) variable.size_bytes = size_of(type, layout_of(variable.space));
+    if (variable.space == Space::kShared) {
+      std::uint32_t element = type;
+      while (types_[element].op == Op::OpTypeArray) element = types_[element].element;
+      if (types_[element].op == Op::OpTypeVector) variable.vector_bytes = size_of(element, layout_of(variable.space));
+    }
     pointer.variable = static_cast<std::uint32_t>(module_.variables.size());
     module_.variables.push_back(std::move(variable));
   }

@@ -37,6 +37,7 @@ struct Variable {
   std::uint32_t binding = 0;      ///< of a buffer, in descriptor set 0
   std::uint32_t size_bytes = 0;   ///< of shared and private ones
   std::uint32_t first_byte = 0;   ///< of shared and private ones, in the memory of their space
+  std::uint32_t vector_bytes = 0; ///< of a shared one that is a vector or an array of vectors
   bool read_only = false;         ///< no instruction writes it
   bool coherent = false;          ///< a buffer in which other workgroups see what is written, where something orders it
 };
