@@ -1,11 +1,11 @@
 // Values of weights whose types have quants, in f16 and two at a time. Needs lib/weight.glsl and GL_EXT_shader_explicit_arithmetic_types_float16.
 // A quant is taken for the lowest bits of an f16 whose last bit counts 2^-kQuantShift: so it is divided by a power of two, and the scale multiplied by it, which leaves neither subnormal
 // where values are not, nor beyond f16 where they are within. Exact but for scales and minima of K types, which f32 holds, and for the value.
-const bool kHasQuants = !(kIsFloat || kWeightType == RONDO_WEIGHT_IQ4_NL || kWeightType == RONDO_WEIGHT_MXFP4);
 const bool kHasNibbles = kWeightType == RONDO_WEIGHT_Q4_0 || kWeightType == RONDO_WEIGHT_Q4_1 || kWeightType == RONDO_WEIGHT_Q4_K;
 const bool kHasFifthBits = kWeightType == RONDO_WEIGHT_Q5_0 || kWeightType == RONDO_WEIGHT_Q5_1 || kWeightType == RONDO_WEIGHT_Q5_K;
-const uint kQuantBits = kHasNibbles ? 4u : kHasFifthBits ? 5u : kWeightType == RONDO_WEIGHT_Q2_K ? 2u : kWeightType == RONDO_WEIGHT_Q3_K ? 3u : kWeightType == RONDO_WEIGHT_Q6_K ? 6u : 8u;
-const uint kQuantShift = kQuantBits - 1u;
+const uint kQuantBits = kHasNibbles ? 4u : kHasFifthBits ? 5u : kWeightType == RONDO_WEIGHT_Q2_K ? 2u : kWeightType == RONDO_WEIGHT_Q3_K ? 3u : kWeightType == RONDO_WEIGHT_Q6_K ? 6u : kWeightType == RONDO_WEIGHT_Q8_0 ? 8u : 0u;
+const bool kHasQuants = kQuantBits != 0u;
+const uint kQuantShift = kHasQuants ? kQuantBits - 1u : 0u;
 // Types without a minimum have half of all quants below 0.
 const bool kHasMinimum = !kHasOneFactor && kWeightType != RONDO_WEIGHT_Q3_K && kWeightType != RONDO_WEIGHT_Q6_K;
 const uint kOrigin = kHasMinimum ? 0u : 1u << kQuantShift;
