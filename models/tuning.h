@@ -17,7 +17,7 @@ namespace rondo::models {
 using TunedKernels = std::map<std::string, std::string, std::less<>>;
 
 /// What `text` says for this device; nothing of an empty one, or of another device, driver or version of Rondo, or of one that is no such
-/// text, for which there is a line in the device's log.
+/// text, or names a kernel or operator that there is not, for which there is a line in the device's log.
 TunedKernels tuned_kernels(runtime::Device& device, std::string_view text);
 
 /// Whether `text` is a tuning, of whatever device.

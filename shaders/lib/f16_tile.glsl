@@ -32,7 +32,7 @@ const uint kTile = (kM + kN) * kStride;
 shared uvec4 tiles[2u * kTile];
 const uint kFirstScaled = kScalesFirst ? kM : 0u, kScaled = kFirstScaled + (kWide ? kN : 0u);
 // Of each row that may be scaled, the second factor's behind the first's, the bits of its largest number; then of what it is multiplied by. Behind them whether some row doesn't suit f16.
-// A multiple of 16 bytes: NVK puts the tiles right behind it, and takes no vector off its place.
+// A multiple of 16 bytes, as the tiles may lie right behind it (tests/simulator/warm_up_test.cpp).
 shared uint magnitudes[kScaled + 4u];
 const uint kSomeUnsuited = kScaled;
 

@@ -32,6 +32,14 @@ std::string off_their_places(const simulator::Module& module) {
   return off;
 }
 
+TEST(SharedVectorsTest, OffTheirPlacesAreFound) {
+  simulator::Module module;
+  module.variables = {{"flag", simulator::Space::kShared, 0, 4}, {"tiles", simulator::Space::kShared, 0, 64, 0, 16}};
+  EXPECT_EQ(off_their_places(module), "tiles at 4; ");
+  module.variables[0].size_bytes = 16;
+  EXPECT_EQ(off_their_places(module), "");
+}
+
 class WarmUpTest : public ::testing::TestWithParam<std::uint32_t> {};
 
 TEST_P(WarmUpTest, StaysWithinItsBuffer) {
