@@ -234,7 +234,7 @@ constexpr DotTileClass kDotTileClasses[] = {
     {4, 128, 32, 2, false},   // CPUs, and what is not known
 };
 
-/// Two tiles of 32 columns in f16 and 16 bytes a row, magnitudes of all rows, with experts where rows begin, and a table of 16 values.
+/// Two tiles of 32 columns in f16 and 16 bytes a row, magnitudes of all rows, with experts where rows begin, and a table of 16 values; and what makes multiples of 16 bytes of these.
 std::uint32_t matrix_shared_bytes(std::uint32_t rows, std::uint32_t outputs) { return (rows + outputs) * (2 * 80 + 4) + 4 * rows + 48 + 64; }
 std::uint32_t f16_shared_bytes(std::uint32_t rows) { return matrix_shared_bytes(rows, DotTile::kOutputs); }
 
@@ -311,7 +311,7 @@ constexpr MatrixClass kMatrixClasses[] = {
     // NVIDIA: 232 to 255 registers, so that a core of an H200 has two; 16 matrices of a subgroup with weights in f32 spill 31. There linear_glu of 512 rows
     // of 8B F16 takes 640 us, with 256 threads 738.
     {32, 32, {128, 128, 2, {128, 128, 128}}, {256, 128, 2, {0, 0, 0, 128, 128, 128}}, {128, 64, 2, {128, 128, 128, 128, 128, 128}}},
-    {16, 32, {256, 128, 1, {128, 64, 128, 128}}, {256, 128, 1, {0, 0, 0, 0, 32, 32}}, {128, 64, 1, {64, 64, 64, 64, 32, 16}}},       // Intel's Xe2: 245 registers; F16 takes half the instructions if 64 rows' loads are unrolled
+    {16, 32, {256, 128, 1, {128, 128, 128, 128}}, {256, 128, 1, {0, 0, 0, 0, 32, 32}}, {128, 64, 1, {64, 64, 64, 64, 32, 16}}},       // Intel's Xe2: 245 registers; 64 rows of F16 take a fifth less instructions, and more of shared memory
     {8, 32, {256, 128, 1, {128, 128, 64, 64}}, {256, 128, 1, {0, 0, 0, 0, 32, 0}}, {128, 64, 1, {64, 64, 64, 64, 16, 16}}},          // Intel's others: 128
     {32, 64, {256, 128, 1, {128, 128, 128, 128}}, {256, 128, 1, {0, 0, 0, 0, 128, 128}}, {128, 64, 1, {64, 64, 64, 64, 64, 64}}},    // AMD: 192 registers; 128 rows of the small one spilled on navi31 when the input was f32
     {4, 128, {128, 64, 3, {64, 64, 64}}, {128, 64, 2, {0, 0, 0, 64, 64, 64}}, {128, 64, 2, {64, 64, 64, 64, 64, 64}}},               // what is not known
@@ -350,7 +350,9 @@ MatrixTile largest_matrices(const runtime::DeviceCaps& caps, std::uint32_t threa
     if (!is_of(shape.rows, 8, 16) || !is_of(shape.columns, 8, 16) || !is_of(shape.depth, 8, 32) || shape.rows * shape.columns * shape.depth <= best.shape.rows * best.shape.columns * best.shape.depth) continue;
     MatrixTile tile = share_out(shape, threads, outputs, lanes, rows, glu, rather);
     if (tile.lanes == 0) tile = share_out(shape, threads, outputs, lanes, 2 * rows, glu, rather);  // 16 rows with GLU
-    if (tile.lanes != 0) best = tile;
+    if (tile.lanes == 0) continue;
+    best = tile;
+    best.columns_in_lanes = caps.columns_in_lanes && shape.columns == lanes && shape.depth == 16;
   }
   return best;
 }
@@ -383,7 +385,7 @@ MatrixTile matrix_tile_of(const runtime::DeviceCaps& caps, std::uint32_t MatrixR
   return best;
 }
 
-/// By compilers' counts 5 to 13 % fewer instructions on NVIDIA's devices, as many on AMD's, and more on Intel's. CPU drivers do it so that it is executed, but of
+/// By compilers' counts 5 to 13 % fewer instructions on NVIDIA's devices, as many on AMD's, and more on Intel's. CPU drivers do it so that tests execute it, except for
 /// K types: lavapipe cuts off what it rounds to f16, and all scales of these would be too small.
 bool makes_pairs(const runtime::DeviceCaps& caps, Type weight) {
   return caps.type == runtime::DeviceType::kCpu ? find_block_format(weight)->block_elements == kGroupElements : is_nvidia(caps);

@@ -88,7 +88,8 @@ struct MatrixTile {
   std::uint32_t output_matrices = 0;  ///< of a subgroup; with GLU half of them of gates
   runtime::MatrixShape shape;
   std::uint32_t ahead = 1;            ///< groups of 32 columns that are on their way while one is multiplied
-  bool pairs = false;                 ///< of a linear: values of the weight are made two at a time, in f16 (shaders/lib/weight_halves.glsl)
+  bool columns_in_lanes = false;      ///< lanes load columns of the second factor (DeviceCaps::columns_in_lanes)
+  bool pairs = false;                 ///< of a linear: values of a weight that has quants are made two at a time, in f16 (shaders/lib/weight_halves.glsl)
   std::uint32_t splits = 1;           ///< as FloatTile's
 
   std::uint32_t rows() const { return row_subgroups * row_matrices * shape.rows; }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <iterator>
+#include <span>
 
 #include "runtime/device.h"
 #include "runtime/fmt.h"
@@ -22,19 +23,38 @@ namespace {
 /// Kernels that load a tile while they multiply another.
 constexpr Shader kLoadAhead[] = {Shader::linear_tiled, Shader::linear_dot_tiled, Shader::linear_matrix, Shader::linear_half_tiled, Shader::matmul_tiled, Shader::matmul_matrix, Shader::attention_registers, Shader::attention_matrix};
 
-/// Takes from a module what says that buffers are read only: somebody else might write, so that no compiler moves a load past a barrier.
-void drop_read_only(std::vector<std::uint32_t>& words) {
-  constexpr std::uint32_t kHeader = 5, kMemberDecorate = 72, kNonWritable = 24;
+/// Goes through a module's instructions: `keep` may change one's words, and says how many of them stay.
+template <typename Keep>
+void rewrite(std::vector<std::uint32_t>& words, const Keep& keep) {
+  constexpr std::size_t kHeader = 5;
   std::size_t kept = kHeader;
   for (std::size_t at = kHeader; at < words.size();) {
-    const std::size_t n = words[at] >> 16;
-    if ((words[at] & 0xffffu) != kMemberDecorate || words[at + 3] != kNonWritable) {
-      std::copy_n(words.begin() + static_cast<std::ptrdiff_t>(at), n, words.begin() + static_cast<std::ptrdiff_t>(kept));
-      kept += n;
-    }
-    at += n;
+    const std::span<std::uint32_t> instruction(words.data() + at, words[at] >> 16);
+    at += instruction.size();
+    const std::size_t n = keep(instruction, instruction[0] & 0xffffu);
+    std::copy_n(instruction.begin(), n, words.begin() + static_cast<std::ptrdiff_t>(kept));
+    kept += n;
   }
   words.resize(kept);
+}
+
+/// Takes from a module what says that buffers are read only: somebody else might write, so that no compiler moves a load past a barrier.
+void drop_read_only(std::vector<std::uint32_t>& words) {
+  constexpr std::uint32_t kMemberDecorate = 72, kNonWritable = 24;
+  rewrite(words, [](std::span<std::uint32_t> instruction, std::uint32_t op) { return op == kMemberDecorate && instruction[3] == kNonWritable ? 0 : instruction.size(); });
+}
+
+/// Makes copies of insertions into matrices: of how many elements a lane has, only one driver's module may know.
+void drop_insertions(std::vector<std::uint32_t>& words) {
+  constexpr std::uint32_t kCompositeInsert = 82, kCopyObject = 83, kTypeCooperativeMatrix = 4456;
+  std::vector<std::uint32_t> matrix_types;
+  rewrite(words, [&](std::span<std::uint32_t> instruction, std::uint32_t op) {
+    if (op == kTypeCooperativeMatrix) matrix_types.push_back(instruction[1]);
+    if (op != kCompositeInsert || std::find(matrix_types.begin(), matrix_types.end(), instruction[1]) == matrix_types.end()) return instruction.size();
+    instruction[0] = 4u << 16 | kCopyObject;
+    instruction[3] = instruction[4];  // the matrix
+    return std::size_t{4};
+  });
 }
 
 }  // namespace
@@ -43,6 +63,7 @@ std::vector<std::uint32_t> shader_code(Shader shader, const DeviceCaps& caps) {
   std::vector<std::uint32_t> words = shader_code(shader);
   const bool loads_ahead = std::any_of(std::begin(kLoadAhead), std::end(kLoadAhead), [&](Shader one) { return shader == one || shader == f16_variant(one); });
   if (loads_ahead && caps.sinks_loads) drop_read_only(words);
+  if (!caps.matrices.empty() && !caps.columns_in_lanes) drop_insertions(words);
   return words;
 }
 

@@ -30,7 +30,7 @@ struct Binding {
   Access access = Access::kRead;
 };
 
-constexpr std::size_t kMaxSpecialization = 17;
+constexpr std::size_t kMaxSpecialization = 18;
 constexpr std::size_t kMaxBindings = 8;
 constexpr std::size_t kMaxPushBytes = 128;
 

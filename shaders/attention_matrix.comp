@@ -37,6 +37,7 @@ layout(constant_id = 10) const uint kValueWidth = 128u;  // E
 layout(constant_id = 11) const uint kMatrixRows = 16u;
 layout(constant_id = 12) const uint kMatrixColumns = 16u;
 layout(constant_id = 13) const uint kMatrixDepth = 16u;
+layout(constant_id = 14) const uint kColumnsInLanes = 0u;  // lib/matrix.glsl
 const uint kRadii = 0u;
 layout(std430, set = 0, binding = 1) readonly buffer Query { ELEMENT query[]; };
 layout(std430, set = 0, binding = 2) readonly buffer Key { uint key[]; };
@@ -65,7 +66,7 @@ const uint kDepth = (kKeyWidth + kMatrixDepth - 1u) / kMatrixDepth * kMatrixDept
 const uint kShares = kWidth / kM;  // invocations that share a row
 const uint kOwnScores = kBlock / kShares;
 const uint kEights = kBlock * kBlock / 8u / kWidth;  // of a chunk that an invocation brings
-const bool kLoadsLate = kLanes <= 16u;  // whose registers hold no chunk that is on its way besides sums and what is multiplied
+const bool kLoadsLate = kFewLanes;  // whose registers hold no chunk that is on its way besides sums and what is multiplied
 
 // uvec4 of shared memory, with 16 bytes a row that move the next row to other banks: queries, 64 keys or values by 64 columns, and the
 // scores of a row, in place of which come its weights, in its first half, and behind them how the row's sums are scaled.
@@ -186,8 +187,7 @@ uint zero_of(uint block, uint chunk) { return (block + chunk) >> 30; }
       a[i] = load_left(tiles[zero + (from) + (first_row_of_subgroup() + i * kMatrixRows) * (row_stride) + k / 8u], MATRIX_BY_ROW, row_stride, MATRIX_VISIBLE); \
     }                                                                                                                                          \
     [[unroll]] for (uint j = 0u; j < kColumnMatrices; ++j) {                                                                                   \
-      const uint at = zero + kTile + (first_column_of_subgroup() + j * kMatrixColumns) * kTileStride + k / 8u;                                        \
-      const Right b = load_right(tiles[at], MATRIX_BY_COLUMN, kTileStride, MATRIX_VISIBLE);                                                    \
+      LOAD_RIGHT(b, zero + kTile + (first_column_of_subgroup() + j * kMatrixColumns) * kTileStride + k / 8u, kTileStride, 0u)                  \
       [[unroll]] for (uint i = 0u; i < kRowMatrices; ++i) sums[i * kColumnMatrices + j] = multiply_add(a[i], b, sums[i * kColumnMatrices + j]); \
     }                                                                                                                                          \
   }

@@ -34,6 +34,7 @@ layout(constant_id = 13) const uint kMatrixDepth = 16u;
 layout(constant_id = 14) const uint kAhead = 1u;
 layout(constant_id = 15) const uint kExperts = 0u;
 layout(constant_id = 16) const uint kPairs = 0u;
+layout(constant_id = 17) const uint kColumnsInLanes = 0u;  // lib/matrix.glsl
 
 #include "lib/matrix.glsl"
 #include "lib/linear_f16.glsl"

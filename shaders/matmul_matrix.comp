@@ -25,6 +25,7 @@ layout(constant_id = 7) const uint kWhole = 0u;
 layout(constant_id = 8) const uint kMatrixRows = 16u;
 layout(constant_id = 9) const uint kMatrixColumns = 16u;
 layout(constant_id = 10) const uint kMatrixDepth = 16u;
+layout(constant_id = 11) const uint kColumnsInLanes = 0u;  // lib/matrix.glsl
 
 const uint kGlu = 0u, kRowQuads = 8u, kAhead = 1u;
 const bool kScalesFirst = true, kWide = true;

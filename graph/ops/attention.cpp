@@ -294,7 +294,7 @@ Status emit_matrix(Lowering& lowering, const AttentionCall& call, const std::str
   return emit_pieces(lowering, call, n_splits, [&](Arguments arguments, const shaders::AttentionParams& push, runtime::Cost cost) {
     cost.loops[0] = {tile.rows() * tile.outputs * (push.head_dim + push.value_dim) / tile.threads};
     lowering.dispatch(label, {lowering.module_for(runtime::Shader::attention_matrix, call.query.type), tile.lanes},
-                      {tile.threads, cache_type_constant(call.key), tile.lanes, tile.row_matrices, tile.output_matrices, tile.row_subgroups, n_splits > 1 ? 1u : 0u, call.features.bits, call.features.buckets, push.head_dim, push.value_dim, tile.shape.rows, tile.shape.columns, tile.shape.depth},
+                      {tile.threads, cache_type_constant(call.key), tile.lanes, tile.row_matrices, tile.output_matrices, tile.row_subgroups, n_splits > 1 ? 1u : 0u, call.features.bits, call.features.buckets, push.head_dim, push.value_dim, tile.shape.rows, tile.shape.columns, tile.shape.depth, tile.columns_in_lanes},
                       arguments, push, {ceil_div(call.rows, tile.rows()), call.sequences * push.kv_heads, n_splits}, cost);
   });
 }

@@ -98,25 +98,19 @@ int dot_tiled_rank(const runtime::DeviceCaps& caps, const LinearShape& shape) {
   return shape.few_rows() ? -1 : rank_of_dots(caps, shape, [&] { return shape.tile_of_many_dots(caps).pays; });
 }
 
-/// For an input in f16, whose kernels count groups in 16 bits (shaders/lib/halved_input.glsl).
-std::string halves_lack(const runtime::DeviceCaps& caps, const LinearShape& shape) {
-  constexpr std::uint32_t kMostGroups = 65'535;
-  if (shape.rounding == Activations::kF32) return "activations that may be rounded";
-  if (shape.groups > kMostGroups) return fmt::format("{} columns or fewer", kMostGroups * kGroupElements);
-  return tiled_lacks(caps, shape);
-}
-
 std::string matrix_lacks(const runtime::DeviceCaps& caps, const LinearShape& shape) {
-  if (const std::string lacks = halves_lack(caps, shape); !lacks.empty()) return lacks;
+  if (shape.rounding == Activations::kF32) return "activations that may be rounded";
   if (caps.matrices.empty()) return "cooperative matrices of f16";
+  if (const std::string lacks = tiled_lacks(caps, shape); !lacks.empty()) return lacks;
   return shape.tile_of_matrices(caps).lanes == 0 ? "cooperative matrices and subgroups of sizes that fit" : "";
 }
 
 int matrix_rank(const runtime::DeviceCaps& caps, const LinearShape& shape) { return shape.few_rows() || (shape.rounding == Activations::kAuto && is_cpu(caps)) ? -1 : 6; }
 
 std::string half_tiled_lacks(const runtime::DeviceCaps& caps, const LinearShape& shape) {
-  if (const std::string lacks = halves_lack(caps, shape); !lacks.empty()) return lacks;
+  if (shape.rounding == Activations::kF32) return "activations that may be rounded";
   if (!caps.half_dot) return "dot products of f16 with sums in f32";
+  if (const std::string lacks = tiled_lacks(caps, shape); !lacks.empty()) return lacks;
   return shape.tile_of_halves(caps).rows_of_invocation == 0 ? "workgroups of 256, and 26 KB of shared memory" : "";
 }
 
@@ -279,7 +273,7 @@ void emit_matrix(Lowering& lowering, const LinearVariant& v, const LinearPiece& 
   emit_tiles(lowering, v, with_halved_input(lowering, v, whole), tile.rows(), tile.outputs, tile.splits, [&](LinearPiece& piece, std::uint32_t is_split, const Grid& grid) {
     piece.cost.loops[0] = tile.loop();
     lowering.dispatch(v.label, {lowering.module_for(runtime::Shader::linear_matrix, v.activations), tile.lanes},
-                      {tile.threads, v.type, tile.lanes, tile.row_matrices, tile.output_matrices, tile.row_subgroups, v.glu, v.activation, v.has_bias, v.limited, is_split, tile.shape.rows, tile.shape.columns, tile.shape.depth, tile.ahead, v.experts, tile.pairs},
+                      {tile.threads, v.type, tile.lanes, tile.row_matrices, tile.output_matrices, tile.row_subgroups, v.glu, v.activation, v.has_bias, v.limited, is_split, tile.shape.rows, tile.shape.columns, tile.shape.depth, tile.ahead, v.experts, tile.pairs, tile.columns_in_lanes},
                       piece.without_norm(), piece.push, grid, piece.cost);
   });
 }

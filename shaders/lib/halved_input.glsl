@@ -7,6 +7,6 @@ layout(std430, set = 0, binding = 1) readonly buffer InputScales { float input_s
 uint input_rows() { return kExperts == 1u && p.input_choice_stride == 0u ? p.rows / p.chosen : p.rows; }
 uint input_row(uint row) { return kExperts == 1u && p.input_choice_stride == 0u ? row / p.chosen : row; }
 
-// Eight columns of the four times eight of a group. Its number has 16 bits, which spares Intel's compiler half of a product.
-uvec4 input_eight(uint row, uint group, uint eight) { return input_halves[((p.input_offset >> 2) + row * 4u + eight) + (group & 0xffffu) * (input_rows() * 4u)]; }
+// Eight columns of the four times eight of a group.
+uvec4 input_eight(uint row, uint group, uint eight) { return input_halves[((p.input_offset >> 2) + row * 4u + eight) + group * input_rows() * 4u]; }
 float input_scale(uint row) { return input_scales[p.input_stride + row]; }

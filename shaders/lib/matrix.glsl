@@ -1,6 +1,6 @@
 // Matrices that a subgroup holds together and multiplies by an instruction (SPV_KHR_cooperative_matrix): kMatrixRows x kMatrixDepth
 // by kMatrixDepth x kMatrixColumns of f16, sums in f32. What is multiplied lies in shared memory, in rows of uvec4.
-// Before including: the three specialization constants, with constant_ids 11, 12 and 13, or with MATRIX_IDS_FROM_8 from there. GLSL's own
+// Before including: kLanes, kColumnsInLanes, and the three specialization constants, with constant_ids 11, 12 and 13, or with MATRIX_IDS_FROM_8 from there. GLSL's own
 // extension takes newer compilers; literals become what the instruction needs by cmake/matrix_types.cpp: bits, scope (3: subgroup), constant_ids,
 // use.
 #define MATRIX(bits, rows, columns, use) \
@@ -31,9 +31,28 @@ spirv_instruction(id = 80) Sums sums_of(float value);
 spirv_instruction(id = 80) Left left_of(float16_t value);
 spirv_instruction(id = 80) Right right_of(float16_t value);
 
+// load_right() by columns of 16 halves, from `tiles` at `first` on. Where lanes have columns (kColumnsInLanes: lane n element k of column n as its k-th) each loads its own by two vectors: Mesa's
+// compiler for Intel's devices loads pairs of elements one by one, each with an address of its own. Devices of others get no such insertion (runtime/kernel.cpp). `zero` is one.
+spirv_instruction(id = 82) Right with_element(float16_t value, Right matrix, spirv_literal int element);
+#define WITH_PAIR(matrix, word, first, second)                      \
+  matrix = with_element(unpackFloat2x16(word).x, matrix, first);    \
+  matrix = with_element(unpackFloat2x16(word).y, matrix, second);
+#define LOAD_RIGHT(matrix, first, stride, zero)                                                                                            \
+  Right matrix;                                                                                                                            \
+  if (kColumnsInLanes == 1u) {                                                                                                             \
+    const uint column_at = (first) + (gl_SubgroupInvocationID + (zero)) * (stride);                                                        \
+    const uvec4 low = tiles[column_at], high = tiles[column_at + 1u];                                                                      \
+    matrix = right_of(float16_t(0.0));                                                                                                     \
+    WITH_PAIR(matrix, low.x, 0, 1) WITH_PAIR(matrix, low.y, 2, 3) WITH_PAIR(matrix, low.z, 4, 5) WITH_PAIR(matrix, low.w, 6, 7)             \
+    WITH_PAIR(matrix, high.x, 8, 9) WITH_PAIR(matrix, high.y, 10, 11) WITH_PAIR(matrix, high.z, 12, 13) WITH_PAIR(matrix, high.w, 14, 15)   \
+  } else {                                                                                                                                 \
+    matrix = load_right(tiles[first], MATRIX_BY_COLUMN, stride, MATRIX_VISIBLE);                                                           \
+  }
+
 // Zeros, as a product: sums in a loop that begin with a constant are taken apart by Mesa's compilers, which then move each element.
 #define NO_SUMS multiply_add(left_of(float16_t(0.0)), right_of(float16_t(0.0)), sums_of(0.0))
 
-// Intel's devices, whose registers take halves where they are to lie.
-#define RONDO_PACKS_HALVES (kLanes <= 16u)
+// Intel's devices, whose registers take halves where they are to lie; and CPU drivers of as many lanes, which cut off either way.
+const bool kFewLanes = kLanes <= 16u;
+#define RONDO_PACKS_HALVES kFewLanes
 #include "lib/halves.glsl"

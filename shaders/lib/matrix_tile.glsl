@@ -7,7 +7,7 @@ const uint kN = kOutputSubgroups * kOutputMatrices * kMatrixColumns;
 const uint kOutputs = kN >> kGlu;
 const uint kMatrices = kRowMatrices * kOutputMatrices;
 // Intel's registers hold 8 matrices of sums and those that are multiplied, or what is loaded meanwhile. Where they hold both no longer, other workgroups of a core multiply while one loads.
-const bool kLoadsLate = kLanes <= 16u && kMatrices == 8u;
+const bool kLoadsLate = kFewLanes && kMatrices == 8u;
 
 // The first row of the second factor of a subgroup's matrix j.
 uint first_of_matrix(uint output_subgroup, uint j) {
@@ -23,7 +23,7 @@ uint first_of_matrix(uint output_subgroup, uint j) {
       a[i] = load_left(tiles[tile + (row_subgroup * kRowMatrices + i) * kMatrixRows * kStride + (k)], MATRIX_BY_ROW, kStride, MATRIX_VISIBLE);                    \
     }                                                                                                                                                            \
     [[unroll]] for (uint j = 0u; j < kOutputMatrices; ++j) {                                                                                                     \
-      const Right b = load_right(tiles[tile + (kM + first_of_matrix(output_subgroup, j)) * kStride + (k)], MATRIX_BY_COLUMN, kStride, MATRIX_VISIBLE);            \
+      LOAD_RIGHT(b, tile + (kM + first_of_matrix(output_subgroup, j)) * kStride + (k), kStride, kLanes == 8u ? (k) >> 30 : 0u) /* else lanes' places stay in registers */\
       [[unroll]] for (uint i = 0u; i < kRowMatrices; ++i) sums[i * kOutputMatrices + j] = multiply_add(a[i], b, sums[i * kOutputMatrices + j]);                   \
     }                                                                                                                                                            \
   }

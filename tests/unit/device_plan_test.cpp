@@ -1,6 +1,8 @@
 // Made-up devices: what is refused and why, and what is chosen.
 #include <gtest/gtest.h>
 
+#include <tuple>
+
 #include "runtime/device_plan.h"
 
 namespace rondo::runtime::device_plan_test {
@@ -127,6 +129,15 @@ TEST(DevicePlanTest, VendorsWhoseCompilersSinkLoads) {
   for (const auto& [vendor, sinks] : {std::pair{0x1002u, true}, {0x8086u, true}, {0x10deu, false}, {0x5143u, false}, {0x10005u, false}}) {
     snapshot.reported.vendor_id = vendor;
     EXPECT_EQ(plan_device(snapshot).caps.sinks_loads, sinks) << vendor;
+  }
+}
+
+TEST(DevicePlanTest, OneDriversLanesHaveColumnsOfMatrices) {
+  DeviceSnapshot snapshot = baseline();
+  for (const auto& [vendor, driver, has] : {std::tuple{0x8086u, "Intel open-source Mesa driver Mesa 26.1.6", true}, {0x8086u, "Intel Corporation 101.6319", false}, {0x1002u, "radv Mesa 26.1.6", false}}) {
+    snapshot.reported.vendor_id = vendor;
+    snapshot.reported.driver = driver;
+    EXPECT_EQ(plan_device(snapshot).caps.columns_in_lanes, has) << driver;
   }
 }
 

@@ -59,5 +59,30 @@ TEST(PackedModulesTest, LoadAheadWhereCompilersSinkLoads) {
   }
 }
 
+std::size_t count(const std::vector<std::uint32_t>& words, std::uint32_t op) {
+  std::size_t n = 0;
+  for (std::size_t at = 5; at < words.size(); at += words[at] >> 16) n += (words[at] & 0xffffu) == op;
+  return n;
+}
+
+/// Only devices whose lanes have columns get insertions into matrices; those into vectors stay.
+TEST(PackedModulesTest, InsertIntoMatricesWhereLanesHaveColumns) {
+  constexpr std::uint32_t kInsert = 82, kCopy = 83;
+  DeviceCaps caps;
+  caps.matrices = {{8, 8, 16}};
+  for (const Shader shader : {Shader::linear_matrix, Shader::linear_matrix_f16, Shader::matmul_matrix, Shader::attention_matrix}) {
+    caps.columns_in_lanes = true;
+    const std::vector<std::uint32_t> with = shader_code(shader, caps);
+    EXPECT_EQ(with, shader_code(shader)) << shader_name(shader);
+    caps.columns_in_lanes = false;
+    const std::vector<std::uint32_t> without = shader_code(shader, caps);
+    EXPECT_EQ(instructions_of(without).first, instructions_of(with).first) << shader_name(shader);
+    EXPECT_EQ((count(with, kInsert) - count(without, kInsert)) % 16, 0u) << shader_name(shader);
+    EXPECT_GE(count(with, kInsert), count(without, kInsert) + 16) << shader_name(shader);
+    EXPECT_EQ(count(without, kCopy) - count(with, kCopy), count(with, kInsert) - count(without, kInsert)) << shader_name(shader);
+  }
+  EXPECT_EQ(shader_code(Shader::linear_tiled, caps), shader_code(Shader::linear_tiled));
+}
+
 }  // namespace
 }  // namespace rondo::runtime::packed_spirv_test

@@ -317,6 +317,29 @@ TEST(RowTileTest, ShortRowsHaveNarrowSubgroups) {
   EXPECT_EQ(row_tile(caps, 256).lanes, 64u);
 }
 
+/// Whose values of weights come by pairs, and whose lanes load columns of a matrix.
+TEST(MatrixTileTest, FollowsTheDevice) {
+  const auto tile_of = [](std::uint32_t least, std::uint32_t most, runtime::MatrixShape shape, Type weight, runtime::DeviceType type = runtime::DeviceType::kDiscrete) {
+    runtime::DeviceCaps caps;
+    caps.type = type;
+    caps.max_invocations = 1024;
+    caps.max_shared_bytes = 65536;
+    caps.min_required_subgroup_size = least, caps.max_required_subgroup_size = most;
+    caps.matrices = {shape};
+    caps.columns_in_lanes = true;
+    return matrix_tile(caps, weight, 512, 128, 4096, false);
+  };
+  EXPECT_TRUE(tile_of(32, 32, {16, 16, 16}, Type::kQ4_K).pairs);
+  EXPECT_FALSE(tile_of(32, 64, {16, 16, 16}, Type::kQ4_K).pairs) << "AMD";
+  EXPECT_FALSE(tile_of(8, 32, {8, 8, 16}, Type::kQ4_0).pairs) << "Intel";
+  EXPECT_TRUE(tile_of(8, 8, {8, 8, 8}, Type::kQ4_0, runtime::DeviceType::kCpu).pairs);
+  EXPECT_FALSE(tile_of(8, 8, {8, 8, 8}, Type::kQ4_K, runtime::DeviceType::kCpu).pairs) << "whose scales lavapipe cuts off";
+  EXPECT_TRUE(tile_of(8, 32, {8, 8, 16}, Type::kF16).columns_in_lanes);
+  EXPECT_TRUE(tile_of(16, 32, {8, 16, 16}, Type::kF16).columns_in_lanes);
+  EXPECT_FALSE(tile_of(16, 32, {8, 8, 16}, Type::kF16).columns_in_lanes) << "fewer columns than lanes";
+  EXPECT_FALSE(tile_of(8, 8, {8, 8, 8}, Type::kF16).columns_in_lanes) << "of other depth";
+}
+
 TEST(SubgroupTileTest, NoSizeIsNoTile) { EXPECT_EQ(subgroup_tile({}, Type::kF16, 1, false).lanes, 0u); }
 
 }  // namespace
