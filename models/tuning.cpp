@@ -36,8 +36,10 @@ Result<TunedKernels> read_tuning(runtime::Device& device, std::string_view text)
     const std::string& name = kernel.get_ref<const std::string&>();
     const std::optional<graph::Op> op = graph::find_operator(std::string_view(choice).substr(0, choice.find(' ')));
     if (!op) return Status(StatusCode::kCorruptData, fmt::format("tuning: choices: '{}' is of no operator", printable(choice)));
-    const auto& known = graph::operator_of(*op).kernels;
-    if (std::find(known.begin(), known.end(), name) == known.end()) return Status(StatusCode::kCorruptData, fmt::format("tuning: choices: '{}' is no kernel of {}", printable(name), graph::operator_of(*op).name));
+    const graph::Operator& its = graph::operator_of(*op);
+    if (std::find(its.kernels.begin(), its.kernels.end(), name) == its.kernels.end()) {
+      return Status(StatusCode::kCorruptData, fmt::format("tuning: choices: '{}' is no kernel of {}", printable(name), its.name));
+    }
     kernels[choice] = name;
   }
   return kernels;

@@ -53,7 +53,9 @@ shared vec4 tile[64u * kKeyStride];
 shared vec4 scores[kM * kScoreStride];
 shared vec4 parts[kM * kShares / 4u];  // of a row's maximum, or weight
 shared float row_scales[kM];
-shared uint some_infinite[4];  // [0]: a value of the block is no finite number, and must not reach rows that don't see it; 16 bytes, as vectors may lie right behind (tests/simulator/warm_up_test.cpp)
+// [0]: a value of the block is no finite number, and must not reach rows that don't see it. 16 bytes, as vectors may lie right behind
+// (tests/simulator/warm_up_test.cpp).
+shared uint some_infinite[4];
 
 #include "lib/attention_rows.glsl"
 

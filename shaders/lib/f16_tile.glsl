@@ -31,8 +31,8 @@ const uint kTile = (kM + kN) * kStride;
 // Two tiles, each with kM rows of the first factor and kN of the second; in the end of matrix_tile.glsl a matrix of sums of each subgroup, with GLU two.
 shared uvec4 tiles[2u * kTile];
 const uint kFirstScaled = kScalesFirst ? kM : 0u, kScaled = kFirstScaled + (kWide ? kN : 0u);
-// Of each row that may be scaled, the second factor's behind the first's, the bits of its largest number; then of what it is multiplied by. Behind them whether some row doesn't suit f16.
-// A multiple of 16 bytes, as the tiles may lie right behind it (tests/simulator/warm_up_test.cpp).
+// Of each row that may be scaled, the second factor's behind the first's, the bits of its largest number; then of what it is multiplied by.
+// Behind them whether some row doesn't suit f16. A multiple of 16 bytes, as the tiles may lie right behind it (tests/simulator/warm_up_test.cpp).
 shared uint magnitudes[kScaled + 4u];
 const uint kSomeUnsuited = kScaled;
 

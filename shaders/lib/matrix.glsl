@@ -31,8 +31,9 @@ spirv_instruction(id = 80) Sums sums_of(float value);
 spirv_instruction(id = 80) Left left_of(float16_t value);
 spirv_instruction(id = 80) Right right_of(float16_t value);
 
-// load_right() by columns of 16 halves, from `tiles` at `first` on. Where lanes have columns (kColumnsInLanes: lane n element k of column n as its k-th) each loads its own by two vectors: Mesa's
-// compiler for Intel's devices loads pairs of elements one by one, each with an address of its own. Devices of others get no such insertion (runtime/kernel.cpp). `zero` is one.
+// load_right() by columns of 16 halves, from `tiles` at `first` on. Where lanes have columns (kColumnsInLanes: lane n has element k of column n
+// as its k-th) each loads its own by two vectors; runtime/quirks.cpp says for whom. Others' modules have no insertions (runtime/kernel.cpp).
+// `zero` is one, and may be one that compilers don't know.
 spirv_instruction(id = 82) Right with_element(float16_t value, Right matrix, spirv_literal int element);
 #define WITH_PAIR(matrix, word, first, second)                      \
   matrix = with_element(unpackFloat2x16(word).x, matrix, first);    \
