@@ -407,6 +407,15 @@ MatrixTile matmul_matrix_tile(const runtime::DeviceCaps& caps, std::uint32_t n_r
 
 namespace {
 
+/// Workgroups that share values of so many columns, if one may have `most`, and what each gets.
+struct ValueParts {
+  std::uint32_t parts, columns;
+};
+ValueParts value_parts(std::uint32_t value_width, std::uint32_t most) {
+  const std::uint32_t chunks = std::max(ceil_div(value_width, kBlockColumns), 1u), parts = ceil_div(chunks, most / kBlockColumns);
+  return {parts, ceil_div(chunks, parts) * kBlockColumns};
+}
+
 struct AttentionMatrixClass {
   std::uint32_t min_size, max_size;
   std::uint32_t threads;    ///< of a workgroup
@@ -436,11 +445,13 @@ MatrixTile attention_matrix_tile(const runtime::DeviceCaps& caps, std::uint32_t 
   if (!found) return {};
   const AttentionMatrixClass& one = *found;
   const std::uint32_t lanes = matrix_lanes(caps, one.threads);
-  const std::uint32_t most = std::max(one.most_sums / std::bit_ceil(std::max(value_width, 64u)), 16u);
-  if (lanes == 0 || most < one.least_rows) return {};
+  if (lanes == 0) return {};
+  const auto [parts, columns] = value_parts(value_width, one.most_sums / one.least_rows);
+  const std::uint32_t most = one.most_sums / std::bit_ceil(columns);
   std::uint32_t rows = std::clamp(std::bit_ceil(n_rows), one.least_rows, most);
   while (rows > one.least_rows && (attention_matrix_shared_bytes(rows, key_width) > caps.max_shared_bytes || (rows > 32 && ceil_div(n_rows, rows) * n_heads < workgroups_to_fill(caps) / 2))) rows /= 2;
-  const MatrixTile best = largest_matrices(caps, one.threads, kBlockKeys, lanes, rows, false, Rather::kRows);
+  MatrixTile best = largest_matrices(caps, one.threads, kBlockKeys, lanes, rows, false, Rather::kRows);
+  best.parts = parts;
   return attention_matrix_shared_bytes(best.rows(), key_width) <= caps.max_shared_bytes ? best : MatrixTile{};
 }
 
@@ -449,7 +460,7 @@ namespace {
 struct RegisterClass {
   std::uint32_t min_size, max_size, lanes;
   std::uint32_t threads, rows_of_invocation, unrolled;
-  std::uint32_t most_width;  ///< of values: wider ones spill
+  std::uint32_t most_width;  ///< of values: more columns spill
 };
 
 // By compilers' counts, as kClasses. With 2 rows of an invocation shared memory is read 1.5 times as often as with 4, which is so for values wider
@@ -474,10 +485,12 @@ RegisterTile attention_register_tile(const runtime::DeviceCaps& caps, std::uint3
   const RegisterClass* found = class_of(classes, caps);
   const RegisterClass& one = found ? *found : classes.back();
   RegisterTile tile{found && one.lanes != 0 ? possible_lanes(caps, one.lanes) : 0, one.threads, one.rows_of_invocation, one.unrolled};
-  if (value_width > kMostOfFourRows) tile.rows_of_invocation = std::min(tile.rows_of_invocation, 2u);
+  const auto [parts, columns] = value_parts(value_width, one.most_width);
+  tile.parts = parts;
+  if (columns > kMostOfFourRows) tile.rows_of_invocation = std::min(tile.rows_of_invocation, 2u);
   while (tile.threads > 64 && (tile.threads > caps.max_invocations || register_shared_bytes(tile.rows()) > caps.max_shared_bytes)) tile.threads /= 2;
   const bool fits = tile.threads <= caps.max_invocations && register_shared_bytes(tile.rows()) <= caps.max_shared_bytes && (tile.lanes == 0 || tile.threads / tile.lanes <= caps.max_workgroup_subgroups);
-  return fits && value_width <= one.most_width ? tile : RegisterTile{};
+  return fits ? tile : RegisterTile{};
 }
 
 namespace {

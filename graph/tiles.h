@@ -91,12 +91,13 @@ struct MatrixTile {
   bool columns_in_lanes = false;      ///< lanes load columns of the second factor (DeviceCaps::columns_in_lanes)
   bool pairs = false;                 ///< of a linear: values of a weight that has quants are made two at a time, in f16 (shaders/lib/weight_halves.glsl)
   std::uint32_t splits = 1;           ///< as FloatTile's
+  std::uint32_t parts = 1;            ///< of attention: workgroups that share the columns of a tile's values, and score its keys each (shaders/lib/attention_rows.glsl)
 
   std::uint32_t rows() const { return row_subgroups * row_matrices * shape.rows; }
   /// Of linear's kernel and matmul's, which multiply 32 columns at a time.
   runtime::InnerLoop loop() const {
     const std::uint32_t multiply_adds = rows() * outputs * 32 / threads;
-    return {multiply_adds * shape.depth / 32, multiply_adds * ahead, true};
+    return {multiply_adds * shape.depth / 32, multiply_adds * ahead, 32 / shape.depth * ahead};
   }
 };
 
@@ -108,6 +109,8 @@ MatrixTile matmul_matrix_tile(const runtime::DeviceCaps& caps, std::uint32_t n_r
 
 /// Keys that attention's "matrix" and "registers" multiply rows with at a time.
 constexpr std::uint32_t kBlockKeys = 64;
+/// Columns of these keys' values that are multiplied at a time, and by "matrix" of keys.
+constexpr std::uint32_t kBlockColumns = 64;
 
 /// How attention's "matrix" kernel makes a tile of rows (queries of the heads that share keys), and of kBlockKeys keys, or of as many of
 /// their values' columns, in place of outputs (shaders/attention_matrix.comp).
@@ -119,6 +122,7 @@ struct RegisterTile {
   std::uint32_t threads = 0;  ///< of a workgroup; 0: the device can't, or spills
   std::uint32_t rows_of_invocation = 0;
   std::uint32_t unrolled = 0;  ///< of 8 steps of its loops
+  std::uint32_t parts = 1;     ///< as MatrixTile's
 
   std::uint32_t rows() const { return threads / 16 * rows_of_invocation; }
 };

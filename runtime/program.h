@@ -49,7 +49,7 @@ struct Kernel {
 struct InnerLoop {
   std::uint32_t multiply_adds = 0;  ///< 0: there is no such loop
   std::uint32_t unrolled = 0;       ///< where a compiler unrolls it: those of the loop around it; 0: it can't
-  bool with_outer = false;          ///< what the loop around it does besides counts as well
+  std::uint32_t times = 0;          ///< iterations of it in one of the loop around it, what that does besides counts as well; 0: it doesn't
 };
 
 /// What a dispatch is expected to cost: bytes moved and floating-point operations, upper bounds for predictions; and by what

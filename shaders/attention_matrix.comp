@@ -2,7 +2,8 @@
 // attention.comp, but relative keys and values. A workgroup takes kM rows (a row is one query of one head of a KV head's group) and walks
 // the keys in blocks of 64. Queries lie in shared memory as halves; of keys and then of values come 64 columns at a time, the next while
 // these are multiplied. Scores go through shared memory, where kWidth / kM invocations share a row and weigh it; sums stay in
-// registers, and are scaled where a row's maximum moves. Grid (row tiles, B * G, n_splits); split keys (kSplit 1) as in attention.comp.
+// registers, and are scaled where a row's maximum moves. Grid (row tiles times kParts, B * G, n_splits); split keys (kSplit 1, where kParts is 1) as in
+// attention.comp.
 // Queries, weights and values are rounded to f16, sums are f32. A row of queries is multiplied by a power of two that makes its
 // largest number 256 or more, weights by 2^15, keys and values of f32 and q8_0 by 2^4. Where those don't suit f16, or a value
 // is not finite, which must not reach rows that don't see it, the workgroup does its rows once more without matrices.
@@ -38,6 +39,7 @@ layout(constant_id = 11) const uint kMatrixRows = 16u;
 layout(constant_id = 12) const uint kMatrixColumns = 16u;
 layout(constant_id = 13) const uint kMatrixDepth = 16u;
 layout(constant_id = 14) const uint kColumnsInLanes = 0u;  // lib/matrix.glsl
+layout(constant_id = 15) const uint kParts = 1u;           // lib/attention_rows.glsl
 const uint kRadii = 0u;
 layout(std430, set = 0, binding = 1) readonly buffer Query { ELEMENT query[]; };
 layout(std430, set = 0, binding = 2) readonly buffer Key { uint key[]; };
@@ -61,7 +63,6 @@ const uint kM = kRowSubgroups * kRowMatrices * kMatrixRows;
 const uint kColumnSubgroups = kWidth / kLanes / kRowSubgroups;
 const uint kMatrices = kRowMatrices * kColumnMatrices;
 const uint kKeyChunks = (kKeyWidth + kBlock - 1u) / kBlock;
-const uint kValueChunks = (kValueWidth + kBlock - 1u) / kBlock;
 const uint kDepth = (kKeyWidth + kMatrixDepth - 1u) / kMatrixDepth * kMatrixDepth;
 const uint kShares = kWidth / kM;  // invocations that share a row
 const uint kOwnScores = kBlock / kShares;
@@ -125,7 +126,7 @@ void load_keys(uint first_key, uint chunk) {
   }
 }
 void load_values(uint first_key, uint chunk) {
-  const uint e = min(column_of_eights(chunk), kValueWidth - 8u);
+  const uint e = min(first_value() + column_of_eights(chunk), kValueWidth - 8u);
   [[unroll]] for (uint i = 0u; i < kEights; ++i) {
     const uint row = stored_row(min(value_of_eight(i, first_key), span.reach - 1u));
     RONDO_LOAD_EIGHT(value4, value2, value_base + row * p.value_row + e, eights[i])
@@ -154,7 +155,7 @@ void store_keys(uint first_key, uint chunk) {
 uint column_of_row(uint row) { return row % 8u * 8u + row / 8u; }
 
 void store_values(uint first_key, uint chunk) {
-  const uint column = column_of_eights(chunk);
+  const uint column = first_value() + column_of_eights(chunk);
   [[unroll]] for (uint i = 0u; i < kEights; i += 2u) {
     uvec4 pair[2];
     [[unroll]] for (uint n = 0u; n < 2u; ++n) {
@@ -251,7 +252,7 @@ void attend() {
     if (kKeyChunks <= 2u) {
       [[unroll]] for (uint chunk = 0u; chunk < kKeyChunks; ++chunk) MULTIPLY_KEYS(chunk, min(kBlock, kDepth - chunk * kBlock))
     } else {  // what is unrolled takes long to compile
-      [[dont_unroll]] for (uint chunk = 0u; chunk < kKeyChunks; ++chunk) MULTIPLY_KEYS(chunk, min(kBlock, kDepth - chunk * kBlock))
+      [[dont_unroll]] for (uint chunk = 0u; chunk < kKeyChunks; ++chunk) MULTIPLY_KEYS(chunk, kDepth % kBlock == 0u ? kBlock : min(kBlock, kDepth - chunk * kBlock))
     }
     [[unroll]] for (uint i = 0u; i < kMatrices; ++i) {
       const uint row = first_row_of_subgroup() + i / kColumnMatrices * kMatrixRows, column = first_column_of_subgroup() + i % kColumnMatrices * kMatrixColumns;
@@ -316,7 +317,7 @@ void write_rows() {
     }
     barrier();
     for (uint item = self; item < (end_row - first_row) * kBlock; item += kWidth) {
-      const uint row = item / kBlock, e = chunk * kBlock + item % kBlock, column = column_of_row(item % kBlock);  // which is its own inverse
+      const uint row = item / kBlock, e = first_value() + chunk * kBlock + item % kBlock, column = column_of_row(item % kBlock);  // which is its own inverse
       if (e >= kValueWidth) continue;
       const float sum = uintBitsToFloat(tiles[kScores + row * kScoreStride + column / 4u][column & 3u]);
       write(row, e, sum / (kWeightScale * cache_scale()), row_highest[row], row_total[row]);
@@ -332,7 +333,8 @@ bool suits_f16(uint of, uint bits) {
 
 // The same rows by scalars in f32, one after the other.
 void attend_in_f32() {
-  const uint kOwnValues = (kValueWidth + kWidth - 1u) / kWidth;
+  const uint kOwnValues = (kValueChunks * kBlock + kWidth - 1u) / kWidth;
+  const uint end_value = min(first_value() + kValueChunks * kBlock, kValueWidth);
   for (uint row = first_row; row < end_row; ++row) {
     const uint at = query_at(row);
     begin_row(row);
@@ -370,14 +372,15 @@ void attend_in_f32() {
           if (weight == 0.0) continue;  // a masked value never leaks, be it infinite
           const uint stored = stored_row(min(block * kBlock + first + n, span.reach - 1u));
           [[unroll]] for (uint i = 0u; i < kOwnValues; ++i) {
-            const uint e = min(i * kWidth + self, kValueWidth - 1u);
+            const uint e = min(first_value() + i * kWidth + self, end_value - 1u);
             own[i] += weight * value_scale(stored, e) * load_value(value_base + stored * p.value_row + (e & ~1u), true)[e & 1u];
           }
         }
       }
     }
     [[unroll]] for (uint i = 0u; i < kOwnValues; ++i) {
-      if (i * kWidth + self < kValueWidth) write(row - first_row, i * kWidth + self, own[i], row_max, total);
+      const uint e = first_value() + i * kWidth + self;
+      if (e < end_value) write(row - first_row, e, own[i], row_max, total);
     }
   }
 }

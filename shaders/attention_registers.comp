@@ -2,7 +2,7 @@
 // keys and values. A workgroup takes kM rows (lib/attention_rows.glsl) and walks the keys in blocks of 64. Of keys and queries come 32
 // columns at a time, then of values 32 rows by 64 columns, as f32 in shared memory, the next while these are multiplied: an
 // invocation makes kRows rows by 4 keys of scores, and sums of as many rows by 4 columns of each 64, in registers. Scores go through
-// shared memory, where kShares invocations share a row and weigh it. Grid (row tiles, B * G, n_splits); split keys (kSplit 1) as in attention.comp.
+// shared memory, where kShares invocations share a row and weigh it. Grid (row tiles times kParts, B * G, n_splits); split keys (kSplit 1) as in attention.comp.
 // Needs: head widths, strides and offsets of keys and values multiples of 8, of queries of 4.
 #version 450
 #extension GL_GOOGLE_include_directive : require
@@ -22,6 +22,7 @@ layout(constant_id = 5) const uint kKeyWidth = 128u;     // D
 layout(constant_id = 6) const uint kValueWidth = 128u;   // E
 layout(constant_id = 7) const uint kRows = 4u;           // or 2
 layout(constant_id = 8) const uint kUnrolled = 8u;       // of 8 steps of the loops over columns and keys: the more, the more registers
+layout(constant_id = 9) const uint kParts = 1u;          // lib/attention_rows.glsl
 const uint kRadii = 0u;
 layout(std430, set = 0, binding = 1) readonly buffer Query { ELEMENT4 query4[]; };
 layout(std430, set = 0, binding = 2) readonly buffer Key { uint key[]; };
@@ -41,7 +42,7 @@ layout(std430, set = 0, binding = 7) readonly buffer OfHeads { float of_heads[];
 
 const uint kBlock = 64u;
 const uint kM = kWidth / 16u * kRows, kShares = 16u / kRows;
-const uint kKeyChunks = (kKeyWidth + 31u) / 32u, kValueChunks = (kValueWidth + 63u) / 64u;
+const uint kKeyChunks = (kKeyWidth + 31u) / 32u;
 const uint kEights = 256u / kWidth, kQuads = kRows / 2u;  // of a chunk of keys or values, and of queries, that an invocation brings
 const uint kScores = kRows * 4u;
 const uint kOwnQuads = 16u / kShares;  // of a row's scores, that it weighs
@@ -82,7 +83,7 @@ void load_keys(uint first_key, uint chunk) {
   [[unroll]] for (uint i = 0u; i < kQuads; ++i) quads[i] = from_elements(query4[query_quads[i] + min(chunk * 8u + self % 8u, kKeyWidth / 4u - 1u)]);
 }
 void load_values(uint first_key, uint chunk) {
-  const uint e = min(chunk * 64u + self % 8u * 8u, kValueWidth - 8u);
+  const uint e = min(first_value() + chunk * 64u + self % 8u * 8u, kValueWidth - 8u);
   [[unroll]] for (uint i = 0u; i < kEights; ++i) {
     const uint row = stored_row(min(first_key + value_of_eight(i), span.reach - 1u));
     RONDO_LOAD_EIGHT(value4, value2, value_base + row * p.value_row + e, eights[i])
@@ -267,12 +268,12 @@ void write_rows() {
     const float total = (part.x + part.y) + (part.z + part.w), highest = row_scales[first_own + i];
     const uint at = kSplit == 0u ? output_row(row) * (kValueWidth / 4u) : partials_at(row) / 4u;
     [[unroll]] for (uint chunk = 0u; chunk < kValueChunks; ++chunk) {
-      const uint quad = chunk * 16u + tx;
+      const uint quad = first_value() / 4u + chunk * 16u + tx;
       if (quad >= kValueWidth / 4u) break;
       if (kSplit == 0u) values4[at + quad] = to_elements(sees_nothing(highest, total) ? vec4(0.0) : sums[chunk * kRows + i] / total);
       else partials4[at + quad] = sums[chunk * kRows + i];
     }
-    if (kSplit == 1u && tx == 0u) partials4[at + kValueWidth / 4u] = vec4(highest, total, 0.0, 0.0);
+    if (kSplit == 1u && tx == 0u && first_value() == 0u) partials4[at + kValueWidth / 4u] = vec4(highest, total, 0.0, 0.0);
   }
 }
 

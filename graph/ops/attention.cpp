@@ -151,12 +151,18 @@ std::string registers_lack(const runtime::DeviceCaps& caps, const AttentionCall&
   return has_whole_vectors(call, 4) ? "" : "head widths, strides and offsets that are multiples of 8, of queries of 4";
 }
 
-/// Splits of "matrix" and "registers", where tiles of so many rows leave half of the cores idle.
-std::uint32_t tile_splits(const runtime::DeviceCaps& caps, const AttentionCall& call, std::uint32_t rows) {
-  const std::uint32_t workgroups = call.heads() * ceil_div(call.rows, rows);
+/// Splits of "matrix" and "registers", where tiles leave half of the cores idle.
+template <typename Tile>
+std::uint32_t tile_splits(const runtime::DeviceCaps& caps, const AttentionCall& call, const Tile& tile) {
+  const std::uint32_t workgroups = call.heads() * ceil_div(call.rows, tile.rows()) * tile.parts;
   std::uint32_t splits = std::clamp(workgroups_to_fill(caps) / 2 / workgroups, 1u, ceil_div(call.push.keys, 2 * kBlockKeys));
   while (splits > 1 && partial_bytes(call, splits) > caps.max_storage_range_bytes) splits /= 2;
   return splits;
+}
+
+/// What all do where `parts` workgroups share a row's values, and each scores all keys, for what one would.
+double work_of_parts(const AttentionCall& call, std::uint32_t parts) {
+  return (1.0 * parts * call.push.head_dim + call.push.value_dim) / (call.push.head_dim + call.push.value_dim);
 }
 
 // Upper bounds of an invocation's iterations, over all keys.
@@ -290,23 +296,28 @@ Status emit_subgroup(Lowering& lowering, const AttentionCall& call, const std::s
 
 Status emit_matrix(Lowering& lowering, const AttentionCall& call, const std::string& label) {
   const MatrixTile tile = matrix_tile_of(lowering.caps(), call);
-  const std::uint32_t n_splits = tile_splits(lowering.caps(), call, tile.rows());
+  // Of two parts one may do its rows in f32, and what a split's sums are scaled by would differ between them.
+  const std::uint32_t n_splits = tile.parts == 1 ? tile_splits(lowering.caps(), call, tile) : 1;
   return emit_pieces(lowering, call, n_splits, [&](Arguments arguments, const shaders::AttentionParams& push, runtime::Cost cost) {
-    cost.loops[0] = {tile.rows() * tile.outputs * (push.head_dim + push.value_dim) / tile.threads};
+    cost.flops *= work_of_parts(call, tile.parts);
+    const std::uint32_t of_column = tile.rows() * tile.outputs / tile.threads, of_block = of_column * (push.head_dim + ceil_div(push.value_dim, tile.parts));
+    if (push.head_dim <= 2 * kBlockColumns) cost.loops[0] = {of_block};
+    else cost.loops[0] = {of_column * kBlockColumns, of_block, ceil_div(push.head_dim, kBlockColumns)};
     lowering.dispatch(label, {lowering.module_for(runtime::Shader::attention_matrix, call.query.type), tile.lanes},
-                      {tile.threads, cache_type_constant(call.key), tile.lanes, tile.row_matrices, tile.output_matrices, tile.row_subgroups, n_splits > 1 ? 1u : 0u, call.features.bits, call.features.buckets, push.head_dim, push.value_dim, tile.shape.rows, tile.shape.columns, tile.shape.depth, tile.columns_in_lanes},
-                      arguments, push, {ceil_div(call.rows, tile.rows()), call.sequences * push.kv_heads, n_splits}, cost);
+                      {tile.threads, cache_type_constant(call.key), tile.lanes, tile.row_matrices, tile.output_matrices, tile.row_subgroups, n_splits > 1 ? 1u : 0u, call.features.bits, call.features.buckets, push.head_dim, push.value_dim, tile.shape.rows, tile.shape.columns, tile.shape.depth, tile.columns_in_lanes, tile.parts},
+                      arguments, push, {ceil_div(call.rows, tile.rows()) * tile.parts, call.sequences * push.kv_heads, n_splits}, cost);
   });
 }
 
 Status emit_registers(Lowering& lowering, const AttentionCall& call, const std::string& label) {
   const RegisterTile tile = register_tile_of(lowering.caps(), call);
-  const std::uint32_t n_splits = tile_splits(lowering.caps(), call, tile.rows());
+  const std::uint32_t n_splits = tile_splits(lowering.caps(), call, tile);
   return emit_pieces(lowering, call, n_splits, [&](Arguments arguments, const shaders::AttentionParams& push, runtime::Cost cost) {
+    cost.flops *= work_of_parts(call, tile.parts);
     cost.loops.fill({16 * tile.rows_of_invocation * tile.unrolled, 128 * tile.rows_of_invocation});  // scores of 32 columns, values of 32 rows
     lowering.dispatch(label, {lowering.module_for(runtime::Shader::attention_registers, call.query.type), tile.lanes},
-                      {tile.threads, cache_type_constant(call.key), n_splits > 1 ? 1u : 0u, call.features.bits, call.features.buckets, push.head_dim, push.value_dim, tile.rows_of_invocation, tile.unrolled}, arguments, push,
-                      {ceil_div(call.rows, tile.rows()), call.sequences * push.kv_heads, n_splits}, cost);
+                      {tile.threads, cache_type_constant(call.key), n_splits > 1 ? 1u : 0u, call.features.bits, call.features.buckets, push.head_dim, push.value_dim, tile.rows_of_invocation, tile.unrolled, tile.parts}, arguments, push,
+                      {ceil_div(call.rows, tile.rows()) * tile.parts, call.sequences * push.kv_heads, n_splits}, cost);
   });
 }
 

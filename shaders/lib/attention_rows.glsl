@@ -1,6 +1,10 @@
 // Attention of many rows by workgroups of kM rows (a row is one query of one head of a KV head's group), of whose scores kShares
-// invocations weigh a row's. Include behind lib/attention.glsl and the buffers query, values and partials; needs kM, kShares, kValueWidth, kBlock and
-// kSplit.
+// invocations weigh a row's. kParts workgroups side by side have the same rows and share the columns of their values: each scores all keys, and has
+// kValueChunks times 64 columns or fewer. Include behind lib/attention.glsl and the buffers query, values and partials; needs kM, kShares, kValueWidth,
+// kBlock, kParts and kSplit.
+const uint kValueChunks = ((kValueWidth + 63u) / 64u + kParts - 1u) / kParts;  // of 64 columns, that a workgroup has
+uint first_value() { return kParts == 1u ? 0u : gl_WorkGroupID.x % kParts * (kValueChunks * 64u); }
+
 uint self;  // this invocation's place
 uint sequence, kv_head, first_row, end_row;
 Span span;
@@ -17,7 +21,7 @@ uint query_at(uint row) { return p.query_offset + sequence * p.query_sequence + 
 bool find_rows() {
   sequence = gl_WorkGroupID.y / p.kv_heads;
   kv_head = gl_WorkGroupID.y % p.kv_heads;
-  first_row = (gl_NumWorkGroups.x - 1u - gl_WorkGroupID.x) * kM;  // those that see most keys begin first
+  first_row = (gl_NumWorkGroups.x - 1u - gl_WorkGroupID.x) / kParts * kM;  // those that see most keys begin first
   const bool is_active = sequence_active(sequence);
   end_row = min(first_row + kM, min(p.queries, sequence_count(sequence)) * p.group);
   span = span_of(sequence, first_row / p.group, (max(end_row, 1u) - 1u) / p.group);

@@ -73,7 +73,7 @@ TEST(IsaExecutableTest, LoopsAreMeasuredByTheRegisteredOnes) {
 }
 
 TEST(IsaExecutableTest, WorkOfTheLoopAroundCountsWhereItIsRegistered) {
-  const runtime::InnerLoop matrices[] = {{256, 512, true}, {}}, alone[] = {{256, 512}, {}};
+  const runtime::InnerLoop matrices[] = {{256, 512, 2}, {}}, alone[] = {{256, 512}, {}};
   Executable executable;
   executable.loops = {loop(600, 10000, false), loop(0, 64, false), loop(256, 96)};
   for (std::size_t i = 0; i < 3; ++i) executable.loops[i].first_line = 1 + i, executable.loops[i].last_line = 100 - i;
@@ -88,7 +88,7 @@ TEST(IsaExecutableTest, WorkOfTheLoopAroundCountsWhereItIsRegistered) {
   EXPECT_EQ(vector_per_multiply_add(cost_of_loops(executable, matrices)), 260 / 512.0);
   executable.loops = {loop(256, 96)};
   EXPECT_TRUE(cost_of_loops(executable, matrices).empty()) << "a part of the work";
-  const runtime::InnerLoop once[] = {{512, 512, true}, {}};  // all columns in one product
+  const runtime::InnerLoop once[] = {{512, 512, 1}, {}};  // all columns in one product
   executable.loops = {loop(600, 10000, false), loop(512, 96)};
   executable.loops[0].last_line = 100;
   EXPECT_EQ(vector_per_multiply_add(cost_of_loops(executable, once)), 96 / 512.0) << "the loop around is no part of it";

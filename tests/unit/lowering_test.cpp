@@ -378,7 +378,7 @@ TEST(LoweringTest, AttentionOfFewRowsIsSubgroupsOnGpus) {
 TEST(LoweringTest, AttentionOfManyRowsIsMatricesWhereThereAreAny) {
   struct Made {
     std::string label;
-    std::array<std::uint32_t, 3> tile{};  ///< threads, rows, splits
+    std::array<std::uint32_t, 4> tile{};  ///< threads, rows, splits, parts
     bool operator==(const Made&) const = default;
   };
   const auto made = [](const DeviceCaps& caps, std::int64_t queries, std::int64_t keys, std::int64_t width, Activations activations = Activations::kAuto, std::int64_t heads = 32) -> Made {
@@ -392,9 +392,9 @@ TEST(LoweringTest, AttentionOfManyRowsIsMatricesWhereThereAreAny) {
     if (kernel.shader != runtime::Shader::attention_matrix) return {dispatch.label, {}};
     EXPECT_EQ(kernel.subgroup_size, kernel.constants[2]);
     EXPECT_EQ(lowered->program.dispatches.size(), dispatch.grid[2] > 1 ? 2u : 1u);
-    const std::uint32_t rows = kernel.constants[3] * kernel.constants[5] * kernel.constants[11];
-    EXPECT_EQ(dispatch.grid[0], (queries * heads / 8 + rows - 1) / rows);
-    return {dispatch.label, {kernel.constants[0], rows, dispatch.grid[2]}};
+    const std::uint32_t rows = kernel.constants[3] * kernel.constants[5] * kernel.constants[11], parts = kernel.constants[15];
+    EXPECT_EQ(dispatch.grid[0], (queries * heads / 8 + rows - 1) / rows * parts);
+    return {dispatch.label, {kernel.constants[0], rows, dispatch.grid[2], parts}};
   };
   const auto gpu = [](std::uint32_t least, std::uint32_t most, std::uint32_t shared, const runtime::MatrixShape& shape) {
     DeviceCaps caps = gpu_of(least, most);
@@ -404,20 +404,22 @@ TEST(LoweringTest, AttentionOfManyRowsIsMatricesWhereThereAreAny) {
     return caps;
   };
   const DeviceCaps nvidia = gpu(32, 32, 49152, {16, 16, 16}), amd = gpu(32, 64, 65536, {16, 16, 16}), intel = gpu(8, 32, 65536, {8, 8, 16});
-  EXPECT_EQ(made(nvidia, 512, 512, 128), (Made{"attention matrix f16", {128, 64, 1}}));
-  EXPECT_EQ(made(nvidia, 512, 512, 64), (Made{"attention matrix f16", {128, 64, 1}})) << "128 rows would leave cores idle";
-  EXPECT_EQ(made(nvidia, 512, 512, 256), (Made{"attention matrix f16", {128, 32, 1}}));
-  EXPECT_EQ(made(nvidia, 512, 512, 512), (Made{"attention matrix f16", {128, 16, 1}}));
-  EXPECT_EQ(made(nvidia, 9, 4096, 128), (Made{"attention matrix f16", {128, 32, 16}})) << "keys are split where rows are few";
+  EXPECT_EQ(made(nvidia, 512, 512, 128), (Made{"attention matrix f16", {128, 64, 1, 1}}));
+  EXPECT_EQ(made(nvidia, 512, 512, 64), (Made{"attention matrix f16", {128, 64, 1, 1}})) << "128 rows would leave cores idle";
+  EXPECT_EQ(made(nvidia, 512, 512, 256), (Made{"attention matrix f16", {128, 32, 1, 1}}));
+  EXPECT_EQ(made(nvidia, 512, 512, 512), (Made{"attention matrix f16", {128, 16, 1, 1}}));
+  EXPECT_EQ(made(nvidia, 9, 4096, 128), (Made{"attention matrix f16", {128, 32, 16, 1}})) << "keys are split where rows are few";
   EXPECT_EQ(made(nvidia, 8, 512, 128).label, "attention subgroup f16");
   EXPECT_EQ(made(nvidia, 512, 512, 100).label, "attention tiled f16") << "no whole vectors";
   EXPECT_EQ(made(nvidia, 512, 512, 128, Activations::kF32).label, "attention registers f16");
   EXPECT_EQ(made(nvidia, 512, 512, 512, Activations::kF32).label, "attention registers f16") << "two rows of an invocation";
   EXPECT_EQ(made(nvidia, 512, 512, 128, Activations::kQ8).label, "attention matrix f16");
-  EXPECT_EQ(made(amd, 512, 512, 128), (Made{"attention matrix f16", {128, 64, 1}}));
-  EXPECT_EQ(made(intel, 512, 512, 128), (Made{"attention matrix f16", {256, 32, 1}}));
-  EXPECT_EQ(made(gpu(16, 32, 65536, {8, 16, 16}), 512, 512, 128), (Made{"attention matrix f16", {256, 64, 1}}));
-  EXPECT_EQ(made(intel, 512, 512, 256).label, "attention registers f16") << "more than its registers hold of matrices";
+  EXPECT_EQ(made(amd, 512, 512, 128), (Made{"attention matrix f16", {128, 64, 1, 1}}));
+  EXPECT_EQ(made(intel, 512, 512, 128), (Made{"attention matrix f16", {256, 32, 1, 1}}));
+  EXPECT_EQ(made(gpu(16, 32, 65536, {8, 16, 16}), 512, 512, 128), (Made{"attention matrix f16", {256, 64, 1, 1}}));
+  EXPECT_EQ(made(intel, 512, 512, 256), (Made{"attention matrix f16", {256, 32, 1, 2}})) << "more than its registers hold of matrices";
+  EXPECT_EQ(made(intel, 9, 4096, 192), (Made{"attention matrix f16", {256, 32, 1, 2}})) << "parts' keys are not split";
+  EXPECT_EQ(made(gpu(16, 32, 65536, {8, 16, 16}), 512, 512, 512), (Made{"attention matrix f16", {256, 32, 1, 2}}));
   EXPECT_EQ(made(gpu(32, 32, 16384, {16, 16, 16}), 512, 512, 128).label, "attention registers f16") << "too little shared memory for matrices";
   EXPECT_EQ(made(gpu(32, 32, 8192, {16, 16, 16}), 512, 512, 128).label, "attention tiled f16") << "for either";
 }

@@ -128,24 +128,25 @@ TEST(ColumnSplitsTest, FillTheDevice) {
   EXPECT_EQ(splits_of(1, 4096), 1u);
 }
 
-/// Wide values have fewer rows of an invocation, and none where they would spill.
+/// Wide values have fewer rows of an invocation, and where they would spill workgroups share them.
 TEST(RegisterTileTest, OfWideValues) {
   runtime::DeviceCaps caps;
   caps.max_invocations = 1024, caps.max_workgroup_subgroups = 64, caps.max_shared_bytes = 49152;
-  const auto rows_at = [&](std::uint32_t least, std::uint32_t most, std::uint32_t width) {
+  using Made = std::pair<std::uint32_t, std::uint32_t>;  // rows of an invocation, and parts
+  const auto made = [&](std::uint32_t least, std::uint32_t most, std::uint32_t width) {
     caps.min_required_subgroup_size = least, caps.max_required_subgroup_size = most;
     const RegisterTile tile = attention_register_tile(caps, width);
-    return tile.threads == 0 ? 0 : tile.rows_of_invocation;
+    return Made(tile.rows_of_invocation, tile.parts);
   };
   for (const std::uint32_t most : {32u, 64u}) {  // NVIDIA's and AMD's
-    EXPECT_EQ(rows_at(32, most, 320), 4u);
-    EXPECT_EQ(rows_at(32, most, 328), 2u);
-    EXPECT_EQ(rows_at(32, most, 512), 2u);
-    EXPECT_EQ(rows_at(32, most, 520), 0u);
+    EXPECT_EQ(made(32, most, 320), Made(4, 1));
+    EXPECT_EQ(made(32, most, 328), Made(2, 1));
+    EXPECT_EQ(made(32, most, 512), Made(2, 1));
+    EXPECT_EQ(made(32, most, 520), Made(4, 2)) << "320 and 200 columns";
   }
-  EXPECT_EQ(rows_at(8, 32, 320), 2u);
-  EXPECT_EQ(rows_at(8, 32, 328), 0u);
-  EXPECT_EQ(rows_at(64, 128, 328), 0u);
+  EXPECT_EQ(made(8, 32, 320), Made(2, 1));
+  EXPECT_EQ(made(8, 32, 328), Made(2, 2));
+  EXPECT_EQ(made(64, 128, 328), Made(2, 2));
 }
 
 /// Of small tiles twice as many as there are cores are at work.

@@ -52,9 +52,9 @@ const CompiledLoop* loop_around(const std::vector<CompiledLoop>& loops, const Co
   return found;
 }
 
-/// The cost of a loop that the one around it runs `times`, and of that one.
+/// The cost of a loop that the one around it runs `times`, and of that one, in which there are `multiply_adds` with those of the inner one.
 LoopCost cost_of_both(const CompiledLoop& inner, const CompiledLoop& outer, double multiply_adds, double times) {
-  const LoopCost each = cost_of(inner, multiply_adds), once = cost_of(outer, multiply_adds * times);
+  const LoopCost each = cost_of(inner, multiply_adds / times), once = cost_of(outer, multiply_adds);
   return {once.multiply_adds, each.vector + once.vector, each.memory + once.memory, each.shared + once.shared, each.scratch + once.scratch};
 }
 
@@ -89,10 +89,10 @@ std::vector<LoopCost> cost_of_loops(const Executable& executable, std::span<cons
     }
     if (of == registered.size()) continue;
     LoopCost cost = cost_of(loop, multiply_adds);
-    if (registered[of].with_outer && multiply_adds < registered[of].unrolled) {
+    if (registered[of].times > 0 && multiply_adds < registered[of].unrolled) {
       const CompiledLoop* const outer = loop_around(executable.loops, loop);
       if (!outer) continue;
-      cost = cost_of_both(loop, *outer, multiply_adds, registered[of].unrolled / multiply_adds);
+      cost = cost_of_both(loop, *outer, registered[of].unrolled, registered[of].times);
     }
     if (costs[of].multiply_adds == 0 || cost.vector > costs[of].vector) costs[of] = cost;
   }
