@@ -475,12 +475,12 @@ constexpr RegisterClass kRegisterClasses[] = {
 };
 constexpr std::uint32_t kMostOfFourRows = 320;
 
-/// A tile of keys, scores of rows, rows' parts and scales (shaders/attention_registers.comp).
-std::uint32_t register_shared_bytes(std::uint32_t rows) { return 16 * (kBlockKeys * 9 + rows * 20) + 4 * rows + 16; }
+/// A tile of keys, scores of rows, with relative keys queries beside them, rows' parts and scales (shaders/attention_registers.comp).
+std::uint32_t register_shared_bytes(std::uint32_t rows, bool relative_keys) { return 16 * (kBlockKeys * 9 + rows * (relative_keys ? 29 : 20)) + 4 * rows + 32; }
 
 }  // namespace
 
-RegisterTile attention_register_tile(const runtime::DeviceCaps& caps, std::uint32_t value_width) {
+RegisterTile attention_register_tile(const runtime::DeviceCaps& caps, std::uint32_t value_width, bool relative_keys) {
   const std::span<const RegisterClass> classes(kRegisterClasses);
   const RegisterClass* found = class_of(classes, caps);
   const RegisterClass& one = found ? *found : classes.back();
@@ -488,8 +488,9 @@ RegisterTile attention_register_tile(const runtime::DeviceCaps& caps, std::uint3
   const auto [parts, columns] = value_parts(value_width, one.most_width);
   tile.parts = parts;
   if (columns > kMostOfFourRows) tile.rows_of_invocation = std::min(tile.rows_of_invocation, 2u);
-  while (tile.threads > 64 && (tile.threads > caps.max_invocations || register_shared_bytes(tile.rows()) > caps.max_shared_bytes)) tile.threads /= 2;
-  const bool fits = tile.threads <= caps.max_invocations && register_shared_bytes(tile.rows()) <= caps.max_shared_bytes && (tile.lanes == 0 || tile.threads / tile.lanes <= caps.max_workgroup_subgroups);
+  const auto has_room = [&] { return tile.threads <= caps.max_invocations && register_shared_bytes(tile.rows(), relative_keys) <= caps.max_shared_bytes; };
+  while (tile.threads > 64 && !has_room()) tile.threads /= 2;
+  const bool fits = has_room() && (tile.lanes == 0 || tile.threads / tile.lanes <= caps.max_workgroup_subgroups);
   return fits ? tile : RegisterTile{};
 }
 

@@ -127,8 +127,8 @@ struct RegisterTile {
   std::uint32_t rows() const { return threads / 16 * rows_of_invocation; }
 };
 
-/// For heads of values so wide.
-RegisterTile attention_register_tile(const runtime::DeviceCaps& caps, std::uint32_t value_width);
+/// For heads of values so wide, with relative keys or without.
+RegisterTile attention_register_tile(const runtime::DeviceCaps& caps, std::uint32_t value_width, bool relative_keys);
 
 /// How attention's "subgroup" kernel shares out rows and keys (shaders/attention_subgroup.comp).
 struct AttentionTile {

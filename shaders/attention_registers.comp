@@ -1,8 +1,10 @@
-// Scaled dot-product attention with online softmax for many rows, in f32; formula, inputs and features as attention.comp, but relative
-// keys and values. A workgroup takes kM rows (lib/attention_rows.glsl) and walks the keys in blocks of 64. Of keys and queries come 32
+// Scaled dot-product attention with online softmax for many rows, in f32; formula, inputs and features as attention.comp. A workgroup takes kM rows (lib/attention_rows.glsl) and walks the keys in blocks of 64. Of keys and queries come 32
 // columns at a time, then of values 32 rows by 64 columns, as f32 in shared memory, the next while these are multiplied: an
 // invocation makes kRows rows by 4 keys of scores, and sums of as many rows by 4 columns of each 64, in registers. Scores go through
 // shared memory, where kShares invocations share a row and weigh it. Grid (row tiles times kParts, B * G, n_splits); split keys (kSplit 1) as in attention.comp.
+// Of relative keys and values, which depend on the distance of key and query, a block has 64 rows of a table and one more for each position between the
+// tile's queries. They are multiplied like keys, 64 at a time, and their products added to the scores of as many keys from another on in each row; and
+// likewise with weights. Blocks that are so far away that all their keys have the same row, the first or the last, do without: it counts once for a row.
 // Needs: head widths, strides and offsets of keys and values multiples of 8, of queries of 4.
 #version 450
 #extension GL_GOOGLE_include_directive : require
@@ -23,7 +25,7 @@ layout(constant_id = 6) const uint kValueWidth = 128u;   // E
 layout(constant_id = 7) const uint kRows = 4u;           // or 2
 layout(constant_id = 8) const uint kUnrolled = 8u;       // of 8 steps of the loops over columns and keys: the more, the more registers
 layout(constant_id = 9) const uint kParts = 1u;          // lib/attention_rows.glsl
-const uint kRadii = 0u;
+layout(constant_id = 10) const uint kRadii = 0u;         // as in attention.comp
 layout(std430, set = 0, binding = 1) readonly buffer Query { ELEMENT4 query4[]; };
 layout(std430, set = 0, binding = 2) readonly buffer Key { uint key[]; };
 layout(std430, set = 0, binding = 2) readonly buffer Key2 { uvec2 key2[]; };
@@ -33,6 +35,7 @@ layout(std430, set = 0, binding = 3) readonly buffer Value2 { uvec2 value2[]; };
 layout(std430, set = 0, binding = 3) readonly buffer Value4 { uvec4 value4[]; };
 layout(std430, set = 0, binding = 4) readonly buffer Offset { int query_offset[]; };
 layout(std430, set = 0, binding = 4) readonly buffer Tables { float tables[]; };
+layout(std430, set = 0, binding = 4) readonly buffer Tables4 { vec4 tables4[]; };
 layout(std430, set = 0, binding = 5) readonly buffer Lengths { int lengths[]; };
 layout(std430, set = 0, binding = 5) readonly buffer Mask { uint mask[]; };
 layout(std430, set = 0, binding = 6) writeonly buffer Output4 { ELEMENT4 values4[]; };
@@ -45,13 +48,16 @@ const uint kM = kWidth / 16u * kRows, kShares = 16u / kRows;
 const uint kKeyChunks = (kKeyWidth + 31u) / 32u;
 const uint kEights = 256u / kWidth, kQuads = kRows / 2u;  // of a chunk of keys or values, and of queries, that an invocation brings
 const uint kScores = kRows * 4u;
+const uint kUnrolledOfRelatives = kUnrolled > 4u ? 4u : kUnrolled;  // Intel spills with 8
 const uint kOwnQuads = 16u / kShares;  // of a row's scores, that it weighs
+const bool kRelativeKeys = (kFeatures & RONDO_ATTENTION_RELATIVE_KEY) != 0u, kRelativeValues = (kFeatures & RONDO_ATTENTION_RELATIVE_VALUE) != 0u;
 
 // In vec4: 64 keys by 32 columns, or 32 values by 64; and queries by 32 columns, in whose place come scores and weights. Rows lie
 // so that invocations side by side meet other banks.
 const uint kKeyStride = 9u, kScoreStride = kRows == 4u ? 17u : 18u;
 shared vec4 tile[64u * kKeyStride];
 shared vec4 scores[kM * kScoreStride];
+shared vec4 queries[kRelativeKeys ? kM * kKeyStride : 1u];  // by 32 columns, where their place has scores
 shared vec4 parts[kM * kShares / 4u];  // of a row's maximum, or weight
 shared float row_scales[kM];
 // [0]: a value of the block is no finite number, and must not reach rows that don't see it. 16 bytes, as vectors may lie right behind
@@ -66,6 +72,20 @@ Eight eights[kEights];
 uint eight_scales[kEights];
 vec4 quads[kQuads];
 vec4 sums[kRows * kValueChunks];
+float products[kScores];
+
+// With relative keys or values: the position of the tile's last query, how many its first is before that, and how many those of this invocation's rows
+// are. Where a block's keys have one row of a table, it is kFirst or kLast.
+const uint kFirst = 0u, kLast = 1u, kSeveral = 2u;
+int last_position;
+uint spread, shifts[kRows];
+float end_products[2], end_weights[2];  // of own_row: its query's with the first and the last relative key, and this share's of keys that have these values
+
+int first_distance(uint first_key) { return int(first_key) - last_position; }
+uint row_of_table(uint first_key, uint radius) {
+  const int first = first_distance(first_key), last = first + int(63u + spread);
+  return last <= -int(radius) ? kFirst : first >= int(radius) ? kLast : kSeveral;
+}
 
 uint part_at(uint row) { return row * (kShares / 4u); }
 
@@ -106,6 +126,22 @@ void store_keys(uint chunk) {
   }
 }
 
+// Of the relative keys from row `first` of the block's on, and of queries, a chunk of columns.
+void store_relative_keys(uint first_key, uint first, uint chunk) {
+  const uint eight = self % 4u, d = min(chunk * 32u + eight * 8u, kKeyWidth - 8u);
+  const bool is_there = kKeyWidth % 32u == 0u || chunk * 32u + eight * 8u < kKeyWidth;
+  [[unroll]] for (uint i = 0u; i < kEights; ++i) {
+    const uint from = (relative_key_at(first_distance(first_key) + int(first + key_of_eight(i))) + d) / 4u, at = key_of_eight(i) * kKeyStride + eight * 2u;
+    tile[at] = is_there ? tables4[from] : vec4(0.0);
+    tile[at + 1u] = is_there ? tables4[from + 1u] : vec4(0.0);
+  }
+  [[unroll]] for (uint i = 0u; i < kQuads; ++i) {
+    const uint quad = chunk * 8u + self % 8u;
+    const vec4 q = from_elements(query4[query_quads[i] + min(quad, kKeyWidth / 4u - 1u)]);
+    queries[(i * kWidth + self) / 8u * kKeyStride + self % 8u] = kKeyWidth % 32u == 0u || quad < kKeyWidth / 4u ? q : vec4(0.0);
+  }
+}
+
 // The fours of a row of values, so that eight invocations that store side by side reach all banks.
 uint place_of(uint quad) { return quad ^ (quad >> 3); }
 
@@ -123,15 +159,27 @@ void store_values(uint chunk) {
   if (largest >= 0x7f800000u) atomicOr(some_infinite[0], 1u);
 }
 
+// 32 relative values from row `first` of the block's on.
+void store_relative_values(uint first_key, uint first, uint chunk) {
+  const uint e = min(first_value() + chunk * 64u + self % 8u * 8u, kValueWidth - 8u);
+  [[unroll]] for (uint i = 0u; i < kEights; ++i) {
+    const uint from = (relative_value_at(first_distance(first_key) + int(first + value_of_eight(i))) + e) / 4u, row = value_of_eight(i) * 16u;
+    tile[row + place_of(self % 8u * 2u)] = tables4[from];
+    tile[row + place_of(self % 8u * 2u + 1u)] = tables4[from + 1u];
+  }
+}
+
 // The scores of this invocation's share of its row to weights, and how the row's sums are scaled.
 void weigh(uint first_key) {
   const uint row_at = own_row * kScoreStride;
+  const uint row_of_keys = kRelativeKeys ? row_of_table(first_key, kRadii & 0xffffu) : kSeveral;
+  const float of_row = row_of_keys == kFirst ? end_products[0] : row_of_keys == kLast ? end_products[1] : 0.0;
   vec4 own[kOwnQuads];
   float highest = kLowest;
   [[unroll]] for (uint i = 0u; i < kOwnQuads; ++i) {
     own[i] = scores[row_at + i * kShares + share];
     [[unroll]] for (uint n = 0u; n < 4u; ++n) {
-      own[i][n] = own_score(own[i][n] * p.scale, first_key + (i * kShares + share) * 4u + n);
+      own[i][n] = own_score((kRelativeKeys ? own[i][n] + of_row : own[i][n]) * p.scale, first_key + (i * kShares + share) * 4u + n);
       highest = max(highest, own[i][n]);
     }
   }
@@ -145,12 +193,18 @@ void weigh(uint first_key) {
   const float scale = scale_to(row_max, highest, 0.0);
   row_max = highest;
   row_weight *= scale;
+  float weight = 0.0;
   [[unroll]] for (uint i = 0u; i < kOwnQuads; ++i) {
     [[unroll]] for (uint n = 0u; n < 4u; ++n) {
       own[i][n] = unscaled_weight(own[i][n], own[i][n] - highest);
+      if (kRelativeValues) weight += own[i][n];
       row_weight += own[i][n];
     }
     scores[row_at + i * kShares + share] = own[i];
+  }
+  if (kRelativeValues) {
+    const uint row_of_values = row_of_table(first_key, kRadii >> 16);
+    [[unroll]] for (uint n = 0u; n < 2u; ++n) end_weights[n] = end_weights[n] * scale + (n == row_of_values ? weight : 0.0);
   }
   if (share == 0u) row_scales[own_row] = scale;
 }
@@ -180,6 +234,23 @@ void add_values(uint chunk, uint first) {
   }
 }
 
+// The same of relative values: those of a row of the block's belong, in each row of the tile, to the key that is so many before.
+void add_relative_values(uint chunk, uint first_key) {
+  [[dont_unroll]] for (uint first = 0u; first < 64u + spread; first += 32u) {
+    barrier();
+    store_relative_values(first_key, first, chunk);
+    barrier();
+    [[dont_unroll]] for (uint k = 0u; k < 32u; ++k) {
+      const vec4 v = tile[k * 16u + place_of(tx)];
+      [[unroll]] for (uint i = 0u; i < kRows; ++i) {
+        const uint j = first + k - shifts[i];
+        const float weight = j < 64u ? scores[(first_own + i) * kScoreStride + j / 4u][j % 4u] : 0.0;
+        sums[chunk * kRows + i] += mix(vec4(0.0), weight * v, bvec4(weight != 0.0));
+      }
+    }
+  }
+}
+
 // The same of a chunk and all 64 keys, whose first 32 values are in the tile.
 void add_chunk(uint chunk, uint first_key, uint next_key) {
   [[dont_unroll]] for (uint half_of_block = 0u; half_of_block < 2u; ++half_of_block) {
@@ -187,10 +258,42 @@ void add_chunk(uint chunk, uint first_key, uint next_key) {
     else if (chunk + 1u < kValueChunks) load_values(first_key, chunk + 1u);
     else load_keys(next_key, 0u);
     add_values(chunk, half_of_block * 8u);
+    if (kRelativeValues && half_of_block == 1u && row_of_table(first_key, kRadii >> 16) == kSeveral) add_relative_values(chunk, first_key);
     if (half_of_block == 0u || chunk + 1u < kValueChunks) {
       barrier();
       store_values(chunk + half_of_block);
       barrier();
+    }
+  }
+}
+
+// Adds to this invocation's products those of `n` fours of columns of queries, which lie in `rows`, and of the tile.
+#define MULTIPLY_COLUMNS(rows, first, n)                                                                \
+  [[unroll]] for (uint of_step = 0u; of_step < n; ++of_step) {                                          \
+    const uint quad = first + of_step;                                                                  \
+    vec4 q[kRows];                                                                                      \
+    [[unroll]] for (uint i = 0u; i < kRows; ++i) q[i] = rows[(first_own + i) * kKeyStride + quad];      \
+    [[unroll]] for (uint j = 0u; j < 4u; ++j) {                                                         \
+      const vec4 k = tile[(tx + 16u * j) * kKeyStride + quad];                                          \
+      [[unroll]] for (uint i = 0u; i < kRows; ++i) {                                                    \
+        [[unroll]] for (uint c = 0u; c < 4u; ++c) products[i * 4u + j] += q[i][c] * k[c];               \
+      }                                                                                                 \
+    }                                                                                                   \
+  }
+
+// Adds to scores the products of queries and relative keys: in each row of the tile those of a row of the block's to the score of the key that is so many before.
+void add_relative_keys(uint first_key) {
+  [[dont_unroll]] for (uint first = 0u; first < 64u + spread; first += 64u) {
+    [[unroll]] for (uint i = 0u; i < kScores; ++i) products[i] = 0.0;
+    [[dont_unroll]] for (uint chunk = 0u; chunk < kKeyChunks; ++chunk) {
+      barrier();
+      store_relative_keys(first_key, first, chunk);
+      barrier();
+      [[dont_unroll]] for (uint step = 0u; step < 8u; step += kUnrolledOfRelatives) MULTIPLY_COLUMNS(queries, step, kUnrolledOfRelatives)
+    }
+    [[unroll]] for (uint i = 0u; i < kScores; ++i) {
+      const uint j = first + tx + i % 4u * 16u - shifts[i / 4u];
+      if (j < 64u) scores[(first_own + i / 4u) * kScoreStride + j / 4u][j % 4u] += products[i];
     }
   }
 }
@@ -201,31 +304,18 @@ void attend() {
   if (first * kBlock < span.reach) load_keys(first * kBlock, 0u);
   [[dont_unroll]] for (uint block = first; block * kBlock < span.reach; block += step) {
     const uint first_key = block * kBlock;
-    float products[kScores];
     [[unroll]] for (uint i = 0u; i < kScores; ++i) products[i] = 0.0;
     [[dont_unroll]] for (uint chunk = 0u; chunk < kKeyChunks; ++chunk) {
       barrier();
       store_keys(chunk);
       barrier();
       if (chunk + 1u < kKeyChunks) load_keys(first_key, chunk + 1u);
-      else load_values(first_key, 0u);
+      else if (!kRelativeKeys) load_values(first_key, 0u);
       float before[kScores];  // long sums are made of those of chunks, which are more exact
       if (kKeyChunks > 8u) {
         [[unroll]] for (uint i = 0u; i < kScores; ++i) before[i] = products[i], products[i] = 0.0;
       }
-      for (uint step = 0u; step < 8u; step += kUnrolled) {
-        [[unroll]] for (uint unrolled = 0u; unrolled < kUnrolled; ++unrolled) {
-          const uint quad = step + unrolled;
-          vec4 q[kRows];
-          [[unroll]] for (uint i = 0u; i < kRows; ++i) q[i] = scores[(first_own + i) * kKeyStride + quad];
-          [[unroll]] for (uint j = 0u; j < 4u; ++j) {
-            const vec4 k = tile[(tx + 16u * j) * kKeyStride + quad];
-            [[unroll]] for (uint i = 0u; i < kRows; ++i) {
-              [[unroll]] for (uint n = 0u; n < 4u; ++n) products[i * 4u + j] += q[i][n] * k[n];
-            }
-          }
-        }
-      }
+      for (uint step = 0u; step < 8u; step += kUnrolled) MULTIPLY_COLUMNS(scores, step, kUnrolled)
       if (kKeyChunks > 8u) {
         [[unroll]] for (uint i = 0u; i < kScores; ++i) products[i] += before[i];
       }
@@ -234,6 +324,10 @@ void attend() {
     [[unroll]] for (uint i = 0u; i < kScores; ++i) {
       const uint j = tx + i % 4u * 16u;
       scores[(first_own + i / 4u) * kScoreStride + j / 4u][j % 4u] = products[i];
+    }
+    if (kRelativeKeys) {
+      if (row_of_table(first_key, kRadii & 0xffffu) == kSeveral) add_relative_keys(first_key);
+      load_values(first_key, 0u);
     }
     if (self == 0u) some_infinite[0] = 0u;
     barrier();
@@ -256,16 +350,39 @@ void attend() {
   }
 }
 
+// What the shares of a row are together, which all invocations put into `parts` before a barrier.
+float total_of(uint row) {
+  vec4 part = parts[part_at(row)];
+  if (kShares == 8u) part += parts[part_at(row) + 1u];
+  return (part.x + part.y) + (part.z + part.w);
+}
+
+// The relative values of keys that have the first or the last of them.
+void add_end_values() {
+  [[unroll]] for (uint n = 0u; n < 2u; ++n) {
+    parts[part_at(own_row) + share / 4u][share % 4u] = end_weights[n];
+    barrier();
+    const uint from = (relative_values_at() + n * 2u * (kRadii >> 16) * kValueWidth) / 4u;
+    [[unroll]] for (uint chunk = 0u; chunk < kValueChunks; ++chunk) {
+      const vec4 v = tables4[from + min(first_value() / 4u + chunk * 16u + tx, kValueWidth / 4u - 1u)];
+      [[unroll]] for (uint i = 0u; i < kRows; ++i) {
+        const float weight = total_of(first_own + i);
+        sums[chunk * kRows + i] += mix(vec4(0.0), weight * v, bvec4(weight != 0.0));
+      }
+    }
+    barrier();
+  }
+}
+
 void write_rows() {
+  if (kRelativeValues) add_end_values();
   parts[part_at(own_row) + share / 4u][share % 4u] = row_weight;
   if (share == 0u) row_scales[own_row] = row_max;
   barrier();
   [[unroll]] for (uint i = 0u; i < kRows; ++i) {
     const uint row = first_row + first_own + i;
     if (row >= end_row) break;
-    vec4 part = parts[part_at(first_own + i)];
-    if (kShares == 8u) part += parts[part_at(first_own + i) + 1u];
-    const float total = (part.x + part.y) + (part.z + part.w), highest = row_scales[first_own + i];
+    const float total = total_of(first_own + i), highest = row_scales[first_own + i];
     const uint at = kSplit == 0u ? output_row(row) * (kValueWidth / 4u) : partials_at(row) / 4u;
     [[unroll]] for (uint chunk = 0u; chunk < kValueChunks; ++chunk) {
       const uint quad = first_value() / 4u + chunk * 16u + tx;
@@ -277,6 +394,21 @@ void write_rows() {
   }
 }
 
+void find_relatives() {
+  const uint last_query = (end_row - 1u) / p.group;
+  last_position = span.position0 + int(last_query);
+  spread = last_query - first_row / p.group;
+  [[unroll]] for (uint i = 0u; i < kRows; ++i) shifts[i] = last_query - min(first_row + first_own + i, end_row - 1u) / p.group;
+  end_products[0] = end_products[1] = end_weights[0] = end_weights[1] = 0.0;
+  if (!kRelativeKeys) return;
+  const uint at = query_at(min(first_row + own_row, end_row - 1u)) / 4u, first = relative_keys_at() / 4u, last = first + 2u * (kRadii & 0xffffu) * (kKeyWidth / 4u);
+  [[dont_unroll]] for (uint d = 0u; d < kKeyWidth / 4u; ++d) {
+    const vec4 q = from_elements(query4[at + d]);
+    end_products[0] += dot(q, tables4[first + d]);
+    end_products[1] += dot(q, tables4[last + d]);
+  }
+}
+
 void main() {
   self = gl_LocalInvocationID.x;
   if (!find_rows()) return;
@@ -284,6 +416,7 @@ void main() {
   tx = self % 16u;
   first_own = self / 16u * kRows;
   begin_row(min(first_row + own_row, end_row - 1u));
+  if (kRelativeKeys || kRelativeValues) find_relatives();
   [[unroll]] for (uint i = 0u; i < kQuads; ++i) query_quads[i] = query_at(min(first_row + (i * kWidth + self) / 8u, end_row - 1u)) / 4u;
   attend();
   write_rows();

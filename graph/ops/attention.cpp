@@ -143,10 +143,11 @@ std::string matrix_lacks(const runtime::DeviceCaps& caps, const AttentionCall& c
   return has_whole_vectors(call, 1) ? "" : "head widths, strides and offsets of keys and values that are multiples of 8";
 }
 
-RegisterTile register_tile_of(const runtime::DeviceCaps& caps, const AttentionCall& call) { return attention_register_tile(caps, call.push.value_dim); }
+RegisterTile register_tile_of(const runtime::DeviceCaps& caps, const AttentionCall& call) {
+  return attention_register_tile(caps, call.push.value_dim, (call.features.bits & RONDO_ATTENTION_RELATIVE_KEY) != 0);
+}
 
 std::string registers_lack(const runtime::DeviceCaps& caps, const AttentionCall& call) {
-  if ((call.features.bits & (RONDO_ATTENTION_RELATIVE_KEY | RONDO_ATTENTION_RELATIVE_VALUE)) != 0) return "scores without relative keys and values";
   if (register_tile_of(caps, call).threads == 0) return "registers and shared memory for its tiles";
   return has_whole_vectors(call, 4) ? "" : "head widths, strides and offsets that are multiples of 8, of queries of 4";
 }
@@ -173,9 +174,10 @@ std::uint64_t matrix_iterations(const runtime::DeviceCaps& caps, const Attention
   return ceil_div(call.push.keys, kBlockKeys) * (100 + tile.rows() * std::uint64_t{kBlockKeys / 2 + ceil_div(call.push.head_dim, 8)}) + 1000;
 }
 
-/// With values that are not finite in all blocks.
+/// With values that are not finite in all blocks, and relative keys and values that differ in all.
 std::uint64_t register_iterations(const runtime::DeviceCaps&, const AttentionCall& call) {
-  return ceil_div(call.push.keys, kBlockKeys) * std::uint64_t{20 + ceil_div(call.push.head_dim, 32) + 70 * ceil_div(call.push.value_dim, 64)} + 1000;
+  const bool relative = (call.features.bits & (RONDO_ATTENTION_RELATIVE_KEY | RONDO_ATTENTION_RELATIVE_VALUE)) != 0;
+  return ceil_div(call.push.keys, kBlockKeys) * std::uint64_t{20 + ceil_div(call.push.head_dim, 32) * (relative ? 3 : 1) + (relative ? 210 : 70) * ceil_div(call.push.value_dim, 64)} + 1000;
 }
 
 std::uint64_t tiled_iterations(const runtime::DeviceCaps& caps, const AttentionCall& call, std::uint32_t n_splits) {
@@ -316,7 +318,7 @@ Status emit_registers(Lowering& lowering, const AttentionCall& call, const std::
     cost.flops *= work_of_parts(call, tile.parts);
     cost.loops.fill({16 * tile.rows_of_invocation * tile.unrolled, 128 * tile.rows_of_invocation});  // scores of 32 columns, values of 32 rows
     lowering.dispatch(label, {lowering.module_for(runtime::Shader::attention_registers, call.query.type), tile.lanes},
-                      {tile.threads, cache_type_constant(call.key), n_splits > 1 ? 1u : 0u, call.features.bits, call.features.buckets, push.head_dim, push.value_dim, tile.rows_of_invocation, tile.unrolled, tile.parts}, arguments, push,
+                      {tile.threads, cache_type_constant(call.key), n_splits > 1 ? 1u : 0u, call.features.bits, call.features.buckets, push.head_dim, push.value_dim, tile.rows_of_invocation, tile.unrolled, tile.parts, call.features.radii}, arguments, push,
                       {ceil_div(call.rows, tile.rows()) * tile.parts, call.sequences * push.kv_heads, n_splits}, cost);
   });
 }

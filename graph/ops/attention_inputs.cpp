@@ -289,6 +289,7 @@ StorageId gather_attention_tables(const Node& node, Lowering& lowering) {
   for (int half = 0; half < 2; ++half) {
     for (AttentionInput input : kOrder[half]) totals[half] += words(input);
   }
+  totals[0] = 4 * ceil_div(totals[0], 4);  // relative keys and values are vectors
   // Layers that share a table of biases share what is gathered of it.
   std::vector<std::int64_t> same = {query[0], query[2], key[2]};
   for (const auto& half : kOrder) {

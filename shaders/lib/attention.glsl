@@ -14,7 +14,7 @@ uint sinks_at() { return 2u * (gl_NumWorkGroups.y / p.kv_heads); }
 uint slopes_at() { return sinks_at() + (has(RONDO_ATTENTION_SINKS) ? p.heads : 0u); }
 uint bias_at() { return slopes_at() + (has(RONDO_ATTENTION_SLOPES) ? p.heads : 0u); }
 uint bucket_at() { return bias_at() + (kBuckets & 0xffffu) * p.heads; }
-uint relative_keys_at() { return bucket_at() + (has(RONDO_ATTENTION_BIAS) ? (kBuckets >> 16) + 1u : 0u); }
+uint relative_keys_at() { return (bucket_at() + (has(RONDO_ATTENTION_BIAS) ? (kBuckets >> 16) + 1u : 0u) + 3u) & ~3u; }  // vectors
 
 float sink_of(uint head) { return has(RONDO_ATTENTION_TABLES) ? tables[sinks_at() + head] : of_heads[p.of_heads_offset + head]; }
 float slope_of(uint head) { return has(RONDO_ATTENTION_TABLES) ? tables[slopes_at() + head] : of_heads[p.of_heads_offset + head]; }

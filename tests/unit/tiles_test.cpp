@@ -135,7 +135,7 @@ TEST(RegisterTileTest, OfWideValues) {
   using Made = std::pair<std::uint32_t, std::uint32_t>;  // rows of an invocation, and parts
   const auto made = [&](std::uint32_t least, std::uint32_t most, std::uint32_t width) {
     caps.min_required_subgroup_size = least, caps.max_required_subgroup_size = most;
-    const RegisterTile tile = attention_register_tile(caps, width);
+    const RegisterTile tile = attention_register_tile(caps, width, false);
     return Made(tile.rows_of_invocation, tile.parts);
   };
   for (const std::uint32_t most : {32u, 64u}) {  // NVIDIA's and AMD's
