@@ -221,24 +221,25 @@ struct DotTileClass {
   std::uint32_t min_size, max_size, lanes;
   std::uint32_t rows;  ///< most of an invocation
   bool pays;           ///< it saves 15 % of the instructions of "tiled", whatever the type
+  bool fuses;          ///< as DotTile's; Vulkan doesn't tell
 };
 
 // By compilers' counts, as kClasses: as many rows as spill nothing. With them Q8_0 takes 0.39 to 0.49 instructions for a multiply-add, and
 // Q2_K, the worst, 0.52 to 0.71, where "tiled" takes 1.1 to 1.6.
 constexpr DotTileClass kDotTileClasses[] = {
-    {32, 32, 32, 4, true},    // NVIDIA: 120 registers, 16 warps
-    {16, 32, 16, 4, true},    // Intel's Xe2: 245 registers
-    {8, 32, 8, 4, true},      // Intel's others: 123 registers, of twice as many lanes 209 and more
-    {32, 64, 32, 8, true},    // AMD: all 256 registers, 4 waves on navi21
-    {64, 128, 64, 1, false},  // Adreno: 2 rows spill on adreno660; its loops are not told apart
-    {4, 128, 32, 2, false},   // CPUs, and what is not known
+    {32, 32, 32, 4, true, true},     // NVIDIA: 120 registers, 16 warps
+    {16, 32, 16, 4, true, true},     // Intel's Xe2: 245 registers
+    {8, 32, 8, 4, true, true},       // Intel's others: 128 registers, of twice as many lanes 209 and more
+    {32, 64, 32, 8, true, true},     // AMD: all 256 registers, 4 waves on navi21
+    {64, 128, 64, 1, false, false},  // Adreno: 2 rows spill on adreno660; its loops are not told apart
+    {4, 128, 32, 2, false, false},   // CPUs, and what is not known
 };
 
 /// Two tiles of 32 columns in f16 and 16 bytes a row, magnitudes of all rows, with experts where rows begin, and a table of 16 values; and what makes multiples of 16 bytes of these.
 std::uint32_t matrix_shared_bytes(std::uint32_t rows, std::uint32_t outputs) { return (rows + outputs) * (2 * 80 + 4) + 4 * rows + 48 + 64; }
 std::uint32_t f16_shared_bytes(std::uint32_t rows) { return matrix_shared_bytes(rows, DotTile::kOutputs); }
 
-/// Two tiles of 32 columns in bytes, scales and sums of rows, scales and addends of weights, and a table of 256 pairs of values.
+/// Two tiles of 32 columns in bytes, scales and sums of rows, factors of weights, and a table of 256 pairs of values: more than any one type needs.
 std::uint32_t dots_shared_bytes(std::uint32_t rows) { return 64 * (rows + DotTile::kOutputs + 4) + 24 * rows + 32 * DotTile::kOutputs + 1024; }
 
 /// As matrix_tile_of, with so many rows of an invocation or fewer, but not less than `least_rows`. What a row or an output takes besides products is as
@@ -265,7 +266,7 @@ DotTile dot_tile_of(const runtime::DeviceCaps& caps, DotTile tile, std::uint32_t
 DotTile many_dots_tile(const runtime::DeviceCaps& caps, std::uint32_t n_rows, std::uint32_t n_groups, std::uint32_t n_outputs, bool glu, std::uint32_t n_experts) {
   const DotTileClass* one = class_of(std::span<const DotTileClass>(kDotTileClasses), caps);
   if (!one || caps.max_invocations < DotTile::kThreads) return {};
-  const DotTile tile{possible_lanes(caps, one->lanes), one->rows, one->pays};
+  const DotTile tile{possible_lanes(caps, one->lanes), one->rows, one->pays, one->fuses && caps.type != runtime::DeviceType::kCpu};
   if (tile.lanes < 8 || DotTile::kThreads / tile.lanes > caps.max_workgroup_subgroups) return {};
   return dot_tile_of(caps, tile, 1, n_rows, n_groups, n_outputs, glu, n_experts, dots_shared_bytes);
 }
@@ -274,7 +275,7 @@ DotTile many_dots_tile(const runtime::DeviceCaps& caps, std::uint32_t n_rows, st
 // fewer than 2 some invocations would bring nothing.
 DotTile half_tile(const runtime::DeviceCaps& caps, std::uint32_t n_rows, std::uint32_t n_groups, std::uint32_t n_outputs, bool glu, std::uint32_t n_experts) {
   if (caps.max_invocations < DotTile::kThreads) return {};
-  DotTile tile{caps.max_required_subgroup_size < 4 ? 0 : possible_lanes(caps, 32), 4, true};
+  DotTile tile{caps.max_required_subgroup_size < 4 ? 0 : possible_lanes(caps, 32), 4, true, false};
   if (tile.lanes != 0 && DotTile::kThreads / tile.lanes > caps.max_workgroup_subgroups) tile.lanes = 0;
   return dot_tile_of(caps, tile, 2, n_rows, n_groups, n_outputs, glu, n_experts, f16_shared_bytes);
 }

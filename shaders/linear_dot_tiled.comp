@@ -22,6 +22,7 @@ layout(constant_id = 6) const uint kBias = 0u;
 layout(constant_id = 7) const uint kLimited = 0u;
 layout(constant_id = 8) const uint kSplitColumns = 0u;
 layout(constant_id = 9) const uint kExperts = 0u;
+layout(constant_id = 10) const uint kFuses = 0u;  // fma() rounds once
 
 #define RONDO_SHARED_TABLE
 #define RONDO_HALF_CHUNKS
@@ -44,13 +45,22 @@ const uint kScales = kQuads == 8u ? 8u / kScaledQuads : 1u;  // of 32 columns of
 const uint kBytesCentre = kWeightType == RONDO_WEIGHT_Q6_K ? 32u : kWeightType == RONDO_WEIGHT_Q3_K ? 4u : kCentre;
 const bool kAdds = kHasAddend && kBytesCentre == 0u;
 
+// With kFuses sums of products begin with the bits of 12582912, whose last bit is 1: what integers are added to that becomes a float that is as much larger, for which
+// 2^22 is room enough, and needs no conversion. To multiply and to take the number off again is one instruction, which rounds what a conversion and a multiplication would: a
+// scale has 17 bits or fewer, so its product with the number is exact.
+const int kFirst = kFuses == 1u ? 0x4b400000 : 0;
+vec2 with_offset(float scale) { return scale * vec2(1.0, -intBitsToFloat(kFirst)); }
+float scaled_sum(int sum, vec2 scale) { return kFuses == 1u ? fma(intBitsToFloat(sum), scale.x, scale.y) : scale.x * float(sum); }
+
 // Two tiles. Halves of 32 columns lie apart, and 64 bytes besides, so that lanes side by side meet no bank twice.
 const uint kHalf = kM + kN + 4u;
 shared uvec4 bytes[2u * 2u * kHalf];  // of kM rows of the input, then of kN of the weight
 shared float input_scales[2u * kM];
 shared float input_sums[kAdds ? 2u * kM * kScales : 1u];  // scaled
-shared float weight_scales[2u * kN * kScales];
-shared float weight_addends[kAdds ? 2u * kN * kScales : 1u];
+// Of the weight: scales, what takes kFirst off what they multiply, and with kAdds addends. Where there are two of each, what can be made of the first is.
+const bool kThree = kAdds && kScales == 1u;
+shared vec2 weight_factors2[kThree ? 1u : 2u * kN * kScales];
+shared vec4 weight_factors4[kThree ? 2u * kN : 1u];
 
 // What an invocation brings into a tile: 16 columns of a row of the input, with the scales of 32, and 16 elements of a weight.
 Chunk chunk;
@@ -74,18 +84,19 @@ void store_weights(uint tile) {
   uvec4 words;
   [[unroll]] for (uint i = 0u; i < 4u; ++i) words[i] = chunk_bytes(chunk, i);
   if (kBytesCentre != 0u) words = (words + 0x01010101u * (128u - kBytesCentre)) ^ 0x80808080u;  // bytes of words that have no carries
-  bytes[(tile * 2u + half_of_group) * kHalf + kM + row] = words;
+  bytes[tile * (2u * kHalf) + (half_of_group * kHalf + kM + row)] = words;
   if (kScales == 2u || half_of_group == 0u) {
     const uint at = (tile * kScales + (kScales == 2u ? half_of_group : 0u)) * kN + row;
-    weight_scales[at] = chunk.scale.x;
-    if (kAdds) weight_addends[at] = chunk.addend.x;
+    const vec2 scale = with_offset(chunk.scale.x);
+    if (kThree) weight_factors4[at] = vec4(scale, chunk.addend.x, 0.0);
+    else weight_factors2[at] = kAdds ? vec2(scale.x, chunk.addend.x) : scale;
   }
 }
 
 void store_input(uint tile) {
   if (kM * 2u < kWidth && place() >= kM * 2u) return;
   const uint row = place() >> 1, half_of_group = place() & 1u;
-  bytes[(tile * 2u + half_of_group) * kHalf + row] = x;
+  bytes[tile * (2u * kHalf) + (half_of_group * kHalf + row)] = x;
   const float scale = scale_of(x_scales.x);
   if (half_of_group == 0u) input_scales[tile * kM + row] = scale;
   if (kAdds) {
@@ -106,10 +117,9 @@ void main() {
   clear_sums();
   const uint first = first_group(), end = end_group();
   load(first);
-  store_weights(first & 1u);
-  store_input(first & 1u);
-  for (uint group = first; group < end; ++group) {
-    const uint tile = group & 1u;
+  store_weights(0u);
+  store_input(0u);
+  for (uint group = first, tile = 0u; group < end; ++group, tile ^= 1u) {
     barrier();
     load(min(group + 1u, end - 1u));  // the last is loaded twice, and nobody reads it
     uvec4 a[kTileRows * 2u];
@@ -122,22 +132,28 @@ void main() {
     [[unroll]] for (uint j = 0u; j < kTileOutputs; ++j) {
       const uint n = tx + kColumns * j;
       const uvec4 b0 = bytes[tile * 2u * kHalf + kM + n], b1 = bytes[(tile * 2u + 1u) * kHalf + kM + n];
-      float w[kScales], addend[kScales];
+      vec3 w[kScales];
       [[unroll]] for (uint s = 0u; s < kScales; ++s) {
-        w[s] = weight_scales[(tile * kScales + s) * kN + n];
-        if (kAdds) addend[s] = weight_addends[(tile * kScales + s) * kN + n];
+        const uint at = (tile * kScales + s) * kN + n;
+        if (kThree) {
+          w[s] = weight_factors4[at].xyz;
+        } else {
+          const vec2 two = weight_factors2[at];
+          w[s] = kAdds ? vec3(with_offset(two.x), two.y) : vec3(two, 0.0);
+        }
       }
       [[unroll]] for (uint i = 0u; i < kTileRows; ++i) {
-        const int first_half = add_dots(a[2u * i], b0, 0);
-        const float sum = kScales == 1u ? w[0] * float(add_dots(a[2u * i + 1u], b1, first_half)) : w[0] * float(first_half) + w[kScales - 1u] * float(add_dots(a[2u * i + 1u], b1, 0));
+        const int first_half = add_dots(a[2u * i], b0, kFirst), second_half = add_dots(a[2u * i + 1u], b1, kScales == 1u ? first_half : kFirst);
+        float sum = scaled_sum(second_half, w[kScales - 1u].xy);
+        if (kScales == 2u) sum += scaled_sum(first_half, w[0].xy);
         sums[i * kTileOutputs + j] += scale[i] * sum;
         if (kAdds) {
-          [[unroll]] for (uint s = 0u; s < kScales; ++s) sums[i * kTileOutputs + j] += addend[s] * input_sums[(tile * kScales + s) * kM + ty + i];
+          [[unroll]] for (uint s = 0u; s < kScales; ++s) sums[i * kTileOutputs + j] += w[s].z * input_sums[(tile * kScales + s) * kM + ty + i];
         }
       }
     }
-    store_weights(1u - tile);
-    store_input(1u - tile);
+    store_weights(tile ^ 1u);
+    store_input(tile ^ 1u);
   }
   store_outputs(ty, first_output() + tx);
 }

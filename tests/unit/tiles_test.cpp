@@ -223,9 +223,17 @@ TEST(DotTileTest, OfManyRowsFitsTheDevice) {
     EXPECT_EQ(tile_of(least, most, 512, 1 << 20, 80, 1024, 16384).rows(), 32u) << "more take 19 KB";
     EXPECT_EQ(tile_of(least, most, 512, 1 << 20, 80, 1024, 8192).lanes, 0u) << "the least take 15 KB";
     EXPECT_TRUE(tile_of(least, most, 512, 4096).pays);
+    EXPECT_TRUE(tile_of(least, most, 512, 4096).fuses);
   }
   EXPECT_EQ(tile_of(64, 128, 512, 4096).rows(), 16u) << "more spill";
   EXPECT_FALSE(tile_of(64, 128, 512, 4096).pays) << "nobody has counted that";
+  EXPECT_FALSE(tile_of(64, 128, 512, 4096).fuses) << "Adreno rounds products as well";
+  runtime::DeviceCaps cpu;
+  cpu.type = runtime::DeviceType::kCpu;
+  cpu.max_invocations = 1024, cpu.max_shared_bytes = 32768;
+  cpu.min_required_subgroup_size = cpu.max_required_subgroup_size = 8;
+  EXPECT_EQ(many_dots_tile(cpu, 512, 1, 4096, false).lanes, 8u);
+  EXPECT_FALSE(many_dots_tile(cpu, 512, 1, 4096, false).fuses) << "as Intel's, but for that";
   EXPECT_EQ(tile_of(4, 4, 512, 4096).lanes, 0u) << "four lanes share no scale";
   EXPECT_EQ(tile_of(32, 32, 512, 4096, 80, 128).lanes, 0u) << "a workgroup is 256";
 }
