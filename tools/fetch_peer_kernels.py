@@ -51,7 +51,7 @@ def matrix_units(beside, chips, threads, subgroup, columns, shape, ggml_type=Non
     has them."""
     rows = 128 * 128 * subgroup // (threads * columns)
     name = "f16" if ggml_type is None else "quant"
-    return {"name": f"matmul_{name}_f32_f16acc_cm1", "beside": f"linear matrix {beside} kWidth=256 kInputVec4=2 kBias=0 kActivation=0", "chips": chips,
+    return {"name": f"matmul_{name}_f32_f16acc_cm1", "beside": f"linear matrix {beside} kBias=0 kActivation=0", "chips": chips,
             "constants": [threads, 128, 128, 16 if ggml_type is None else 32, rows, columns, 2, *shape, subgroup, 1] + ([] if ggml_type is None else [ggml_type]),
             "subgroup_size": subgroup, "full_subgroups": True, "products": 128 * 128 * 32 // threads}
 
@@ -82,8 +82,9 @@ MODULES = [
     matrix("dot_tiled", "matmul_q8_0_q8_1", "q8_0", INTEL[:2], [128, 64, 64, 32, 32, 32, 2, 2, 2, 1, 32, 1], 1024),
     matrix("dot_tiled", "matmul_q4_0_q8_1", "q4_0", INTEL[:2], [128, 64, 64, 32, 32, 32, 2, 2, 2, 1, 32, 1], 1024),
     # Prefill with matrix units.
-    *[matrix_units(f"{type} kRowMatrices={rows}", chips, threads, subgroup, columns, shape, ggml_type)
-      for chips, rows, threads, subgroup, columns, shape in ((["navi31", "gfx1201"], 4, 256, 64, 64, (16, 16, 16)), (NVIDIA, 4, 128, 32, 64, (16, 16, 16)), (["bmg"], 2, 512, 32, 32, (8, 16, 16)))
+    *[matrix_units(f"{type} kWidth={width} kRowMatrices={rows} kOutputMatrices=4", chips, threads, subgroup, columns, shape, ggml_type)
+      for chips, width, rows, threads, subgroup, columns, shape in ((["navi31", "gfx1201"], 256, 2, 256, 64, 64, (16, 16, 16)), (NVIDIA, 128, 4, 128, 32, 64, (16, 16, 16)),
+                                                                    (["bmg"], 256, 2, 512, 32, 32, (8, 16, 16)))
       for type, ggml_type in (("f16", None), ("q8_0", 8), ("q4_0", 2), ("q4_K", 12), ("q6_K", 14))],
     attention("subgroup kRows=4 kKeyWidth=128", RDNA, 256, 4, 4, 64, 2, True),
     attention("subgroup kRows=4 kKeyWidth=128", ADRENO, 256, 4, 4, 64, 2, True),
