@@ -313,7 +313,7 @@ constexpr MatrixClass kMatrixClasses[] = {
     // of 8B F16 takes 640 us, with 256 threads 738.
     {32, 32, {128, 128, 2, {128, 128, 128}}, {256, 128, 2, {0, 0, 0, 128, 128, 128}}, {128, 64, 2, {128, 128, 128, 128, 128, 128}}},
     {16, 32, {256, 128, 1, {128, 128, 128, 128}}, {256, 128, 1, {0, 0, 0, 0, 32, 32}}, {128, 64, 1, {64, 64, 64, 64, 32, 16}}},       // Intel's Xe2: 245 registers; 64 rows of F16 take a fifth less instructions, and more of shared memory
-    {8, 32, {256, 128, 1, {128, 128, 64, 64}}, {256, 128, 1, {0, 0, 0, 0, 32, 0}}, {128, 64, 1, {64, 64, 64, 64, 16, 16}}},          // Intel's others: 128
+    {8, 32, {256, 128, 1, {128, 128, 128, 128}}, {256, 128, 1, {0, 0, 0, 0, 32, 0}}, {128, 64, 1, {64, 64, 64, 64, 16, 16}}},          // Intel's others: 128
     {32, 64, {256, 128, 1, {128, 128, 128, 128}}, {256, 128, 1, {0, 0, 0, 0, 128, 128}}, {128, 64, 1, {64, 64, 64, 64, 64, 64}}},    // AMD: 192 registers; 128 rows of the small one spilled on navi31 when the input was f32
     {4, 128, {128, 64, 3, {64, 64, 64}}, {128, 64, 2, {0, 0, 0, 64, 64, 64}}, {128, 64, 2, {64, 64, 64, 64, 64, 64}}},               // what is not known
 };
@@ -461,18 +461,18 @@ namespace {
 struct RegisterClass {
   std::uint32_t min_size, max_size, lanes;
   std::uint32_t threads, rows_of_invocation, unrolled;
-  std::uint32_t most_width;  ///< of values: more columns spill
+  std::uint32_t most_width, most_of_q8_0;  ///< columns of values, and of values in q8_0: more spill
 };
 
 // By compilers' counts, as kClasses. With 2 rows of an invocation shared memory is read 1.5 times as often as with 4, which is so for values wider
 // than kMostOfFourRows everywhere.
 constexpr RegisterClass kRegisterClasses[] = {
-    {32, 32, 0, 128, 4, 8, 512},   // NVIDIA: 120 registers with heads of 128, 16 warps; 184 of 320, 136 of 512
-    {16, 32, 16, 256, 2, 8, 320},  // Intel's Xe2: 189 of 256, 239 of 320; 4 rows spill, and 512
-    {8, 32, 8, 256, 2, 8, 320},    // Intel's others: 99 of 128, 123 of 320; as well
-    {32, 64, 32, 128, 4, 8, 512},  // AMD: 160 registers, 6 waves on navi21; 208 of 320, 128 of 512
-    {64, 128, 0, 128, 2, 1, 320},  // Adreno: 4 rows leave 2 waves, and spill on adreno660, as 512 does
-    {4, 128, 0, 128, 4, 8, 512},   // CPUs, and what is not known
+    {32, 32, 0, 128, 4, 8, 512, 512},   // NVIDIA: 120 registers with heads of 128, 16 warps; 184 of 320, 136 of 512
+    {16, 32, 16, 256, 2, 8, 320, 320},  // Intel's Xe2: 189 of 256, 239 of 320; 4 rows spill, and 512
+    {8, 32, 8, 256, 2, 8, 320, 192},    // Intel's others: 99 of 128, 123 of 320; as well; of 256 in q8_0 2
+    {32, 64, 32, 128, 4, 8, 512, 512},  // AMD: 160 registers, 6 waves on navi21; 208 of 320, 128 of 512
+    {64, 128, 0, 128, 2, 1, 320, 320},  // Adreno: 4 rows leave 2 waves, and spill on adreno660, as 512 does
+    {4, 128, 0, 128, 4, 8, 512, 512},   // CPUs, and what is not known
 };
 constexpr std::uint32_t kMostOfFourRows = 320;
 
@@ -481,12 +481,12 @@ std::uint32_t register_shared_bytes(std::uint32_t rows, bool relative_keys) { re
 
 }  // namespace
 
-RegisterTile attention_register_tile(const runtime::DeviceCaps& caps, std::uint32_t value_width, bool relative_keys) {
+RegisterTile attention_register_tile(const runtime::DeviceCaps& caps, std::uint32_t value_width, bool q8_0, bool relative_keys) {
   const std::span<const RegisterClass> classes(kRegisterClasses);
   const RegisterClass* found = class_of(classes, caps);
   const RegisterClass& one = found ? *found : classes.back();
   RegisterTile tile{found && one.lanes != 0 ? possible_lanes(caps, one.lanes) : 0, one.threads, one.rows_of_invocation, one.unrolled};
-  const auto [parts, columns] = value_parts(value_width, one.most_width);
+  const auto [parts, columns] = value_parts(value_width, q8_0 ? one.most_of_q8_0 : one.most_width);
   tile.parts = parts;
   if (columns > kMostOfFourRows) tile.rows_of_invocation = std::min(tile.rows_of_invocation, 2u);
   const auto has_room = [&] { return tile.threads <= caps.max_invocations && register_shared_bytes(tile.rows(), relative_keys) <= caps.max_shared_bytes; };

@@ -89,7 +89,7 @@ struct MatrixTile {
   std::uint32_t output_matrices = 0;  ///< of a subgroup; with GLU half of them of gates
   runtime::MatrixShape shape;
   std::uint32_t ahead = 1;            ///< groups of 32 columns that are on their way while one is multiplied
-  bool columns_in_lanes = false;      ///< lanes load columns of the second factor (DeviceCaps::columns_in_lanes)
+  bool columns_in_lanes = false;      ///< lanes load their elements by vectors (DeviceCaps::columns_in_lanes)
   bool pairs = false;                 ///< of a linear: values of a weight that has quants are made two at a time, in f16 (shaders/lib/weight_halves.glsl)
   std::uint32_t splits = 1;           ///< as FloatTile's
   std::uint32_t parts = 1;            ///< of attention: workgroups that share the columns of a tile's values, and score its keys each (shaders/lib/attention_rows.glsl)
@@ -128,8 +128,8 @@ struct RegisterTile {
   std::uint32_t rows() const { return threads / 16 * rows_of_invocation; }
 };
 
-/// For heads of values so wide, with relative keys or without.
-RegisterTile attention_register_tile(const runtime::DeviceCaps& caps, std::uint32_t value_width, bool relative_keys);
+/// For heads of values so wide, in caches of q8_0 or others, with relative keys or without.
+RegisterTile attention_register_tile(const runtime::DeviceCaps& caps, std::uint32_t value_width, bool q8_0, bool relative_keys);
 
 /// How attention's "subgroup" kernel shares out rows and keys (shaders/attention_subgroup.comp).
 struct AttentionTile {

@@ -12,8 +12,8 @@ void apply_quirks(DeviceCaps& caps) {
   // Test again: the order of loads and products in `rondo isa "linear dot_tiled"` with RADV_DEBUG=asm or INTEL_DEBUG=cs, with and without.
   constexpr std::uint32_t kAmd = 0x1002, kIntel = 0x8086;
   caps.sinks_loads = caps.vendor_id == kAmd || caps.vendor_id == kIntel;
-  // Mesa's compiler for Intel's devices (26.1) loads a matrix two elements at a time, each with an address of its own, although a column's lie
-  // side by side in a lane. That they do is nothing that Vulkan promises: should it change, a model's self-test finds kernels wrong, and others are chosen.
+  // Mesa's compiler for Intel's devices (26.1) loads a matrix two elements at a time, although a lane's can lie side by side in memory. Where lanes have them is
+  // nothing that Vulkan promises: should it change, a model's self-test finds kernels wrong, and others are chosen.
   // Test again: instructions of `rondo isa "linear matrix f16"` on dg2, with and without.
   caps.columns_in_lanes = caps.vendor_id == kIntel && caps.driver.find("Mesa") != std::string::npos;
   // turnip (Mesa 22.3) reports more shared memory than a workgroup can have and ends the process beyond 32 KiB.

@@ -70,9 +70,11 @@ const uint kEights = kBlock * kBlock / 8u / kWidth;  // of a chunk that an invoc
 const bool kLoadsLate = kFewLanes;  // whose registers hold no chunk that is on its way besides sums and what is multiplied
 
 // uvec4 of shared memory, with 16 bytes a row that move the next row to other banks: queries, 64 keys or values by 64 columns, and the
-// scores of a row, in place of which come its weights, in its first half, and behind them how the row's sums are scaled.
+// scores of a row, in place of which come its weights, in its first half, and behind them how the row's sums are scaled. With kTurned queries and weights lie
+// so, eight rows in the place of eight; behind their weights is how their sums are scaled.
 const uint kQueryStride = (kDepth + 7u) / 8u + 1u, kTileStride = kBlock / 8u + 1u, kScoreStride = kBlock / 4u + 1u;
-const uint kTile = kM * kQueryStride, kScores = kTile + kBlock * kTileStride, kScales = kBlock / 8u;
+const uint kTile = kM * kQueryStride, kScores = kTile + kBlock * kTileStride;
+const uint kScales = kTurned ? kBlock / 8u * kFourPairs : kBlock / 8u, kScalesStride = kTurned ? 4u : kScoreStride;
 shared uvec4 tiles[kScores + kM * kScoreStride];
 shared uint moved[2];  // a row's maximum did, in this block or the one before
 shared uint largest_bits[2];  // of keys and of values
@@ -105,6 +107,12 @@ void load_queries() {
   own_scale = p.scale * (uintBitsToFloat(uint(127 - up) << 23) / cache_scale());
   for (uint d = share * 4u; d < kDepth; d += kShares * 4u) {
     const uvec2 halves = to_halves(by * vec4(query_element(at, d), query_element(at, d + 1u), query_element(at, d + 2u), query_element(at, d + 3u)));
+    if (kTurned) {
+      const uint place = place_in_pair(own_row % 8u), to = own_row / 8u * (8u * kQueryStride) + d + place / 4u;
+      tiles[to][place % 4u] = halves.x;
+      tiles[to + 2u][place % 4u] = halves.y;
+      continue;
+    }
     const uint to = own_row * kQueryStride + d / 8u;
     tiles[to][(d >> 1) & 2u] = halves.x;
     tiles[to][((d >> 1) & 2u) + 1u] = halves.y;
@@ -179,18 +187,20 @@ uint first_column_of_subgroup() { return gl_SubgroupID % kColumnSubgroups * kCol
 // A zero that compilers don't know: else they keep all addresses that chunks share in registers.
 uint zero_of(uint block, uint chunk) { return (block + chunk) >> 30; }
 
-// Adds to `sums` the products of this subgroup's matrices of rows, which lie in `row_stride` uvec4 a row from `from` on, and of the tile,
-// whose rows are columns of the product.
-#define MULTIPLY(sums, from, row_stride, depth)                                                                                                \
-  [[unroll]] for (uint k = 0u; k < (depth); k += kMatrixDepth) {                                                                               \
-    Left a[kRowMatrices];                                                                                                                      \
-    [[unroll]] for (uint i = 0u; i < kRowMatrices; ++i) {                                                                                      \
-      a[i] = load_left(tiles[zero + (from) + (first_row_of_subgroup() + i * kMatrixRows) * (row_stride) + k / 8u], MATRIX_BY_ROW, row_stride, MATRIX_VISIBLE); \
-    }                                                                                                                                          \
-    [[unroll]] for (uint j = 0u; j < kColumnMatrices; ++j) {                                                                                   \
-      LOAD_RIGHT(b, zero + kTile + (first_column_of_subgroup() + j * kMatrixColumns) * kTileStride + k / 8u, kTileStride, 0u)                  \
-      [[unroll]] for (uint i = 0u; i < kRowMatrices; ++i) sums[i * kColumnMatrices + j] = multiply_add(a[i], b, sums[i * kColumnMatrices + j]); \
-    }                                                                                                                                          \
+// Adds to `sums` the products of the tile, whose rows are columns of the product, and this subgroup's matrices of rows, from eight `first` of columns on: rows lie from `from`
+// on in `row_stride` uvec4 each, or with kTurned eight of them in as many as eight have, `four_pairs` for each eight columns.
+#define MULTIPLY(sums, from, first, row_stride, four_pairs, depth)                                                                               \
+  [[unroll]] for (uint k = 0u; k < (depth); k += kMatrixDepth) {                                                                                 \
+    Left a[kRowMatrices];                                                                                                                        \
+    [[unroll]] for (uint i = 0u; i < kRowMatrices; ++i) {                                                                                        \
+      const uint at = zero + (from) + (first_row_of_subgroup() + i * kMatrixRows) * (row_stride), eight = (first) + k / 8u;                      \
+      if (kTurned) LOAD_TURNED(a[i], at + eight * (four_pairs), four_pairs, kLanes == 8u ? 0u : zero)                                            \
+      else a[i] = load_left(tiles[at + eight], MATRIX_BY_ROW, row_stride, MATRIX_VISIBLE);                                                       \
+    }                                                                                                                                            \
+    [[unroll]] for (uint j = 0u; j < kColumnMatrices; ++j) {                                                                                     \
+      LOAD_RIGHT(b, zero + kTile + (first_column_of_subgroup() + j * kMatrixColumns) * kTileStride + k / 8u, kTileStride)                        \
+      [[unroll]] for (uint i = 0u; i < kRowMatrices; ++i) sums[i * kColumnMatrices + j] = multiply_add(a[i], b, sums[i * kColumnMatrices + j]);  \
+    }                                                                                                                                            \
   }
 
 // The scores of this invocation's share of its row to weights, and how the row's sums are scaled from now on.
@@ -211,7 +221,9 @@ void weigh(uint first_key, uint parity) {
   if (row_max > kLowest && scale != 1.0) atomicOr(moved[parity], 1u);
   row_max = highest;
   row_weight *= scale;
-  subgroupBarrier();  // weights come in place of scores
+  if (kTurned) barrier();  // weights come in place of scores, turned over also of other rows'
+  else subgroupBarrier();
+  const uint rows_at = kScores + own_row / 8u * (8u * kScoreStride), place = place_in_pair(own_row % 8u);
   [[unroll]] for (uint i = 0u; i < kOwnScores; i += 4u) {
     vec4 weights;
     [[unroll]] for (uint n = 0u; n < 4u; ++n) {
@@ -220,25 +232,32 @@ void weigh(uint first_key, uint parity) {
     }
     const uvec2 halves = to_halves(kWeightScale * weights);
     const uint quad = i / 4u * kShares + share;
-    tiles[row_at + quad / 2u][(quad & 1u) * 2u] = halves.x;
-    tiles[row_at + quad / 2u][(quad & 1u) * 2u + 1u] = halves.y;
+    if (kTurned) {
+      const uint to = rows_at + quad / 2u * kFourPairs + quad % 2u * 4u + place / 4u;
+      tiles[to][place % 4u] = halves.x;
+      tiles[to + 2u][place % 4u] = halves.y;
+    } else {
+      tiles[row_at + quad / 2u][(quad & 1u) * 2u] = halves.x;
+      tiles[row_at + quad / 2u][(quad & 1u) * 2u + 1u] = halves.y;
+    }
   }
-  for (uint i = share; i < kMatrixColumns / 4u; i += kShares) tiles[row_at + kScales + i] = uvec4(floatBitsToUint(scale));
+  const uint scales_at = kTurned ? rows_at + kScales + own_row % 8u * kScalesStride : row_at + kScales;
+  for (uint i = share; i < kMatrixColumns / 4u; i += kShares) tiles[scales_at + i] = uvec4(floatBitsToUint(scale));
 }
 
 // The products of a chunk of keys.
-#define MULTIPLY_KEYS(chunk, depth)                                          \
-  {                                                                          \
-    if (kLoadsLate) load_keys(first_key, chunk);                             \
-    barrier();                                                               \
-    store_keys(first_key, chunk);                                            \
-    barrier();                                                               \
-    if (!kLoadsLate) {                                                       \
-      if (chunk + 1u < kKeyChunks) load_keys(first_key, chunk + 1u);         \
-      else load_values(first_key, 0u);                                       \
-    }                                                                        \
-    const uint zero = zero_of(block, chunk);                                 \
-    MULTIPLY(products, chunk * (kBlock / 8u), kQueryStride, depth)           \
+#define MULTIPLY_KEYS(chunk, depth)                                         \
+  {                                                                         \
+    if (kLoadsLate) load_keys(first_key, chunk);                            \
+    barrier();                                                              \
+    store_keys(first_key, chunk);                                           \
+    barrier();                                                              \
+    if (!kLoadsLate) {                                                      \
+      if (chunk + 1u < kKeyChunks) load_keys(first_key, chunk + 1u);        \
+      else load_values(first_key, 0u);                                      \
+    }                                                                       \
+    const uint zero = zero_of(block, chunk);                                \
+    MULTIPLY(products, 0u, chunk * (kBlock / 8u), kQueryStride, 8u, depth)  \
   }
 
 void attend() {
@@ -276,12 +295,12 @@ void attend() {
       }
       if (moved[parity] != 0u) {
         [[unroll]] for (uint i = 0u; i < kRowMatrices; ++i) {
-          const Sums scale = load_sums(tiles[kScores + (first_row_of_subgroup() + i * kMatrixRows) * kScoreStride + kScales], MATRIX_BY_ROW, kScoreStride, MATRIX_VISIBLE);
+          const Sums scale = load_sums(tiles[kScores + (first_row_of_subgroup() + i * kMatrixRows) * kScoreStride + kScales], MATRIX_BY_ROW, kScalesStride, MATRIX_VISIBLE);
           [[unroll]] for (uint j = 0u; j < kColumnMatrices; ++j) own[i * kColumnMatrices + j] = multiply_elements(own[i * kColumnMatrices + j], scale);
         }
       }
       const uint zero = zero_of(block, chunk + 8u);
-      MULTIPLY(own, kScores, kScoreStride, kBlock)
+      MULTIPLY(own, kScores, 0u, kScoreStride, kFourPairs, kBlock)
       [[unroll]] for (uint n = 0u; n < kMatrices * kValueChunks; ++n) {
         if (n / kMatrices == chunk) sums[n] = own[n % kMatrices];
       }

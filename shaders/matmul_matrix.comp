@@ -28,7 +28,7 @@ layout(constant_id = 10) const uint kMatrixDepth = 16u;
 layout(constant_id = 11) const uint kColumnsInLanes = 0u;  // lib/matrix.glsl
 
 const uint kGlu = 0u, kRowQuads = 8u, kAhead = 1u;
-const bool kScalesFirst = true, kWide = true;
+const bool kScalesFirst = true, kWide = true, kTurnsFirst = false;
 #define MATRIX_IDS_FROM_8
 #include "lib/matrix.glsl"
 #include "lib/matrix_tile.glsl"

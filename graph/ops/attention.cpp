@@ -144,7 +144,7 @@ std::string matrix_lacks(const runtime::DeviceCaps& caps, const AttentionCall& c
 }
 
 RegisterTile register_tile_of(const runtime::DeviceCaps& caps, const AttentionCall& call) {
-  return attention_register_tile(caps, call.push.value_dim, (call.features.bits & RONDO_ATTENTION_RELATIVE_KEY) != 0);
+  return attention_register_tile(caps, call.push.value_dim, call.value.type == Type::kQ8_0, (call.features.bits & RONDO_ATTENTION_RELATIVE_KEY) != 0);
 }
 
 std::string registers_lack(const runtime::DeviceCaps& caps, const AttentionCall& call) {

@@ -14,6 +14,9 @@ const bool kWide = kWeightType == RONDO_WEIGHT_F32 || kWeightType == RONDO_WEIGH
 #ifdef RONDO_HALF_TILE
 #include "lib/half_tile.glsl"
 #else
+const uint kMostLanesThatTurn = kWide ? 8u : 16u;  // of 16 lanes, registers have no room for that and for magnitudes
+const bool kFewEnough = kLanes <= kMostLanesThatTurn;
+const bool kTurnsFirst = kTurned && kFewEnough;
 #include "lib/matrix_tile.glsl"
 #endif
 #include "lib/linear_tile.glsl"
@@ -91,6 +94,16 @@ void store_group(uint tile, uint set, bool scaled) {
     }
   }
   const uvec2 first = place_of_input(0u);
+#ifndef RONDO_HALF_TILE
+  if (kTurnsFirst) {
+    const uint place = place_in_pair(first.x % 8u), to = tile + (first.x / 8u * (4u * kFourPairs) + first.y * kFourPairs + place / 4u);
+    [[unroll]] for (uint i = 0u; i < kInputs; ++i) {
+      if (kInputEights % kWidth != 0u && i * kWidth + gl_LocalInvocationID.x >= kInputEights) break;
+      [[unroll]] for (uint n = 0u; n < 4u; ++n) tiles[to + i * (kWidth / 32u * (4u * kFourPairs)) + n * 2u][place % 4u] = x[set * kInputs + i][n];
+    }
+    return;
+  }
+#endif
   const uint to = tile + (first.x * kStride + first.y);
   [[unroll]] for (uint i = 0u; i < kInputs; ++i) {
     if (kInputEights % kWidth == 0u || i * kWidth + gl_LocalInvocationID.x < kInputEights) tiles[to + i * (kWidth / 4u * kStride)] = x[set * kInputs + i];

@@ -31,29 +31,52 @@ spirv_instruction(id = 80) Sums sums_of(float value);
 spirv_instruction(id = 80) Left left_of(float16_t value);
 spirv_instruction(id = 80) Right right_of(float16_t value);
 
+// Intel's devices, whose registers take halves where they are to lie; and CPU drivers of as many lanes, which cut off either way.
+const bool kFewLanes = kLanes <= 16u;
+
 // load_right() by columns of 16 halves, from `tiles` at `first` on. Where lanes have columns (kColumnsInLanes: lane n has element k of column n
 // as its k-th) each loads its own by two vectors; runtime/quirks.cpp says for whom. Others' modules have no insertions (runtime/kernel.cpp).
-// `zero` is one, and may be one that compilers don't know.
 spirv_instruction(id = 82) Right with_element(float16_t value, Right matrix, spirv_literal int element);
 #define WITH_PAIR(matrix, word, first, second)                      \
   matrix = with_element(unpackFloat2x16(word).x, matrix, first);    \
   matrix = with_element(unpackFloat2x16(word).y, matrix, second);
-#define LOAD_RIGHT(matrix, first, stride, zero)                                                                                            \
+#define LOAD_RIGHT(matrix, first, stride)                                                                                                  \
   Right matrix;                                                                                                                            \
   if (kColumnsInLanes == 1u) {                                                                                                             \
-    const uint column_at = (first) + (gl_SubgroupInvocationID + (zero)) * (stride);                                                        \
+    const uint column_at = (first) + gl_SubgroupInvocationID * (stride);                                                                   \
     const uvec4 low = tiles[column_at], high = tiles[column_at + 1u];                                                                      \
     matrix = right_of(float16_t(0.0));                                                                                                     \
-    WITH_PAIR(matrix, low.x, 0, 1) WITH_PAIR(matrix, low.y, 2, 3) WITH_PAIR(matrix, low.z, 4, 5) WITH_PAIR(matrix, low.w, 6, 7)             \
-    WITH_PAIR(matrix, high.x, 8, 9) WITH_PAIR(matrix, high.y, 10, 11) WITH_PAIR(matrix, high.z, 12, 13) WITH_PAIR(matrix, high.w, 14, 15)   \
+    WITH_PAIR(matrix, low.x, 0, 1) WITH_PAIR(matrix, low.y, 2, 3) WITH_PAIR(matrix, low.z, 4, 5) WITH_PAIR(matrix, low.w, 6, 7)            \
+    WITH_PAIR(matrix, high.x, 8, 9) WITH_PAIR(matrix, high.y, 10, 11) WITH_PAIR(matrix, high.z, 12, 13) WITH_PAIR(matrix, high.w, 14, 15)  \
   } else {                                                                                                                                 \
     matrix = load_right(tiles[first], MATRIX_BY_COLUMN, stride, MATRIX_VISIBLE);                                                           \
+  }
+
+// Where lanes have columns, they have the first factor by pairs: of eight rows of 16 halves lane n has pair n % 8 of rows n / 8, n / 8 + kLanes / 8 and so on, one after the
+// other. Such a matrix may lie turned over, pair behind pair, so that each lane loads its own by a vector or two (kTurned). Four pairs of eight rows are eight uvec4, or kFourPairs, whose 16
+// bytes more move the next four to other banks. `zero` is one, and may be one that compilers don't know, which keep no lane's place in registers then.
+const bool kTurned = kColumnsInLanes == 1u && kMatrixRows == 8u && kMatrixDepth == 16u && kFewLanes;
+const uint kFourPairs = 9u;
+// Where the word of a row is among the eight of a pair.
+uint place_in_pair(uint row) { return kLanes == 16u ? row % 2u * 4u + row / 2u : row; }
+spirv_instruction(id = 82) Left with_left_element(float16_t value, Left matrix, spirv_literal int element);
+#define WITH_LEFT_PAIR(matrix, word, first, second)                     \
+  matrix = with_left_element(unpackFloat2x16(word).x, matrix, first);   \
+  matrix = with_left_element(unpackFloat2x16(word).y, matrix, second);
+#define LOAD_TURNED(matrix, first, four_pairs, zero)                                                                                                             \
+  {                                                                                                                                                              \
+    const uint lane = gl_SubgroupInvocationID + (zero), pair_at = (first) + lane % 8u / 4u * (four_pairs) + lane % 4u * 2u + lane / 8u;                          \
+    const uvec4 low = tiles[pair_at];                                                                                                                            \
+    matrix = left_of(float16_t(0.0));                                                                                                                            \
+    WITH_LEFT_PAIR(matrix, low.x, 0, 1) WITH_LEFT_PAIR(matrix, low.y, 2, 3) WITH_LEFT_PAIR(matrix, low.z, 4, 5) WITH_LEFT_PAIR(matrix, low.w, 6, 7)              \
+    if (kLanes == 8u) {                                                                                                                                          \
+      const uvec4 high = tiles[pair_at + 1u];                                                                                                                    \
+      WITH_LEFT_PAIR(matrix, high.x, 8, 9) WITH_LEFT_PAIR(matrix, high.y, 10, 11) WITH_LEFT_PAIR(matrix, high.z, 12, 13) WITH_LEFT_PAIR(matrix, high.w, 14, 15)  \
+    }                                                                                                                                                            \
   }
 
 // Zeros, as a product: sums in a loop that begin with a constant are taken apart by Mesa's compilers, which then move each element.
 #define NO_SUMS multiply_add(left_of(float16_t(0.0)), right_of(float16_t(0.0)), sums_of(0.0))
 
-// Intel's devices, whose registers take halves where they are to lie; and CPU drivers of as many lanes, which cut off either way.
-const bool kFewLanes = kLanes <= 16u;
 #define RONDO_PACKS_HALVES kFewLanes
 #include "lib/halves.glsl"

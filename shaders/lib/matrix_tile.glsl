@@ -1,5 +1,5 @@
 // A tile of rows in f16 (lib/f16_tile.glsl) multiplied by matrix units (lib/matrix.glsl).
-// Before including: what that needs but kM, kN, kOutputs and how products are made, kLanes, kRowMatrices, kOutputMatrices and kRowSubgroups (of each
+// Before including: what that needs but kM, kN, kOutputs and how products are made, kTurnsFirst (the first factor lies as kTurned of lib/matrix.glsl says), kLanes, kRowMatrices, kOutputMatrices and kRowSubgroups (of each
 // subgroup's matrices with kGlu half are of gates, half of ups), and the shapes of lib/matrix.glsl.
 const uint kOutputSubgroups = kWidth / kLanes / kRowSubgroups;
 const uint kM = kRowSubgroups * kRowMatrices * kMatrixRows;
@@ -16,16 +16,17 @@ uint first_of_matrix(uint output_subgroup, uint j) {
 }
 
 // The products of kMatrixDepth columns from eight `k` of the tile's four on.
-#define MULTIPLY_COLUMNS(k)                                                                                                                                      \
-  {                                                                                                                                                              \
-    Left a[kRowMatrices];                                                                                                                                        \
-    [[unroll]] for (uint i = 0u; i < kRowMatrices; ++i) {                                                                                                        \
-      a[i] = load_left(tiles[tile + (row_subgroup * kRowMatrices + i) * kMatrixRows * kStride + (k)], MATRIX_BY_ROW, kStride, MATRIX_VISIBLE);                    \
-    }                                                                                                                                                            \
-    [[unroll]] for (uint j = 0u; j < kOutputMatrices; ++j) {                                                                                                     \
-      LOAD_RIGHT(b, tile + (kM + first_of_matrix(output_subgroup, j)) * kStride + (k), kStride, kLanes == 8u ? (k) >> 30 : 0u) /* else lanes' places stay in registers */\
-      [[unroll]] for (uint i = 0u; i < kRowMatrices; ++i) sums[i * kOutputMatrices + j] = multiply_add(a[i], b, sums[i * kOutputMatrices + j]);                   \
-    }                                                                                                                                                            \
+#define MULTIPLY_COLUMNS(k)                                                                                                                                    \
+  {                                                                                                                                                            \
+    Left a[kRowMatrices];                                                                                                                                      \
+    [[unroll]] for (uint i = 0u; i < kRowMatrices; ++i) {                                                                                                      \
+      if (kTurnsFirst) LOAD_TURNED(a[i], tile + (row_subgroup * kRowMatrices + i) * (4u * kFourPairs) + (k) * kFourPairs, kFourPairs, kWide ? (k) >> 30 : 0u)  \
+      else a[i] = load_left(tiles[tile + (row_subgroup * kRowMatrices + i) * kMatrixRows * kStride + (k)], MATRIX_BY_ROW, kStride, MATRIX_VISIBLE);            \
+    }                                                                                                                                                          \
+    [[unroll]] for (uint j = 0u; j < kOutputMatrices; ++j) {                                                                                                   \
+      LOAD_RIGHT(b, tile + (kM + first_of_matrix(output_subgroup, j)) * kStride + (k), kStride)                                                                \
+      [[unroll]] for (uint i = 0u; i < kRowMatrices; ++i) sums[i * kOutputMatrices + j] = multiply_add(a[i], b, sums[i * kOutputMatrices + j]);                \
+    }                                                                                                                                                          \
   }
 
 // Of one of the two tiles.

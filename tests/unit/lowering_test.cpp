@@ -233,7 +233,7 @@ TEST(LoweringTest, ManyRowsGoToMatrixUnits) {
   EXPECT_EQ(made(intel, 512), (Made{"linear matrix q4_0", {2, 4, 8}, {8, 8, 16}, {4, 64, 1}}));
   EXPECT_EQ(made(intel, 20), (Made{"linear matrix q4_0", {1, 2, 4}, {8, 8, 16}, {1, 128, 1}})) << "too few for large tiles";
   EXPECT_EQ(made(intel, 512, Type::kQ6_K).grid, (std::array<std::uint32_t, 3>{4, 64, 1}));
-  EXPECT_EQ(made(intel, 512, Type::kF32).matrices_and_subgroups, (std::array<std::uint32_t, 3>{2, 2, 4})) << "whose weights take more registers";
+  EXPECT_EQ(made(intel, 512, Type::kF32).grid, (std::array<std::uint32_t, 3>{4, 64, 1}));
   EXPECT_EQ(made(intel, 20, Type::kQ6_K).grid, (std::array<std::uint32_t, 3>{1, 128, 1}));
   DeviceCaps xe2 = intel;
   xe2.min_required_subgroup_size = 16;

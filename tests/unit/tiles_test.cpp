@@ -133,9 +133,9 @@ TEST(RegisterTileTest, OfWideValues) {
   runtime::DeviceCaps caps;
   caps.max_invocations = 1024, caps.max_workgroup_subgroups = 64, caps.max_shared_bytes = 49152;
   using Made = std::pair<std::uint32_t, std::uint32_t>;  // rows of an invocation, and parts
-  const auto made = [&](std::uint32_t least, std::uint32_t most, std::uint32_t width) {
+  const auto made = [&](std::uint32_t least, std::uint32_t most, std::uint32_t width, bool q8_0 = false) {
     caps.min_required_subgroup_size = least, caps.max_required_subgroup_size = most;
-    const RegisterTile tile = attention_register_tile(caps, width, false);
+    const RegisterTile tile = attention_register_tile(caps, width, q8_0, false);
     return Made(tile.rows_of_invocation, tile.parts);
   };
   for (const std::uint32_t most : {32u, 64u}) {  // NVIDIA's and AMD's
@@ -146,6 +146,8 @@ TEST(RegisterTileTest, OfWideValues) {
   }
   EXPECT_EQ(made(8, 32, 320), Made(2, 1));
   EXPECT_EQ(made(8, 32, 328), Made(2, 2));
+  EXPECT_EQ(made(8, 32, 192, true), Made(2, 1));
+  EXPECT_EQ(made(8, 32, 256, true), Made(2, 2));
   EXPECT_EQ(made(64, 128, 328), Made(2, 2));
 }
 

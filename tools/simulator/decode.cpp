@@ -818,6 +818,7 @@ class Decoder : Declarations {
     access.stride = value(how[1])[0], access.stride_bytes = size_of(pointer.type, layout_of(variable.space));
     access.rows = type(matrix).rows, access.columns = type(matrix).columns;
     access.by_column = order == 1;
+    access.together = type(matrix).together;
     access.bits = static_cast<std::uint8_t>(bits_of(matrix));
     access.type = matrix;
     access.slots = std::move(slots);
@@ -834,7 +835,7 @@ class Decoder : Declarations {
     const std::uint32_t flags = operands.size() > 3 ? operands[3] : 0;
     MatrixProduct product;
     const auto operand = [&](std::uint32_t matrix, Slots slots, std::uint32_t flag) {
-      return MatrixProduct::Operand{std::move(slots), static_cast<std::uint8_t>(bits_of(matrix)), scalar_type(matrix).op == Op::OpTypeFloat, (flags & flag) != 0};
+      return MatrixProduct::Operand{std::move(slots), static_cast<std::uint8_t>(bits_of(matrix)), scalar_type(matrix).op == Op::OpTypeFloat, (flags & flag) != 0, type(matrix).together};
     };
     const std::uint32_t a = types_of_.at(operands[0]), b = types_of_.at(operands[1]), c = types_of_.at(operands[2]);
     product.rows = type(in.type).rows, product.columns = type(in.type).columns, product.depth = type(a).columns;

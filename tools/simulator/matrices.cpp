@@ -82,8 +82,9 @@ void Machine::matrix_access(Subgroup& subgroup, const Operation& op) {
   toucher.coherent = variable.coherent;
   std::vector<std::uint64_t> addresses;
   for (std::uint32_t i = 0; i < access.slots.size() * width_; ++i) {
-    const std::uint32_t lane = i % width_, row = i / access.columns, column = i % access.columns;
-    const Slot slot = access.slots[i / width_];
+    const MatrixPlace place(i, access.together, width_);
+    const std::uint32_t lane = place.lane, row = i / access.columns, column = i % access.columns;
+    const Slot slot = access.slots[place.slot];
     const std::uint64_t at = offset + (access.by_column ? column * stride + std::uint64_t{row} * n_bytes : row * stride + std::uint64_t{column} * n_bytes);
     if (at + n_bytes > view.size_bytes) {
       find(FindingKind::kOutOfBounds, op.place, kNone, fmt::format("{}: row {}, column {} of {}'s matrix is at byte {} of {}, which has {}", describe(module_, op.place), row, column, invocation(subgroup, first), at, variable.name, view.size_bytes));
@@ -123,8 +124,14 @@ void Machine::matrix_access(Subgroup& subgroup, const Operation& op) {
 void Machine::matrix_product(Subgroup& subgroup, const Operation& op) {
   check_together(subgroup, op);
   const MatrixProduct& product = module_.matrix_products[op.extra];
-  const auto word = [&](const MatrixProduct::Operand& operand, std::uint32_t i) { return values_of(std::as_const(subgroup), operand.slots[i / width_])[i % width_]; };
-  const auto is_undefined = [&](const MatrixProduct::Operand& operand, std::uint32_t i) { return subgroup.undefined[operand.slots[i / width_]].has(i % width_); };
+  const auto word = [&](const MatrixProduct::Operand& operand, std::uint32_t i) {
+    const MatrixPlace place(i, operand.together, width_);
+    return values_of(std::as_const(subgroup), operand.slots[place.slot])[place.lane];
+  };
+  const auto is_undefined = [&](const MatrixProduct::Operand& operand, std::uint32_t i) {
+    const MatrixPlace place(i, operand.together, width_);
+    return subgroup.undefined[operand.slots[place.slot]].has(place.lane);
+  };
   const auto number = [&](const MatrixProduct::Operand& operand, std::uint32_t i) {
     const std::uint32_t bits = word(operand, i);
     return operand.bits == 16 ? graph::half_to_float(static_cast<std::uint16_t>(bits)) : std::bit_cast<float>(bits);

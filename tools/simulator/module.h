@@ -87,7 +87,14 @@ struct Access {
   std::vector<Scalar> scalars;
 };
 
-/// A cooperative matrix: its elements lie row after row, each in the lane behind that of the one before, and then in the next slot.
+/// Where element i of a cooperative matrix is, row after row: each in the lane behind that of the one before, and then in the next slot. Of first factors so
+/// many elements are together as have 32 bits, one slot behind the other.
+struct MatrixPlace {
+  std::uint32_t slot, lane;
+  MatrixPlace(std::uint32_t i, std::uint32_t together, std::uint32_t width) : slot(i / together / width * together + i % together), lane(i / together % width) {}
+};
+
+/// A load or store of a cooperative matrix.
 struct MatrixAccess {
   std::uint32_t variable = 0;
   Slot offset = kNone;           ///< of the first element, in bytes; kNone: `first_byte` alone
@@ -96,6 +103,7 @@ struct MatrixAccess {
   std::uint32_t stride_bytes = 0;
   std::uint32_t rows = 0, columns = 0;
   bool by_column = false;        ///< how it lies in memory
+  std::uint32_t together = 1;    ///< MatrixPlace's
   std::uint32_t type = 0;        ///< the id of the matrix' type
   std::uint8_t bits = 32;        ///< of an element
   std::vector<Slot> slots;
@@ -107,6 +115,7 @@ struct MatrixProduct {
     std::vector<Slot> slots;
     std::uint8_t bits = 32;
     bool is_float = false, is_signed = false;
+    std::uint32_t together = 1;  ///< MatrixPlace's
   };
   std::uint32_t rows = 0, columns = 0, depth = 0;
   Operand a, b, c, to;
