@@ -221,18 +221,17 @@ struct DotTileClass {
   std::uint32_t min_size, max_size, lanes;
   std::uint32_t rows;  ///< most of an invocation
   bool pays;           ///< it saves 15 % of the instructions of "tiled", whatever the type
-  bool fuses;          ///< as DotTile's; Vulkan doesn't tell
 };
 
-// By compilers' counts, as kClasses: as many rows as spill nothing. With them Q8_0 takes 0.39 to 0.49 instructions for a multiply-add, and
-// Q2_K, the worst, 0.52 to 0.71, where "tiled" takes 1.1 to 1.6.
+// By compilers' counts, as kClasses: as many rows as spill nothing. With them Q8_0 takes 0.32 to 0.40 instructions for a multiply-add, and
+// Q2_K, the worst, 0.50 to 0.59, where "tiled" takes 1.1 to 1.6.
 constexpr DotTileClass kDotTileClasses[] = {
-    {32, 32, 32, 4, true, true},     // NVIDIA: 120 registers, 16 warps
-    {16, 32, 16, 4, true, true},     // Intel's Xe2: 245 registers
-    {8, 32, 8, 4, true, true},       // Intel's others: 128 registers, of twice as many lanes 209 and more
-    {32, 64, 32, 8, true, true},     // AMD: all 256 registers, 4 waves on navi21
-    {64, 128, 64, 1, false, false},  // Adreno: 2 rows spill on adreno660; its loops are not told apart
-    {4, 128, 32, 2, false, false},   // CPUs, and what is not known
+    {32, 32, 32, 4, true},    // NVIDIA: 120 registers, 16 warps
+    {16, 32, 16, 4, true},    // Intel's Xe2: 245 registers
+    {8, 32, 8, 4, true},      // Intel's others: 124 registers, of twice as many lanes 209 and more
+    {32, 64, 32, 8, true},    // AMD: all 256 registers, 4 waves on navi21
+    {64, 128, 64, 1, false},  // Adreno: 2 rows spill on adreno660; its loops are not told apart
+    {4, 128, 32, 2, false},   // CPUs, and what is not known
 };
 
 /// Two tiles of 32 columns in f16 and 16 bytes a row, magnitudes of all rows, with experts where rows begin, and a table of 16 values; and what makes multiples of 16 bytes of these.
@@ -266,7 +265,7 @@ DotTile dot_tile_of(const runtime::DeviceCaps& caps, DotTile tile, std::uint32_t
 DotTile many_dots_tile(const runtime::DeviceCaps& caps, std::uint32_t n_rows, std::uint32_t n_groups, std::uint32_t n_outputs, bool glu, std::uint32_t n_experts) {
   const DotTileClass* one = class_of(std::span<const DotTileClass>(kDotTileClasses), caps);
   if (!one || caps.max_invocations < DotTile::kThreads) return {};
-  const DotTile tile{possible_lanes(caps, one->lanes), one->rows, one->pays, one->fuses && caps.type != runtime::DeviceType::kCpu};
+  const DotTile tile{possible_lanes(caps, one->lanes), one->rows, one->pays, caps.fuses};
   if (tile.lanes < 8 || DotTile::kThreads / tile.lanes > caps.max_workgroup_subgroups) return {};
   return dot_tile_of(caps, tile, 1, n_rows, n_groups, n_outputs, glu, n_experts, dots_shared_bytes);
 }
@@ -427,15 +426,15 @@ struct AttentionMatrixClass {
 // By compilers' counts, as kClasses: 64 rows of values 128 wide.
 constexpr AttentionMatrixClass kAttentionMatrixClasses[] = {
     {32, 32, 128, 8192, 16},  // NVIDIA: 168 registers
-    {16, 32, 256, 8192, 32},  // Intel's Xe2: 249; with half the invocations many spill
-    {8, 32, 256, 4096, 32},   // Intel's others: 123, of 32 rows; 64 spill 63, and twice the invocations would have one of the eights of values, which are stored by pairs
+    {16, 32, 256, 8192, 32},  // Intel's Xe2: 257 by Mesa's count, of 256, and none spilled; with half the invocations many spill
+    {8, 32, 256, 4096, 32},   // Intel's others: 126, of 32 rows; 64 spill 63, and twice the invocations would have one of the eights of values, which are stored by pairs
     {32, 64, 128, 8192, 16},  // AMD: all 256 registers, since shared memory leaves no more workgroups
     {4, 128, 128, 4096, 16},  // CPUs, and what is not known
 };
 
 /// Queries in f16, a block of keys or values by 64 columns in f16, and scores in f32, each row with 16 bytes more; rows' maxima and weights.
-std::uint32_t attention_matrix_shared_bytes(std::uint32_t rows, std::uint32_t key_width) {
-  return 16 * (rows * (ceil_div(key_width, 16) * 2 + 1) + kBlockKeys * 9 + rows * 17) + 8 * rows + 16;
+std::uint32_t attention_matrix_shared_bytes(std::uint32_t rows, std::uint32_t key_width, std::uint32_t depth) {
+  return 16 * (rows * (ceil_div(key_width, depth) * depth / 8 + 1) + kBlockKeys * 9 + rows * 17) + 8 * rows + 16;
 }
 
 }  // namespace
@@ -449,11 +448,12 @@ MatrixTile attention_matrix_tile(const runtime::DeviceCaps& caps, std::uint32_t 
   if (lanes == 0) return {};
   const auto [parts, columns] = value_parts(value_width, one.most_sums / one.least_rows);
   const std::uint32_t most = one.most_sums / std::bit_ceil(columns);
+  constexpr std::uint32_t kLeastDepth = 8;
   std::uint32_t rows = std::clamp(std::bit_ceil(n_rows), one.least_rows, most);
-  while (rows > one.least_rows && (attention_matrix_shared_bytes(rows, key_width) > caps.max_shared_bytes || (rows > 32 && ceil_div(n_rows, rows) * n_heads < workgroups_to_fill(caps) / 2))) rows /= 2;
+  while (rows > one.least_rows && (attention_matrix_shared_bytes(rows, key_width, kLeastDepth) > caps.max_shared_bytes || (rows > 32 && ceil_div(n_rows, rows) * n_heads < workgroups_to_fill(caps) / 2))) rows /= 2;
   MatrixTile best = largest_matrices(caps, one.threads, kBlockKeys, lanes, rows, false, Rather::kRows);
   best.parts = parts;
-  return attention_matrix_shared_bytes(best.rows(), key_width) <= caps.max_shared_bytes ? best : MatrixTile{};
+  return best.lanes != 0 && attention_matrix_shared_bytes(best.rows(), key_width, best.shape.depth) <= caps.max_shared_bytes ? best : MatrixTile{};
 }
 
 namespace {
@@ -469,7 +469,7 @@ struct RegisterClass {
 constexpr RegisterClass kRegisterClasses[] = {
     {32, 32, 0, 128, 4, 8, 512, 512},   // NVIDIA: 120 registers with heads of 128, 16 warps; 184 of 320, 136 of 512
     {16, 32, 16, 256, 2, 8, 320, 320},  // Intel's Xe2: 189 of 256, 239 of 320; 4 rows spill, and 512
-    {8, 32, 8, 256, 2, 8, 320, 192},    // Intel's others: 99 of 128, 123 of 320; as well; of 256 in q8_0 2
+    {8, 32, 8, 256, 2, 8, 320, 192},    // Intel's others: 99 of 128, 123 of 320; as well, and 2 of q8_0's 256
     {32, 64, 32, 128, 4, 8, 512, 512},  // AMD: 160 registers, 6 waves on navi21; 208 of 320, 128 of 512
     {64, 128, 0, 128, 2, 1, 320, 320},  // Adreno: 4 rows leave 2 waves, and spill on adreno660, as 512 does
     {4, 128, 0, 128, 4, 8, 512, 512},   // CPUs, and what is not known

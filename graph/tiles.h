@@ -63,7 +63,7 @@ struct DotTile {
   std::uint32_t lanes = 0;               ///< of a subgroup; 0: the device has none that can be relied on, or not so many threads
   std::uint32_t rows_of_invocation = 0;  ///< of the input
   bool pays = false;                     ///< saves 15 % of the instructions of "tiled"
-  bool fuses = false;                    ///< fma() rounds once, by which a conversion is saved
+  bool fuses = false;                    ///< DeviceCaps::fuses, by which a conversion is saved
   std::uint32_t splits = 1;              ///< as FloatTile's
 
   std::uint32_t rows() const { return 16 * rows_of_invocation; }
@@ -120,7 +120,7 @@ MatrixTile attention_matrix_tile(const runtime::DeviceCaps& caps, std::uint32_t 
 /// How attention's "registers" kernel makes a tile of rows (shaders/attention_registers.comp).
 struct RegisterTile {
   std::uint32_t lanes = 0;    ///< of a subgroup; 0: of any size
-  std::uint32_t threads = 0;  ///< of a workgroup; 0: the device can't, or spills
+  std::uint32_t threads = 0;  ///< of a workgroup; 0: the device can't
   std::uint32_t rows_of_invocation = 0;
   std::uint32_t unrolled = 0;  ///< of 8 steps of its loops
   std::uint32_t parts = 1;     ///< as MatrixTile's

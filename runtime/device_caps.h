@@ -73,8 +73,10 @@ struct DeviceCaps {
   std::uint32_t max_loop_iterations = 0;
   /// Its compiler moves loads from buffers that are read only to where they are used. See quirks.cpp.
   bool sinks_loads = false;
+  /// fma() rounds once. See quirks.cpp.
+  bool fuses = false;
   /// Lane n of a subgroup of as many lanes has column n of the second factor of a product of matrices, its elements in order; of a first factor of eight rows it has
-  /// every eighth pair of elements (shaders/lib/matrix.glsl). See quirks.cpp.
+  /// pairs of elements n, n + lanes and so on (shaders/lib/matrix.glsl). See quirks.cpp.
   bool columns_in_lanes = false;
 
   /// Predictions only: what the device moves and computes per second, and what a dependent dispatch costs.

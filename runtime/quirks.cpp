@@ -12,6 +12,12 @@ void apply_quirks(DeviceCaps& caps) {
   // Test again: the order of loads and products in `rondo isa "linear dot_tiled"` with RADV_DEBUG=asm or INTEL_DEBUG=cs, with and without.
   constexpr std::uint32_t kAmd = 0x1002, kIntel = 0x8086;
   caps.sinks_loads = caps.vendor_id == kAmd || caps.vendor_id == kIntel;
+  // Vulkan lets fma() be a multiplication and an addition, and does not tell. CPU drivers and Adreno's make it that, as Mesa's for AMD's devices before RDNA2, of which
+  // some have fast dot products: GCN and CDNA have no subgroups of 32, and RDNA1's are Navi 10 to 14.
+  // Test again: `rondo check --kernel dot_tiled` with this set.
+  constexpr std::uint32_t kNvidia = 0x10de;
+  const bool rdna2 = caps.vendor_id == kAmd && caps.min_required_subgroup_size == 32 && caps.name.find("NAVI1") == std::string::npos;
+  caps.fuses = caps.type != DeviceType::kCpu && (caps.vendor_id == kNvidia || caps.vendor_id == kIntel || rdna2);
   // Mesa's compiler for Intel's devices (26.1) loads a matrix two elements at a time, although a lane's can lie side by side in memory. Where lanes have them is
   // nothing that Vulkan promises: should it change, a model's self-test finds kernels wrong, and others are chosen.
   // Test again: instructions of `rondo isa "linear matrix f16"` on dg2, with and without.

@@ -281,6 +281,17 @@ void add_chunk(uint chunk, uint first_key, uint next_key) {
     }                                                                                                   \
   }
 
+// Long sums are made of those of chunks, which are more exact.
+#define SET_ASIDE                                                                                     \
+  float before[kScores];                                                                              \
+  if (kKeyChunks > 8u) {                                                                              \
+    [[unroll]] for (uint i = 0u; i < kScores; ++i) before[i] = products[i], products[i] = 0.0;        \
+  }
+#define ADD_ASIDE                                                                                     \
+  if (kKeyChunks > 8u) {                                                                              \
+    [[unroll]] for (uint i = 0u; i < kScores; ++i) products[i] += before[i];                          \
+  }
+
 // Adds to scores the products of queries and relative keys: in each row of the tile those of a row of the block's to the score of the key that is so many before.
 void add_relative_keys(uint first_key) {
   [[dont_unroll]] for (uint first = 0u; first < 64u + spread; first += 64u) {
@@ -289,7 +300,9 @@ void add_relative_keys(uint first_key) {
       barrier();
       store_relative_keys(first_key, first, chunk);
       barrier();
+      SET_ASIDE
       [[dont_unroll]] for (uint step = 0u; step < 8u; step += kUnrolledOfRelatives) MULTIPLY_COLUMNS(queries, step, kUnrolledOfRelatives)
+      ADD_ASIDE
     }
     [[unroll]] for (uint i = 0u; i < kScores; ++i) {
       const uint j = first + tx + i % 4u * 16u - shifts[i / 4u];
@@ -311,14 +324,9 @@ void attend() {
       barrier();
       if (chunk + 1u < kKeyChunks) load_keys(first_key, chunk + 1u);
       else if (!kRelativeKeys) load_values(first_key, 0u);
-      float before[kScores];  // long sums are made of those of chunks, which are more exact
-      if (kKeyChunks > 8u) {
-        [[unroll]] for (uint i = 0u; i < kScores; ++i) before[i] = products[i], products[i] = 0.0;
-      }
+      SET_ASIDE
       for (uint step = 0u; step < 8u; step += kUnrolled) MULTIPLY_COLUMNS(scores, step, kUnrolled)
-      if (kKeyChunks > 8u) {
-        [[unroll]] for (uint i = 0u; i < kScores; ++i) products[i] += before[i];
-      }
+      ADD_ASIDE
     }
     barrier();
     [[unroll]] for (uint i = 0u; i < kScores; ++i) {
@@ -402,10 +410,15 @@ void find_relatives() {
   end_products[0] = end_products[1] = end_weights[0] = end_weights[1] = 0.0;
   if (!kRelativeKeys) return;
   const uint at = query_at(min(first_row + own_row, end_row - 1u)) / 4u, first = relative_keys_at() / 4u, last = first + 2u * (kRadii & 0xffffu) * (kKeyWidth / 4u);
-  [[dont_unroll]] for (uint d = 0u; d < kKeyWidth / 4u; ++d) {
-    const vec4 q = from_elements(query4[at + d]);
-    end_products[0] += dot(q, tables4[first + d]);
-    end_products[1] += dot(q, tables4[last + d]);
+  [[dont_unroll]] for (uint chunk = 0u; chunk < kKeyChunks; ++chunk) {
+    float of_first = 0.0, of_last = 0.0;
+    [[dont_unroll]] for (uint d = chunk * 8u; d < min(chunk * 8u + 8u, kKeyWidth / 4u); ++d) {
+      const vec4 q = from_elements(query4[at + d]);
+      of_first += dot(q, tables4[first + d]);
+      of_last += dot(q, tables4[last + d]);
+    }
+    end_products[0] += of_first;
+    end_products[1] += of_last;
   }
 }
 

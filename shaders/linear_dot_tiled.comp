@@ -47,10 +47,11 @@ const bool kAdds = kHasAddend && kBytesCentre == 0u;
 
 // With kFuses sums of products begin with the bits of 12582912, whose last bit is 1: what integers are added to that becomes a float that is as much larger, for which
 // 2^22 is room enough, and needs no conversion. To multiply and to take the number off again is one instruction, which rounds what a conversion and a multiplication would: a
-// scale has 17 bits or fewer, so its product with the number is exact.
-const int kFirst = kFuses == 1u ? 0x4b400000 : 0;
+// scale has 18 bits or fewer, so its product with the number is exact. MXFP4's scales may be so large that it is infinite.
+const bool kBegins = kFuses == 1u && kWeightType != RONDO_WEIGHT_MXFP4;
+const int kFirst = kBegins ? 0x4b400000 : 0;
 vec2 with_offset(float scale) { return scale * vec2(1.0, -intBitsToFloat(kFirst)); }
-float scaled_sum(int sum, vec2 scale) { return kFuses == 1u ? fma(intBitsToFloat(sum), scale.x, scale.y) : scale.x * float(sum); }
+float scaled_sum(int sum, vec2 scale) { return kBegins ? fma(intBitsToFloat(sum), scale.x, scale.y) : scale.x * float(sum); }
 
 // Two tiles. Halves of 32 columns lie apart, and 64 bytes besides, so that lanes side by side meet no bank twice.
 const uint kHalf = kM + kN + 4u;

@@ -148,7 +148,7 @@ RegisterTile register_tile_of(const runtime::DeviceCaps& caps, const AttentionCa
 }
 
 std::string registers_lack(const runtime::DeviceCaps& caps, const AttentionCall& call) {
-  if (register_tile_of(caps, call).threads == 0) return "registers and shared memory for its tiles";
+  if (register_tile_of(caps, call).threads == 0) return "invocations, subgroups and shared memory for its tiles";
   return has_whole_vectors(call, 4) ? "" : "head widths, strides and offsets that are multiples of 8, of queries of 4";
 }
 
@@ -159,6 +159,13 @@ std::uint32_t tile_splits(const runtime::DeviceCaps& caps, const AttentionCall& 
   std::uint32_t splits = std::clamp(workgroups_to_fill(caps) / 2 / workgroups, 1u, ceil_div(call.push.keys, 2 * kBlockKeys));
   while (splits > 1 && partial_bytes(call, splits) > caps.max_storage_range_bytes) splits /= 2;
   return splits;
+}
+
+/// Whether "matrix" would leave cores idle, for which keys are not split: of two parts one may do its rows in f32, and what a split's sums are scaled by would differ
+/// between them.
+bool parts_lack_splits(const runtime::DeviceCaps& caps, const AttentionCall& call) {
+  const MatrixTile tile = matrix_tile_of(caps, call);
+  return tile.parts > 1 && tile_splits(caps, call, tile) > 1;
 }
 
 /// What all do where `parts` workgroups share a row's values, and each scores all keys, for what one would.
@@ -177,7 +184,7 @@ std::uint64_t matrix_iterations(const runtime::DeviceCaps& caps, const Attention
 /// With values that are not finite in all blocks, and relative keys and values that differ in all.
 std::uint64_t register_iterations(const runtime::DeviceCaps&, const AttentionCall& call) {
   const bool relative = (call.features.bits & (RONDO_ATTENTION_RELATIVE_KEY | RONDO_ATTENTION_RELATIVE_VALUE)) != 0;
-  return ceil_div(call.push.keys, kBlockKeys) * std::uint64_t{20 + ceil_div(call.push.head_dim, 32) * (relative ? 3 : 1) + (relative ? 210 : 70) * ceil_div(call.push.value_dim, 64)} + 1000;
+  return ceil_div(call.push.keys, kBlockKeys) * std::uint64_t{22 + ceil_div(call.push.head_dim, 32) * (relative ? 7 : 1) + (relative ? 210 : 70) * ceil_div(call.push.value_dim, 64)} + 1000;
 }
 
 std::uint64_t tiled_iterations(const runtime::DeviceCaps& caps, const AttentionCall& call, std::uint32_t n_splits) {
@@ -298,7 +305,6 @@ Status emit_subgroup(Lowering& lowering, const AttentionCall& call, const std::s
 
 Status emit_matrix(Lowering& lowering, const AttentionCall& call, const std::string& label) {
   const MatrixTile tile = matrix_tile_of(lowering.caps(), call);
-  // Of two parts one may do its rows in f32, and what a split's sums are scaled by would differ between them.
   const std::uint32_t n_splits = tile.parts == 1 ? tile_splits(lowering.caps(), call, tile) : 1;
   return emit_pieces(lowering, call, n_splits, [&](Arguments arguments, const shaders::AttentionParams& push, runtime::Cost cost) {
     cost.flops *= work_of_parts(call, tile.parts);
@@ -351,7 +357,7 @@ constexpr AttentionEntry kTable[] = {
      [](const runtime::DeviceCaps& caps, const AttentionCall& call) { return !is_cpu(caps) && call.push.queries <= kMostSubgroupQueries && tile_of(caps, call).fits ? 4 : 0; },
      emit_subgroup},
     {kKernels[5], matrix_lacks, matrix_iterations,
-     [](const runtime::DeviceCaps& caps, const AttentionCall& call) { return call.push.queries <= kMostSubgroupQueries || (call.rounding == Activations::kAuto && is_cpu(caps)) ? -1 : 5; },
+     [](const runtime::DeviceCaps& caps, const AttentionCall& call) { return call.push.queries <= kMostSubgroupQueries || (call.rounding == Activations::kAuto && is_cpu(caps)) ? -1 : parts_lack_splits(caps, call) ? 2 : 5; },
      emit_matrix},
     {kKernels[6], registers_lack, register_iterations,
      [](const runtime::DeviceCaps& caps, const AttentionCall& call) { return is_cpu(caps) ? 0 : call.push.queries <= kMostSubgroupQueries ? 1 : 3; },

@@ -1,5 +1,5 @@
-// Attention of many rows by workgroups of kM rows (a row is one query of one head of a KV head's group), of whose scores kShares
-// invocations weigh a row's. kParts workgroups side by side have the same rows and share the columns of their values: each scores all keys, and has
+// Attention of many rows by workgroups of kM rows (a row is one query of one head of a KV head's group), of which kShares
+// invocations share a row and weigh its scores. kParts workgroups side by side have the same rows and share the columns of their values: each scores all keys, and has
 // kValueChunks times 64 columns or fewer. Include behind lib/attention.glsl and the buffers query, values and partials; needs kM, kShares, kValueWidth,
 // kBlock, kParts and kSplit.
 const uint kValueChunks = ((kValueWidth + 63u) / 64u + kParts - 1u) / kParts;  // of 64 columns, that a workgroup has

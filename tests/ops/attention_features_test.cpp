@@ -131,11 +131,11 @@ std::string described(const Inputs& inputs, std::uint32_t seed) {
          std::to_string(inputs.queries) + " S " + std::to_string(inputs.keys) + " D " + std::to_string(inputs.width) + " E " + std::to_string(inputs.value_width);
 }
 
-/// A kernel, how exact it is, and whether it has whole vectors of 8 elements and no relative keys and values.
+/// A kernel, how exact it is, and whether it has whole vectors of 8 elements, and no relative keys and values.
 struct KernelUnderTest {
   const char* name;
   Tolerance bound = kBound;
-  bool restricted = false;
+  bool whole_vectors = false, no_relatives = false;
 };
 
 class AttentionFeaturesTest : public ::testing::TestWithParam<KernelUnderTest> {
@@ -145,11 +145,11 @@ class AttentionFeaturesTest : public ::testing::TestWithParam<KernelUnderTest> {
   }
 
   ::testing::AssertionResult is_right(Inputs inputs, Type type) const {
-    if (GetParam().restricted) {
+    if (GetParam().whole_vectors) {
       inputs.width = (inputs.width + 7) / 8 * 8;
       if (inputs.value.empty()) inputs.value_width = (inputs.value_width + 7) / 8 * 8;
-      inputs.key_radius = inputs.value_radius = -1;
     }
+    if (GetParam().no_relatives) inputs.key_radius = inputs.value_radius = -1;
     return agrees(inputs.build(type), GetParam().bound, with_kernel(GetParam().name));
   }
 };
@@ -180,7 +180,7 @@ TEST_P(AttentionFeaturesTest, AHiddenValueNeverLeaks) {
   for (const float poison : {1e30f, kInfinity, kNan}) {
     for (const std::string hidden_by : {"mask", "added", "lengths", "window", "chunk", "causal"}) {
       Inputs inputs;
-      const std::size_t width = GetParam().restricted ? 8 : 5;
+      const std::size_t width = GetParam().whole_vectors ? 8 : 5;
       inputs.sequences = 1, inputs.heads = 2, inputs.kv_heads = 1, inputs.queries = 3, inputs.keys = 9, inputs.value_width = static_cast<std::int64_t>(width);
       inputs.value = inputs.random(9 * inputs.value_width, 9);
       const bool first = hidden_by == "window" || hidden_by == "chunk";  // else the last
@@ -203,7 +203,7 @@ TEST_P(AttentionFeaturesTest, AHiddenValueNeverLeaks) {
 /// Rows whose keys are all hidden are zeros; rows whose masks add the lowest number everywhere weigh all keys alike.
 TEST_P(AttentionFeaturesTest, RowsWithNothingToSee) {
   Inputs inputs;
-  const std::size_t width = GetParam().restricted ? 8 : 4;
+  const std::size_t width = GetParam().whole_vectors ? 8 : 4;
   inputs.sequences = 1, inputs.heads = 1, inputs.kv_heads = 1, inputs.queries = 3, inputs.keys = 70, inputs.value_width = static_cast<std::int64_t>(width);
   inputs.mask_shape = {3, 70};
   for (const float lowest : {-kInfinity, std::numeric_limits<float>::lowest()}) {
@@ -224,7 +224,7 @@ TEST_P(AttentionFeaturesTest, RowsWithNothingToSee) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Kernels, AttentionFeaturesTest, ::testing::Values(KernelUnderTest{"tiled"}, KernelUnderTest{"split"}, KernelUnderTest{"matrix", {graph::kRoundedFactors}, true}),
+INSTANTIATE_TEST_SUITE_P(Kernels, AttentionFeaturesTest, ::testing::Values(KernelUnderTest{"tiled"}, KernelUnderTest{"split"}, KernelUnderTest{"registers", kBound, true}, KernelUnderTest{"matrix", {graph::kRoundedFactors}, true, true}),
                          [](const ::testing::TestParamInfo<KernelUnderTest>& each) { return std::string(each.param.name); });
 
 /// Queries, keys and values far beyond what f16 has, or far below: the result is as exact.

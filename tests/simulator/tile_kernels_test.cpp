@@ -120,6 +120,22 @@ TEST(MatrixKernelsTest, AreRightAndWithoutFindings) {
   }
 }
 
+/// On Intel's subgroups, where invocations have half as many rows as elsewhere, and workgroups share wide values; keys split besides.
+TEST(RegisterAttentionTest, IsRightAndWithoutFindings) {
+  constexpr std::uint32_t kLanes = 8;
+  simulator::ModuleCache modules(simulator::Loops::kKept);
+  std::uint32_t most_parts = 0;
+  const auto rows_of = [&](const runtime::Kernel& kernel) {
+    if (kernel.shader != runtime::Shader::attention_registers) return 0u;
+    most_parts = std::max(most_parts, kernel.constants[9]);
+    return kernel.constants[0] / 16 * kernel.constants[7];
+  };
+  EXPECT_EQ(check_all(modules, caps_of(kLanes), kLanes, "registers", {"attention"}, true, 50, rows_of), 32u);
+  EXPECT_EQ(most_parts, 2u);
+  constexpr const char* kTexts[] = {"attention query (1, 2, 9, 64), key f16 (1, 1, 300, 64), value f16 (1, 1, 300, 328), relative_value (9, 328)"};
+  check_with(modules, caps_of_many_cores(kLanes), kLanes, "registers", runtime::Shader::attention_combine, kTexts);
+}
+
 /// Numbers in f16, two products by an instruction.
 TEST(HalfTilesTest, AreRightAndWithoutFindings) {
   const char* const tools = std::getenv("RONDO_TEST_SPIRV_TOOLS");

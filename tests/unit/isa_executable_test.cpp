@@ -88,6 +88,10 @@ TEST(IsaExecutableTest, WorkOfTheLoopAroundCountsWhereItIsRegistered) {
   EXPECT_EQ(vector_per_multiply_add(cost_of_loops(executable, matrices)), 260 / 512.0);
   executable.loops = {loop(256, 96)};
   EXPECT_TRUE(cost_of_loops(executable, matrices).empty()) << "a part of the work";
+  const runtime::InnerLoop with_more[] = {{256, 768, 2}, {}};  // the loop around multiplies as well
+  executable.loops = {loop(600, 10000, false), loop(0, 64, false), loop(256, 96)};
+  for (std::size_t i = 0; i < 3; ++i) executable.loops[i].first_line = 1 + i, executable.loops[i].last_line = 100 - i;
+  EXPECT_EQ(vector_per_multiply_add(cost_of_loops(executable, with_more)), (64 + 2 * 96) / 768.0);
   const runtime::InnerLoop once[] = {{512, 512, 1}, {}};  // all columns in one product
   executable.loops = {loop(600, 10000, false), loop(512, 96)};
   executable.loops[0].last_line = 100;

@@ -146,6 +146,11 @@ TEST(RegisterTileTest, OfWideValues) {
   }
   EXPECT_EQ(made(8, 32, 320), Made(2, 1));
   EXPECT_EQ(made(8, 32, 328), Made(2, 2));
+  caps.max_shared_bytes = 20480;
+  caps.min_required_subgroup_size = 8, caps.max_required_subgroup_size = 32;
+  EXPECT_EQ(attention_register_tile(caps, 64, false, false).threads, 256u) << "19,648 bytes";
+  EXPECT_EQ(attention_register_tile(caps, 64, false, true).threads, 128u) << "queries beside scores take 4,608 more";
+  caps.max_shared_bytes = 49152;
   EXPECT_EQ(made(8, 32, 192, true), Made(2, 1));
   EXPECT_EQ(made(8, 32, 256, true), Made(2, 2));
   EXPECT_EQ(made(64, 128, 328), Made(2, 2));
@@ -213,6 +218,7 @@ TEST(DotTileTest, OfManyRowsFitsTheDevice) {
     caps.max_shared_bytes = shared_bytes;
     caps.cores = cores;
     caps.min_required_subgroup_size = least, caps.max_required_subgroup_size = most;
+    caps.fuses = true;
     return many_dots_tile(caps, rows, 1, outputs, false);
   };
   for (const auto& [least, most, lanes, largest] : {std::array{32u, 32u, 32u, 64u}, {32u, 64u, 32u, 128u}, {16u, 32u, 16u, 64u}, {8u, 32u, 8u, 64u}}) {
@@ -229,13 +235,11 @@ TEST(DotTileTest, OfManyRowsFitsTheDevice) {
   }
   EXPECT_EQ(tile_of(64, 128, 512, 4096).rows(), 16u) << "more spill";
   EXPECT_FALSE(tile_of(64, 128, 512, 4096).pays) << "nobody has counted that";
-  EXPECT_FALSE(tile_of(64, 128, 512, 4096).fuses) << "Adreno rounds products as well";
-  runtime::DeviceCaps cpu;
-  cpu.type = runtime::DeviceType::kCpu;
-  cpu.max_invocations = 1024, cpu.max_shared_bytes = 32768;
-  cpu.min_required_subgroup_size = cpu.max_required_subgroup_size = 8;
-  EXPECT_EQ(many_dots_tile(cpu, 512, 1, 4096, false).lanes, 8u);
-  EXPECT_FALSE(many_dots_tile(cpu, 512, 1, 4096, false).fuses) << "as Intel's, but for that";
+  runtime::DeviceCaps unknown;
+  unknown.max_invocations = 1024, unknown.max_shared_bytes = 32768;
+  unknown.min_required_subgroup_size = unknown.max_required_subgroup_size = 8;
+  EXPECT_EQ(many_dots_tile(unknown, 512, 1, 4096, false).lanes, 8u);
+  EXPECT_FALSE(many_dots_tile(unknown, 512, 1, 4096, false).fuses);
   EXPECT_EQ(tile_of(4, 4, 512, 4096).lanes, 0u) << "four lanes share no scale";
   EXPECT_EQ(tile_of(32, 32, 512, 4096, 80, 128).lanes, 0u) << "a workgroup is 256";
 }

@@ -34,7 +34,7 @@ struct Type {
   std::uint32_t element = 0;     ///< of vectors, arrays and pointers
   std::uint32_t count = 0;       ///< 0: runtime; of a cooperative matrix, which is a vector in each lane, its elements there
   std::uint32_t rows = 0, columns = 0;  ///< of a cooperative matrix; else 0
-  std::uint32_t together = 1;    ///< of it, elements side by side that a lane has (MatrixAccess)
+  std::uint32_t together = 1;    ///< of it, elements side by side that a lane has (MatrixPlace)
   std::uint64_t n_scalars = 1;   ///< of a runtime array: 0
   std::uint32_t alignment = 1;   ///< bytes of its largest scalar
   std::uint32_t n_parts = 1;     ///< members and members' members; of an array those of its element
