@@ -1,10 +1,12 @@
-// Scaled dot-product attention with online softmax for many rows, in f32; formula, inputs and features as attention.comp. A workgroup takes kM rows (lib/attention_rows.glsl) and walks the keys in blocks of 64. Of keys and queries come 32
-// columns at a time, then of values 32 rows by 64 columns, as f32 in shared memory, the next while these are multiplied: an
-// invocation makes kRows rows by 4 keys of scores, and sums of as many rows by 4 columns of each 64, in registers. Scores go through
-// shared memory, where kShares invocations share a row and weigh it. Grid (row tiles times kParts, B * G, n_splits); split keys (kSplit 1) as in attention.comp.
-// Of relative keys and values, which depend on the distance of key and query, a block has 64 rows of a table and one more for each position between the
-// tile's queries. They are multiplied like keys, 64 at a time, and their products added to the scores of as many keys from another on in each row; and
-// likewise with weights. Blocks that are so far away that all their keys have the same row, the first or the last, do without: it counts once for a row.
+// Scaled dot-product attention with online softmax for many rows, in f32; formula, inputs and features as attention.comp. A workgroup takes kM rows
+// (lib/attention_rows.glsl) and walks the keys in blocks of 64. Of keys and queries come 32 columns at a time, then of values 32 rows by 64 columns, as f32
+// in shared memory, the next while these are multiplied: an invocation makes kRows rows by 4 keys of scores, and sums of as many rows by 4 columns of each 64,
+// in registers. Scores go through shared memory, where kShares invocations share a row and weigh it. Grid (row tiles times kParts, B * G, n_splits); split
+// keys (kSplit 1) as in attention.comp.
+// Relative keys and values depend on the distance of key and query: of these a block has 64, and one more for each position between the tile's queries. Their
+// rows of a table are multiplied like keys, 64 at a time, and in each row of the tile a product goes to the score of the key that has this distance; weights
+// likewise are read where the key with a distance is. Blocks that are so far away that all their keys have one row, the first or the last, do without: it
+// counts once for a row.
 // Needs: head widths, strides and offsets of keys and values multiples of 8, of queries of 4.
 #version 450
 #extension GL_GOOGLE_include_directive : require
