@@ -259,7 +259,7 @@ constexpr std::string_view kCases[] = {
     "attention query (2, 4, 37, 16), key f16 (2, 2, 300, 16), value f16 (2, 2, 300, 24), query_offset [263, 30], lengths [300, 67], causal, relative_key (9, 16), relative_value (33, 24)",
     "attention query (1, 4, 37, 64), key f32 (1, 2, 150, 64), value f32 (1, 2, 150, 64), relative_key (129, 64)",
     "attention query (1, 4, 37, 16), key f16 (1, 2, 300, 16), value f16 (1, 2, 300, 24), query_offset [0], relative_key (1, 16), relative_value (9, 24)",
-    "attention query (1, 1, 9, 512), key f32 (1, 1, 41, 512), value f32 (1, 1, 41, 8), relative_key (9, 512)",
+    "attention query (1, 1, 9, 320), key f32 (1, 1, 41, 320), value f32 (1, 1, 41, 8), relative_key (9, 320)",
     "attention query (2, 4, 7, 16), key f16 (2, 2, 41, 16), value f16 (2, 2, 41, 24), mask bool (2, 4, 7, 41), lengths [41, 5], query_offset [0, 34], causal, window_back 20, softcap 3, sinks (4), "
     "alibi_slopes (4), relative_bias (16, 4), relative_key (3, 16), relative_value (5, 24)",
     "attention query (2, 4, 6, 16), key f16 (2, 2, 41, 16), value f16 (2, 2, 41, 16), valid [5, 0]",
