@@ -212,9 +212,8 @@ Status Declarations::declare_matrix(const Instruction& in, Type& type) {
   if (subgroup_size_ == 0) return lacks(in, "a cooperative matrix, unless the size of subgroups is known,");
   if (n == 0 || n > 65536 || n % subgroup_size_ != 0) return lacks(in, fmt::format("{} x {} elements for {} lanes", type.rows, type.columns, subgroup_size_));
   type.count = static_cast<std::uint32_t>(n / subgroup_size_);
-  constexpr std::uint32_t kFirstFactor = 0, kWordBits = 32;
-  const std::uint32_t of_a_word = kWordBits / bits_of(type.element);
-  if (constant_of(in.operands[4]) == kFirstFactor && type.columns % of_a_word == 0 && type.count % of_a_word == 0) type.together = of_a_word;
+  constexpr std::uint32_t kFirstFactor = 0, kPair = 2;  // of any type, as conversions keep elements where they are
+  if (constant_of(in.operands[4]) == kFirstFactor && type.columns % kPair == 0 && type.count % kPair == 0) type.together = kPair;
   module_.subgroup_size = subgroup_size_;
   return {};
 }

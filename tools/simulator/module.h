@@ -87,8 +87,8 @@ struct Access {
   std::vector<Scalar> scalars;
 };
 
-/// Where element i of a cooperative matrix is, row after row: each in the lane behind that of the one before, and then in the next slot. Of first factors so
-/// many elements are together as have 32 bits, one slot behind the other.
+/// Where element i of a cooperative matrix is, row after row: each in the lane behind that of the one before, and then in the next slot. Of first factors two
+/// elements are together, one slot behind the other.
 struct MatrixPlace {
   std::uint32_t slot, lane;
   MatrixPlace(std::uint32_t i, std::uint32_t together, std::uint32_t width) : slot(i / together / width * together + i % together), lane(i / together % width) {}
