@@ -265,7 +265,7 @@ DotTile dot_tile_of(const runtime::DeviceCaps& caps, DotTile tile, std::uint32_t
 DotTile many_dots_tile(const runtime::DeviceCaps& caps, std::uint32_t n_rows, std::uint32_t n_groups, std::uint32_t n_outputs, bool glu, std::uint32_t n_experts) {
   const DotTileClass* one = class_of(std::span<const DotTileClass>(kDotTileClasses), caps);
   if (!one || caps.max_invocations < DotTile::kThreads) return {};
-  const DotTile tile{possible_lanes(caps, one->lanes), one->rows, one->pays, caps.fuses};
+  const DotTile tile{possible_lanes(caps, one->lanes), one->rows, one->pays, caps.fused_fma};
   if (tile.lanes < 8 || DotTile::kThreads / tile.lanes > caps.max_workgroup_subgroups) return {};
   return dot_tile_of(caps, tile, 1, n_rows, n_groups, n_outputs, glu, n_experts, dots_shared_bytes);
 }

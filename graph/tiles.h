@@ -63,7 +63,7 @@ struct DotTile {
   std::uint32_t lanes = 0;               ///< of a subgroup; 0: the device has none that can be relied on, or not so many threads
   std::uint32_t rows_of_invocation = 0;  ///< of the input
   bool pays = false;                     ///< saves 15 % of the instructions of "tiled"
-  bool fuses = false;                    ///< DeviceCaps::fuses, by which a conversion is saved
+  bool fused_fma = false;                    ///< DeviceCaps::fused_fma, by which a conversion is saved
   std::uint32_t splits = 1;              ///< as FloatTile's
 
   std::uint32_t rows() const { return 16 * rows_of_invocation; }

@@ -74,7 +74,7 @@ struct DeviceCaps {
   /// Its compiler moves loads from buffers that are read only to where they are used. See quirks.cpp.
   bool sinks_loads = false;
   /// fma() rounds once. See quirks.cpp.
-  bool fuses = false;
+  bool fused_fma = false;
   /// Lane n of a subgroup of as many lanes has column n of the second factor of a product of matrices, its elements in order; of a first factor of eight rows it has
   /// pairs of elements n, n + lanes and so on (shaders/lib/matrix.glsl). See quirks.cpp.
   bool columns_in_lanes = false;

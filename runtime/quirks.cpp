@@ -17,7 +17,7 @@ void apply_quirks(DeviceCaps& caps) {
   // Test again: `rondo check --kernel dot_tiled` with this set.
   constexpr std::uint32_t kNvidia = 0x10de;
   const bool rdna2 = caps.vendor_id == kAmd && caps.min_required_subgroup_size == 32 && caps.name.find("NAVI1") == std::string::npos;
-  caps.fuses = caps.type != DeviceType::kCpu && (caps.vendor_id == kNvidia || caps.vendor_id == kIntel || rdna2);
+  caps.fused_fma = caps.type != DeviceType::kCpu && (caps.vendor_id == kNvidia || caps.vendor_id == kIntel || rdna2);
   // Mesa's compiler for Intel's devices (26.1) loads a matrix two elements at a time, although a lane's can lie side by side in memory. Where lanes have them is
   // nothing that Vulkan promises: should it change, a model's self-test finds kernels wrong, and others are chosen.
   // Test again: instructions of `rondo isa "linear matrix f16"` on dg2, with and without.

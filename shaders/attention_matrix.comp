@@ -187,8 +187,8 @@ uint first_column_of_subgroup() { return gl_SubgroupID % kColumnSubgroups * kCol
 // A zero that compilers don't know: else they keep all addresses that chunks share in registers.
 uint zero_of(uint block, uint chunk) { return (block + chunk) >> 30; }
 
-// Adds to `sums` the products of the tile, whose rows are columns of the product, and this subgroup's matrices of rows, from eight `first` of columns on: rows lie from `from`
-// on in `row_stride` uvec4 each, or with kTurned eight of them in as many as eight have, `four_pairs` for each eight columns.
+// Adds to `sums` the products of this subgroup's matrices of rows, from eight columns `first` on, and of the tile, whose rows are columns of the product. Rows lie
+// from `from` on in `row_stride` uvec4 each; with kTurned eight rows in the place of eight, each eight of their columns in `four_pairs` uvec4.
 #define MULTIPLY(sums, from, first, row_stride, four_pairs, depth)                                                                               \
   [[unroll]] for (uint k = 0u; k < (depth); k += kMatrixDepth) {                                                                                 \
     Left a[kRowMatrices];                                                                                                                        \

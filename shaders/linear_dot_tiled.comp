@@ -22,7 +22,7 @@ layout(constant_id = 6) const uint kBias = 0u;
 layout(constant_id = 7) const uint kLimited = 0u;
 layout(constant_id = 8) const uint kSplitColumns = 0u;
 layout(constant_id = 9) const uint kExperts = 0u;
-layout(constant_id = 10) const uint kFuses = 0u;  // fma() rounds once
+layout(constant_id = 10) const uint kFusedFma = 0u;  // fma() rounds once
 
 #define RONDO_SHARED_TABLE
 #define RONDO_HALF_CHUNKS
@@ -45,10 +45,10 @@ const uint kScales = kQuads == 8u ? 8u / kScaledQuads : 1u;  // of 32 columns of
 const uint kBytesCentre = kWeightType == RONDO_WEIGHT_Q6_K ? 32u : kWeightType == RONDO_WEIGHT_Q3_K ? 4u : kCentre;
 const bool kAdds = kHasAddend && kBytesCentre == 0u;
 
-// With kFuses sums of products begin with the bits of 12582912, whose last bit is 1: what integers are added to that becomes a float that is as much larger, for which
+// With kFusedFma sums of products begin with the bits of 12582912, whose last bit is 1: what integers are added to that becomes a float that is as much larger, for which
 // 2^22 is room enough, and needs no conversion. To multiply and to take the number off again is one instruction, which rounds what a conversion and a multiplication would: a
 // scale has 18 bits or fewer, so its product with the number is exact. MXFP4's scales may be so large that it is infinite.
-const bool kBegins = kFuses == 1u && kWeightType != RONDO_WEIGHT_MXFP4;
+const bool kBegins = kFusedFma == 1u && kWeightType != RONDO_WEIGHT_MXFP4;
 const int kFirst = kBegins ? 0x4b400000 : 0;
 vec2 with_offset(float scale) { return scale * vec2(1.0, -intBitsToFloat(kFirst)); }
 float scaled_sum(int sum, vec2 scale) { return kBegins ? fma(intBitsToFloat(sum), scale.x, scale.y) : scale.x * float(sum); }

@@ -282,7 +282,7 @@ void emit_dot_tiled(Lowering& lowering, const LinearVariant& v, const LinearPiec
   const DotTile tile = shape_of(lowering, v, whole).tile_of_many_dots(lowering.caps());
   emit_tiles(lowering, v, with_rounded_input(lowering, v, whole, RoundedOrder::kColumns, tile.lanes), tile.rows(), DotTile::kOutputs, tile.splits, [&](LinearPiece& piece, std::uint32_t is_split, const Grid& grid) {
     piece.cost.loops[0] = {tile.rows() * DotTile::kOutputs * kGroupElements / DotTile::kThreads};
-    lowering.dispatch(v.label, {runtime::Shader::linear_dot_tiled, tile.lanes}, {DotTile::kThreads, v.type, tile.lanes, tile.rows_of_invocation, v.glu, v.activation, v.has_bias, v.limited, is_split, v.experts, tile.fuses},
+    lowering.dispatch(v.label, {runtime::Shader::linear_dot_tiled, tile.lanes}, {DotTile::kThreads, v.type, tile.lanes, tile.rows_of_invocation, v.glu, v.activation, v.has_bias, v.limited, is_split, v.experts, tile.fused_fma},
                       piece.without_norm(), piece.push, grid, piece.cost);
   });
 }

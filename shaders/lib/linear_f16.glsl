@@ -15,7 +15,7 @@ const bool kWide = kWeightType == RONDO_WEIGHT_F32 || kWeightType == RONDO_WEIGH
 #include "lib/half_tile.glsl"
 #else
 const uint kMostLanesThatTurn = kWide ? 8u : 16u;  // of 16 lanes, registers have no room for that and for magnitudes
-const bool kFewEnough = kLanes <= kMostLanesThatTurn;
+const bool kFewEnough = kLanes <= kMostLanesThatTurn;  // a constant of its own: of && and more than a name glslang makes a branch
 const bool kTurnsFirst = kTurned && kFewEnough;
 #include "lib/matrix_tile.glsl"
 #endif

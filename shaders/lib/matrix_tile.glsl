@@ -1,5 +1,6 @@
 // A tile of rows in f16 (lib/f16_tile.glsl) multiplied by matrix units (lib/matrix.glsl).
-// Before including: what that needs but kM, kN, kOutputs and how products are made, kTurnsFirst (the first factor lies as kTurned of lib/matrix.glsl says), kLanes, kRowMatrices, kOutputMatrices and kRowSubgroups (of each
+// Before including: what that needs but kM, kN, kOutputs and how products are made, kTurnsFirst (the first factor lies as kTurned of lib/matrix.glsl says),
+// kLanes, kRowMatrices, kOutputMatrices and kRowSubgroups (of each
 // subgroup's matrices with kGlu half are of gates, half of ups), and the shapes of lib/matrix.glsl.
 const uint kOutputSubgroups = kWidth / kLanes / kRowSubgroups;
 const uint kM = kRowSubgroups * kRowMatrices * kMatrixRows;

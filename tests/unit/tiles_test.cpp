@@ -218,7 +218,7 @@ TEST(DotTileTest, OfManyRowsFitsTheDevice) {
     caps.max_shared_bytes = shared_bytes;
     caps.cores = cores;
     caps.min_required_subgroup_size = least, caps.max_required_subgroup_size = most;
-    caps.fuses = true;
+    caps.fused_fma = true;
     return many_dots_tile(caps, rows, 1, outputs, false);
   };
   for (const auto& [least, most, lanes, largest] : {std::array{32u, 32u, 32u, 64u}, {32u, 64u, 32u, 128u}, {16u, 32u, 16u, 64u}, {8u, 32u, 8u, 64u}}) {
@@ -231,7 +231,7 @@ TEST(DotTileTest, OfManyRowsFitsTheDevice) {
     EXPECT_EQ(tile_of(least, most, 512, 1 << 20, 80, 1024, 16384).rows(), 32u) << "more take 19 KB";
     EXPECT_EQ(tile_of(least, most, 512, 1 << 20, 80, 1024, 8192).lanes, 0u) << "the least take 15 KB";
     EXPECT_TRUE(tile_of(least, most, 512, 4096).pays);
-    EXPECT_TRUE(tile_of(least, most, 512, 4096).fuses);
+    EXPECT_TRUE(tile_of(least, most, 512, 4096).fused_fma);
   }
   EXPECT_EQ(tile_of(64, 128, 512, 4096).rows(), 16u) << "more spill";
   EXPECT_FALSE(tile_of(64, 128, 512, 4096).pays) << "nobody has counted that";
@@ -239,7 +239,7 @@ TEST(DotTileTest, OfManyRowsFitsTheDevice) {
   unknown.max_invocations = 1024, unknown.max_shared_bytes = 32768;
   unknown.min_required_subgroup_size = unknown.max_required_subgroup_size = 8;
   EXPECT_EQ(many_dots_tile(unknown, 512, 1, 4096, false).lanes, 8u);
-  EXPECT_FALSE(many_dots_tile(unknown, 512, 1, 4096, false).fuses);
+  EXPECT_FALSE(many_dots_tile(unknown, 512, 1, 4096, false).fused_fma);
   EXPECT_EQ(tile_of(4, 4, 512, 4096).lanes, 0u) << "four lanes share no scale";
   EXPECT_EQ(tile_of(32, 32, 512, 4096, 80, 128).lanes, 0u) << "a workgroup is 256";
 }

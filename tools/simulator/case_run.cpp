@@ -121,7 +121,7 @@ runtime::DeviceCaps simulated_caps(std::uint32_t subgroup_size, bool cpu, bool m
   caps.min_required_subgroup_size = caps.max_required_subgroup_size = subgroup_size;
   caps.subgroup_shuffle = caps.subgroup_arithmetic = caps.storage16 = caps.device_scope = caps.integer_dot = caps.float16 = true;
   caps.half_dot = matrices;
-  caps.fuses = !cpu;
+  caps.fused_fma = !cpu;
   if (matrices && subgroup_size >= 8) caps.matrices = {subgroup_size < 32 ? runtime::MatrixShape{8, subgroup_size, 16} : runtime::MatrixShape{16, 16, 16}};  // as Intel's and others'
   caps.columns_in_lanes = subgroup_size < 32;  // where elements lie here (MatrixPlace)
   return caps;
