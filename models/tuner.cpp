@@ -30,7 +30,7 @@ struct Candidates {
   const char* attention;
 };
 constexpr Candidates kNone = {"", ""};
-constexpr Candidates kOnGpus[] = {{"subgroup", "subgroup"}, {"dot", "split"}, {"tiled", "tiled"}, {"matrix", "matrix"}, {"dot_tiled", "registers"}, {"half_tiled", ""}, {"vector", ""}};
+constexpr Candidates kOnGpus[] = {{"subgroup", "subgroup"}, {"dot", "split"}, {"tiled", "tiled"}, {"matrix", "matrix"}, {"dot_tiled", "registers"}, {"half_tiled", ""}, {"vector", ""}, {"halves", ""}};
 constexpr Candidates kOnCpus[] = {{"wide", "wide"}, {"tiled", "tiled"}, {"vector", "wide_split"}, {"", "split"}};
 
 /// Measured runs of all steps, behind one that compiles and fills caches; tokens decoded in each, and how deep.

@@ -79,6 +79,9 @@ struct DeviceCaps {
   /// pairs of elements n, n + lanes and so on (shaders/lib/matrix.glsl). See quirks.cpp.
   bool columns_in_lanes = false;
 
+  /// Halves that are loaded one by one lie side by side in registers of 16 bits. See quirks.cpp.
+  bool half_registers = false;
+
   /// Predictions only: what the device moves and computes per second, and what a dependent dispatch costs.
   double bytes_per_s = 50e9;
   double flops_per_s = 1e12;

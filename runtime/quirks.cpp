@@ -22,6 +22,9 @@ void apply_quirks(DeviceCaps& caps) {
   // nothing that Vulkan promises: should it change, a model's self-test finds kernels wrong, and others are chosen.
   // Test again: instructions of `rondo isa "linear matrix f16"` on dg2, with and without.
   caps.columns_in_lanes = caps.vendor_id == kIntel && caps.driver.find("Mesa") != std::string::npos;
+  // turnip (Mesa 26.1) loads neighbouring numbers of 16 bits together into registers of 16 bits. Of words that hold two it shifts the second down.
+  // Test again: instructions of `rondo isa "linear halves f16"` and `rondo isa "linear subgroup f16"`.
+  caps.half_registers = caps.driver.find("turnip") != std::string::npos;
   // turnip (Mesa 22.3) reports more shared memory than a workgroup can have and ends the process beyond 32 KiB.
   // Test again: compile a kernel with 40 KiB of shared memory under FD_GPU_ID=660.
   if (caps.driver.find("turnip") != std::string::npos) caps.max_shared_bytes = std::min(caps.max_shared_bytes, 32768u);

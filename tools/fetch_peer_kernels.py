@@ -73,7 +73,7 @@ MODULES = [
     vector("q8_0_q8_1", "dot q8_0", INTEL[2:], 16, 2, 16, 32),
     *[vector(f"{type}_f32", f"{'subgroup' if type in TABLES else 'dot'} {type}", INTEL, 64, 4, 16, 32, "_subgroup") for type in (*OLD_TYPES, *TABLES)],
     *[vector(f"{type.lower()}_q8_1", f"dot {type}", chips, lanes, 1, lanes, 64) for type in K_TYPES for chips, lanes in ((INTEL[:2], 8), (INTEL[2:], 16))],
-    *[vector(f"{type.lower()}_f32", f"subgroup {type}", ADRENO, 128, 1 if type == "q8_0" else 2, 128, products_of(type)) for type in ("f16", "q8_0", *OLD_TYPES, *K_TYPES, *TABLES)],
+    *[vector(f"{type.lower()}_f32", f"{'halves' if type == 'f16' else 'subgroup'} {type}", ADRENO, 128, 1 if type == "q8_0" else 2, 128, products_of(type)) for type in ("f16", "q8_0", *OLD_TYPES, *K_TYPES, *TABLES)],
     # Prefill without matrix units.
     matrix("tiled", "matmul_f16_f32_f16acc", "f16", ["navi21"] + ADRENO, [128, 64, 64, 16, 64, 32, 2, 4, 2, 1, 64, 1], 1024),
     matrix("dot_tiled", "matmul_q8_0_q8_1", "q8_0", ["navi21"], [128, 64, 64, 32, 64, 32, 2, 2, 2, 1, 64, 1], 4096),

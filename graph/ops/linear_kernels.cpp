@@ -15,7 +15,7 @@
 
 namespace rondo::graph {
 
-constexpr const char* const kLinearKernels[8] = {"subgroup", "dot", "vector", "wide", "tiled", "matrix", "dot_tiled", "half_tiled"};
+constexpr const char* const kLinearKernels[9] = {"subgroup", "dot", "vector", "wide", "tiled", "matrix", "dot_tiled", "half_tiled", "halves"};
 
 namespace {
 
@@ -63,6 +63,11 @@ std::string tile_lacks(const runtime::DeviceCaps& caps, const LinearShape& shape
 }
 
 std::string subgroup_lacks(const runtime::DeviceCaps& caps, const LinearShape& shape) { return tile_lacks(caps, shape, shape.tile(caps)); }
+
+std::string halves_lack(const runtime::DeviceCaps& caps, const LinearShape& shape) {
+  if (shape.weight != Type::kF16) return "weights of f16";
+  return caps.storage16 ? subgroup_lacks(caps, shape) : "16-bit storage";
+}
 
 /// What kernels that take activations in bytes need.
 std::string bytes_lack(const runtime::DeviceCaps& caps, const LinearShape& shape) {
@@ -187,6 +192,12 @@ SubgroupTile tile_of_dots(const runtime::DeviceCaps& caps, const LinearShape& sh
 
 void emit_subgroup(Lowering& lowering, const LinearVariant& v, const LinearPiece& piece) {
   emit_few_rows(lowering, v, piece, runtime::Shader::linear_subgroup, shape_of(lowering, v, piece).tile(lowering.caps()));
+}
+
+void emit_halves(Lowering& lowering, const LinearVariant& v, const LinearPiece& piece) {
+  SubgroupTile tile = shape_of(lowering, v, piece).tile(lowering.caps());
+  tile.loads = 1;
+  emit_few_rows(lowering, v, piece, runtime::Shader::linear_halves, tile);
 }
 
 void emit_dot(Lowering& lowering, const LinearVariant& v, const LinearPiece& piece) {
@@ -325,6 +336,9 @@ constexpr LinearEntry kTable[] = {
      dot_tiled_rank, {emit_dot_tiled}},
     {kLinearKernels[7], half_tiled_lacks, [](const runtime::DeviceCaps&, const LinearShape& shape) { return std::uint64_t{2} * shape.groups + 1000; },  // as matrix
      [](const runtime::DeviceCaps& caps, const LinearShape& shape) { return shape.few_rows() || is_cpu(caps) ? -1 : 5; }, {emit_half_tiled}},
+    {kLinearKernels[8], halves_lack, [](const runtime::DeviceCaps&, const LinearShape& shape) { return std::uint64_t{2} * shape.groups + 100; },  // as subgroup
+     [](const runtime::DeviceCaps& caps, const LinearShape& shape) { return caps.half_registers && shape.few_rows() ? 5 : -1; },
+     {emit_halves, tile_of_subgroup}},
 };
 
 }  // namespace
@@ -413,7 +427,7 @@ bool can_compute_norms(const Node& node, const LinearCall& call, const Lowering&
   const Result<const LinearEntry*> kernel = choose_linear(lowering, operator_of(node.op), call);
   if (!kernel.ok()) return false;
   // Self-tests put a linear of f32 on a norm's other side, which must be able to as well: "subgroup", as GPUs choose.
-  const bool alone = (*kernel)->name == kLinearKernels[1] && (is_cpu(lowering.caps()) || lowering.forced_kernel("linear") == kLinearKernels[1]);
+  const bool alone = (*kernel)->name != kLinearKernels[0] && (is_cpu(lowering.caps()) || lowering.forced_kernel("linear") == (*kernel)->name);
   return (*kernel)->emit.tile != nullptr && !alone;
 }
 

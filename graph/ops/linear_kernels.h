@@ -10,8 +10,9 @@ namespace rondo::graph {
 
 /// Kernels of linear, linear_glu and their kinds with experts: "subgroup" (few rows, a subgroup makes some outputs), "dot" (the same with activations in bytes), "vector" (the same in shared
 /// memory, for devices without subgroup reductions), "wide" (any rows, subgroups that share the input; for CPU drivers), "tiled" (many rows, dequantised tiles
-/// in shared memory), "matrix" (the same in f16, by matrix units), "dot_tiled" (the same in bytes), "half_tiled" (the same in f16, two products by an instruction).
-extern const char* const kLinearKernels[8];
+/// in shared memory), "matrix" (the same in f16, by matrix units), "dot_tiled" (the same in bytes), "half_tiled" (the same in f16, two products by an instruction), "halves" (few rows, weights in f16
+/// for devices with registers of 16 bits).
+extern const char* const kLinearKernels[9];
 
 /// Checks input (..., K) against weight (N, K); an input whose rows are not even becomes a copy of itself.
 Status check_linear(Graph& graph, Node& node);

@@ -5,7 +5,7 @@
 // f32 accumulation in fixed order. Grid (ceil(N / (kRows kSubgroups / kSplit)), ceil(M / kTokens)).
 // On devices that wait longer for memory than they multiply, a lane asks for kLoads chunks at a time.
 // Who includes this defines add_products, which makes the sums, and constant 6, kInputVec4 (lib/linear_input.glsl), or with RONDO_ROUNDED_INPUT, if the input is in bytes, kRounds:
-// outputs are left in bytes as well (lib/linear_rounding.glsl).
+// outputs are left in bytes as well (lib/linear_rounding.glsl). With RONDO_NO_TABLE weights are of types without one.
 // With kRotation it makes queries, keys and values, and turns and stores them as rope_kv_write would (lib/linear_rotation.glsl).
 // Needs: subgroups of exactly kLanes invocations, subgroupAdd.
 #include "linear.params.h"
@@ -31,7 +31,9 @@ const uint kSubgroups = kWidth / kLanes;
 #ifndef RONDO_ROUNDED_INPUT
 #include "lib/linear_input.glsl"
 #endif
+#ifndef RONDO_NO_TABLE
 #define RONDO_SHARED_TABLE
+#endif
 #define RONDO_WEIGHT_BINDING 2
 #define weight_layout p
 #include "lib/weight.glsl"
@@ -69,7 +71,9 @@ WeightRow begin_of(FewRow row) { return kTokens == 1u && kLoads == 1u ? row.begi
 void add_products(uint share, FewRow rows[kWeightRows], uint at[kTokens], inout float sums[kSums]);
 
 void main() {
+#ifdef RONDO_SHARED_TABLE
   fill_table();
+#endif
   const uint first_token = gl_WorkGroupID.y * kTokens;
   const uint first = kRotates ? output_at(gl_SubgroupID / kSplit * kRows) : (gl_WorkGroupID.x * (kSubgroups / kSplit) + gl_SubgroupID / kSplit) * kRows, lane = gl_SubgroupInvocationID, share = gl_SubgroupID % kSplit;
   // What this lane stores in the end. The step's state is asked for here and looked at there, so that nothing waits for it.

@@ -66,6 +66,19 @@ TEST(DeferredNormOfDotsTest, EqualsTheDefinition) {
   }
 }
 
+TEST(DeferredNormOfHalvesTest, EqualsTheDefinition) {
+  const runtime::DeviceCaps& caps = test_runtime_device().caps();
+  if (!caps.storage16 || !caps.subgroup_arithmetic) GTEST_SKIP() << "this device has no 16-bit storage, or no subgroup reductions";
+  Chain with;
+  with.again = true;
+  for (const Sizes& s : {Sizes{1, 64, 132, 36}, {2, 41, 516, 8}, {8, 96, 257 * 4, 4}}) {
+    const OpCase c = chain(Type::kF16, s, with);
+    EXPECT_TRUE(agrees(c, kBound, by_halves())) << s.rows << " rows, " << s.inner << " to " << s.columns << " to " << s.outputs;
+    EXPECT_EQ(count(c, by_halves(), "rms_norm"), 0u);
+    EXPECT_EQ(count(c, by_halves(), "linear halves"), 2u);
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Types, DeferredNormTest, ::testing::ValuesIn(kRowLayouts), [](const auto& test) { return std::string(graph::type_name(test.param)); });
 
 /// Rows that don't count, of the chain's middle as well.

@@ -95,6 +95,20 @@ TEST(DeferredRotationOfDotsTest, EqualsTheDefinition) {
   }
 }
 
+TEST(DeferredRotationOfHalvesTest, OfWeightsInRegistersOf16Bits) {
+  const runtime::DeviceCaps& caps = test_runtime_device().caps();
+  if (!caps.storage16 || !caps.subgroup_arithmetic) GTEST_SKIP() << "this device has no 16-bit storage, or no subgroup reductions";
+  for (const Type activations : {Type::kF32, Type::kF16}) {
+    for (const RopeStyle style : {RopeStyle::kHalf, RopeStyle::kInterleaved}) {
+      const Sizes s{1, 3, 96, 6, 2, 128};
+      const Step with{.weight = Type::kF16, .style = style, .activations = activations};
+      EXPECT_TRUE(agrees(step_of(s, with), {1e-6}, by_halves())) << text_of(s, with);
+      EXPECT_EQ(count(step_of(s, with), by_halves(), "rope_kv_write"), 0u) << text_of(s, with);
+      EXPECT_EQ(count(step_of(s, with), by_halves(), "linear halves"), 1u) << text_of(s, with);
+    }
+  }
+}
+
 TEST(DeferredRotationOfHalvesTest, EqualsTheDefinition) {
   if (!test_runtime_device().caps().storage16) GTEST_SKIP() << "this device has no 16-bit storage";
   for (const RopeStyle style : {RopeStyle::kHalf, RopeStyle::kInterleaved}) {

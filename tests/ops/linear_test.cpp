@@ -238,6 +238,7 @@ std::string param_name(const ::testing::TestParamInfo<std::tuple<Type, const cha
 INSTANTIATE_TEST_SUITE_P(TypesAndKernels, LinearTest,
                          ::testing::Combine(::testing::ValuesIn(kRowLayouts), ::testing::Values("subgroup", "vector", "wide", "tiled")),
                          param_name);
+INSTANTIATE_TEST_SUITE_P(WeightsInHalves, LinearTest, ::testing::Values(std::tuple(Type::kF16, "halves")), param_name);
 
 }  // namespace
 }  // namespace rondo::tests::linear_test

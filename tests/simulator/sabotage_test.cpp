@@ -79,11 +79,10 @@ std::string find_in(const check::CheckRun& run, simulator::ModuleCache& modules)
 }
 
 /// Norms that linears compute, which no single operator has: they take one and make another.
-bool is_found_in_norms(simulator::ModuleCache& modules, bool by_dots) {
+bool is_found_in_norms(simulator::ModuleCache& modules, graph::Type weights, const check::RunOptions& how) {
   tests::norm_chain::Chain with;
   with.again = true;
-  const graph::Type type = by_dots ? graph::Type::kQ8_0 : graph::Type::kF32;
-  return !find_in(tests::norm_chain::chain(type, {1, 1024, 544, 36}, with), by_dots ? tests::norm_chain::by_dots() : tests::norm_chain::by_subgroups(), modules).empty();
+  return !find_in(tests::norm_chain::chain(weights, {1, 1024, 544, 36}, with), how, modules).empty();
 }
 
 /// Outputs that are left in bytes for a linear behind.
@@ -97,9 +96,21 @@ bool is_found_in_rounding(simulator::ModuleCache& modules) {
 }
 
 /// Queries and keys that a linear turns, by halves.
-bool is_found_in_rotation(simulator::ModuleCache& modules, bool by_dots, graph::Type activations = graph::Type::kF32) {
-  namespace chain = tests::rotation_chain;
-  return !find_in(chain::step_of({1, 1, 64, 4, 2, 64}, {.style = graph::RopeStyle::kHalf, .activations = activations}), by_dots ? chain::by_dots() : chain::by_subgroups(), modules).empty();
+bool is_found_in_rotation(simulator::ModuleCache& modules, graph::Type weights, const check::RunOptions& how, graph::Type activations = graph::Type::kF32) {
+  return !find_in(tests::rotation_chain::step_of({1, 1, 64, 4, 2, 64}, {.weight = weights, .style = graph::RopeStyle::kHalf, .activations = activations}), how, modules).empty();
+}
+
+/// What linears of few rows do beside products.
+bool is_found_in_chains(simulator::ModuleCache& modules, runtime::Shader shader) {
+  namespace chain = tests::norm_chain;
+  switch (shader) {
+    case runtime::Shader::linear_subgroup: return is_found_in_norms(modules, graph::Type::kF32, chain::by_subgroups()) || is_found_in_rotation(modules, graph::Type::kQ8_0, chain::by_subgroups());
+    case runtime::Shader::linear_subgroup_f16: return is_found_in_rotation(modules, graph::Type::kQ8_0, chain::by_subgroups(), graph::Type::kF16);
+    case runtime::Shader::linear_halves: return is_found_in_norms(modules, graph::Type::kF16, chain::by_halves()) || is_found_in_rotation(modules, graph::Type::kF16, chain::by_halves());
+    case runtime::Shader::linear_halves_f16: return is_found_in_rotation(modules, graph::Type::kF16, chain::by_halves(), graph::Type::kF16);
+    case runtime::Shader::linear_dot: return is_found_in_norms(modules, graph::Type::kQ8_0, chain::by_dots()) || is_found_in_rotation(modules, graph::Type::kQ8_0, chain::by_dots());
+    default: return false;
+  }
 }
 
 TEST(SabotageTest, NoBarrierIsSuperfluous) {
@@ -114,8 +125,7 @@ TEST(SabotageTest, NoBarrierIsSuperfluous) {
         return wanted == spoilt ? without(simulator::shader_with_lines(wanted), barriers[i]) : simulator::shader_with_lines(wanted);
       });
       const bool is_found = std::any_of(own.begin(), own.end(), [&](const check::CheckRun& run) { return !find_in(run, modules).empty(); }) ||
-                            ((shader == runtime::Shader::linear_subgroup || shader == runtime::Shader::linear_dot) && (is_found_in_norms(modules, shader == runtime::Shader::linear_dot) || is_found_in_rotation(modules, shader == runtime::Shader::linear_dot))) ||
-                            (shader == runtime::Shader::linear_subgroup_f16 && is_found_in_rotation(modules, false, graph::Type::kF16)) ||
+                            is_found_in_chains(modules, shader) ||
                             ((shader == runtime::Shader::attention_combine || shader == runtime::Shader::linear_dot) && is_found_in_rounding(modules));
       EXPECT_TRUE(is_found) << runtime::shader_name(shader) << ": nothing misses barrier " << i + 1 << " of " << barriers.size();
     }

@@ -40,6 +40,15 @@ inline check::RunOptions by_dots() {
   return options;
 }
 
+/// As GPUs choose that have weights of f16 in registers of 16 bits.
+inline check::RunOptions by_halves() {
+  check::RunOptions options;
+  options.fusion = true;
+  options.pretend = runtime::DeviceType::kDiscrete;
+  options.half_registers = true;
+  return options;
+}
+
 inline std::vector<float> numbers(std::int64_t n, std::uint32_t seed, float scale = 1) { return check::random_values(static_cast<std::size_t>(n), seed, scale); }
 
 inline TensorId weight(OpCase& c, const char* name, Type type, std::int64_t rows, std::int64_t columns, std::uint32_t seed) {

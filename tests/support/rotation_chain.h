@@ -7,6 +7,7 @@
 namespace rondo::tests::rotation_chain {
 
 using norm_chain::by_dots;
+using norm_chain::by_halves;
 using norm_chain::by_subgroups;
 using norm_chain::numbers;
 using norm_chain::weight;

@@ -40,7 +40,7 @@ TEST(KernelCasesTest, EveryShapeCanBeLoweredForALargeGpu) {
   caps.max_storage_range_bytes = 0xffffffffu;
   caps.max_invocations = 1024;
   caps.min_subgroup_size = caps.max_subgroup_size = caps.min_required_subgroup_size = caps.max_required_subgroup_size = 32;
-  caps.subgroup_arithmetic = caps.subgroup_shuffle = caps.integer_dot = caps.float16 = caps.half_dot = true;
+  caps.subgroup_arithmetic = caps.subgroup_shuffle = caps.integer_dot = caps.storage16 = caps.float16 = caps.half_dot = true;
   caps.max_shared_bytes = 32768;
   caps.matrices = {{16, 16, 16}};
   for (const KernelCase& one : kernel_cases("", true)) {

@@ -84,7 +84,7 @@ TEST(LoweringTest, WhatIsWidenedNeedsNothing) {
 TEST(LoweringTest, UnknownKernelsAndOperatorsAreRefused) {
   LoweringOptions options;
   options.forced_kernels["linear"] = "fastest";
-  EXPECT_EQ(refusal(linear_case(), {}, options), "kernel linear=fastest: linear has the kernels subgroup, dot, vector, wide, tiled, matrix, dot_tiled, half_tiled");
+  EXPECT_EQ(refusal(linear_case(), {}, options), "kernel linear=fastest: linear has the kernels subgroup, dot, vector, wide, tiled, matrix, dot_tiled, half_tiled, halves");
   options.forced_kernels = {{"lineal", "wide"}};
   EXPECT_EQ(refusal(linear_case(), {}, options), "kernel lineal=wide: there is no operator lineal");
 }
@@ -128,6 +128,27 @@ TEST(LoweringTest, SubgroupsOfASizeMakeFewRows) {
     EXPECT_EQ(program.kernels.at(0).constants[2], one.lanes);
     EXPECT_EQ(program.kernels.at(0).subgroup_size, one.lanes);
   }
+}
+
+TEST(LoweringTest, HalvesAreForRegistersOf16Bits) {
+  const auto lowered_for = [](const DeviceCaps& caps, Type weight, std::int64_t rows, const LoweringOptions& options = {}) {
+    OpCase c;
+    c.output(c.graph.add(Op::linear, {c.f32("input", {rows, 256}, std::vector<float>(static_cast<std::size_t>(256 * rows))), c.weight("weight", weight, 64, 256, {})}));
+    const Result<Lowered> lowered = lower(c.graph, caps, options);
+    return lowered.ok() ? lowered->program.dispatches.back().label : lowered.status().message();
+  };
+  DeviceCaps caps = gpu_of(64, 128);
+  EXPECT_EQ(lowered_for(caps, Type::kF16, 1), "linear subgroup f16");
+  caps.half_registers = caps.storage16 = true;
+  for (const std::int64_t rows : {1, 8}) EXPECT_EQ(lowered_for(caps, Type::kF16, rows), "linear halves f16");
+  EXPECT_EQ(lowered_for(caps, Type::kF16, 9), "linear tiled f16");
+  EXPECT_EQ(lowered_for(caps, Type::kBF16, 1), "linear subgroup bf16");
+  caps.storage16 = false;
+  EXPECT_EQ(lowered_for(caps, Type::kF16, 1), "linear subgroup f16");
+  LoweringOptions forced;
+  forced.forced_kernels["linear"] = "halves";
+  EXPECT_NE(lowered_for(caps, Type::kF16, 1, forced).find("kernel 'halves' needs 16-bit storage"), std::string::npos);
+  EXPECT_NE(lowered_for(caps, Type::kQ8_0, 1, forced).find("kernel 'halves' needs weights of f16"), std::string::npos);
 }
 
 TEST(LoweringTest, ActivationsAreRoundedWhereTheyMayBe) {
