@@ -100,6 +100,15 @@ struct MatrixTile {
     const std::uint32_t multiply_adds = rows() * outputs * 32 / threads;
     return {multiply_adds * shape.depth / 32, multiply_adds * ahead, 32 / shape.depth * ahead};
   }
+  /// Bytes of shared memory for a multiply-add: halves of both factors, which each subgroup loads, and which are stored once for the tile.
+  double shared_bytes() const { return loaded_bytes() + 2.0 / rows() + 2.0 / outputs; }
+  /// The same of attention, where scores are stored and loaded as well, weights stored, and with each 64 columns of values is loaded what scales the rows' sums.
+  double attention_shared_bytes(double key_width, double value_width) const {
+    return loaded_bytes() + 2.0 / rows() + (10 + value_width / (16 * output_matrices)) / (key_width + value_width);
+  }
+
+ private:
+  double loaded_bytes() const { return 2.0 / (row_matrices * shape.rows) + 2.0 / (output_matrices * shape.columns); }
 };
 
 /// For the same as float_tile, and a weight of this type.

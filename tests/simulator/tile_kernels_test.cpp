@@ -120,6 +120,39 @@ TEST(MatrixKernelsTest, AreRightAndWithoutFindings) {
   }
 }
 
+/// What predictions of time take to go through shared memory is what lanes move there: no more, and besides only what is done once for a tile.
+TEST(MatrixKernelsTest, MoveThroughSharedMemoryWhatTheySay) {
+  const char* const tools = std::getenv("RONDO_TEST_SPIRV_TOOLS");
+  if (!tools) GTEST_SKIP() << "RONDO_TEST_SPIRV_TOOLS is not set";
+  simulator::ModuleCache modules(simulator::Loops::kKept, tools);
+  constexpr const char* kTexts[] = {"linear input (128, 1024), weight f16 (128, 1024)", "linear_glu input (128, 1024), weight q8_0 (128, 1024)", "matmul a (128, 1024), b (128, 1024), transpose_b",
+                                    "attention query (1, 1, 64, 128), key f16 (1, 1, 1024, 128), value f16 (1, 1, 1024, 128)"};
+  for (const Machine& machine : kMachines) {
+    runtime::DeviceCaps caps = caps_of(machine.lanes);
+    caps.matrices = {machine.shape};
+    for (const char* text : kTexts) {
+      const auto parsed = check::parse_case(text);
+      ASSERT_TRUE(parsed.ok()) << parsed.status().message();
+      const auto op = check::build_case(*parsed, check::Values::kRandom, 1);
+      check::RunOptions how;
+      how.kernels[parsed->op] = "matrix";
+      const double share = parsed->op == "attention" ? 0.5 : 1;  // of the keys that a cost is of
+      double said = 0, moved = 0;
+      const auto run = simulator::simulate_case(modules, *op, how, caps, machine.lanes, [&](const simulator::SimulatedDispatch& done) {
+        said += done.dispatch.cost.flops / 2 / share * done.dispatch.cost.shared_bytes;
+        if (done.dispatch.cost.shared_bytes == 0) return;
+        for (const simulator::AccessCount& access : done.report.accesses) {
+          if (done.module.variables[access.variable].space == simulator::Space::kShared) moved += static_cast<double>(access.lane_bytes);
+        }
+      });
+      ASSERT_TRUE(run.ok()) << run.status().message();
+      EXPECT_GT(said, 0) << text;
+      EXPECT_GE(moved, said) << text << ", " << machine.lanes << " lanes";
+      EXPECT_LE(moved, 1.25 * said) << text << ", " << machine.lanes << " lanes";
+    }
+  }
+}
+
 /// On Intel's subgroups, where invocations have half as many rows as elsewhere, and workgroups share wide values; keys split besides.
 TEST(RegisterAttentionTest, IsRightAndWithoutFindings) {
   constexpr std::uint32_t kLanes = 8;

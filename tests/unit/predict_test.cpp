@@ -107,6 +107,22 @@ TEST(PredictTest, EachRoundOfATileWaitsForALoad) {
   EXPECT_NEAR(predict_one(matrices, caps).waits, one / 2, kLoadNs) << "two groups of columns are on their way";
 }
 
+/// By matrix units a tile of 128 x 128 is loaded by four subgroups, each two factors of 64 rows, and stored once.
+TEST(PredictTest, FactorsOfMatrixUnitsGoThroughSharedMemory) {
+  runtime::DeviceCaps caps = card();
+  caps.max_shared_bytes = 49152;
+  caps.cores = 1;
+  caps.matrices = {{16, 16, 16}};
+  caps.matrix_flops_per_s = 1e15;
+  const runtime::Program program = linear(caps, graph::Type::kF16, 256, 4096, 128);  // two tiles
+  ASSERT_EQ(program.dispatches.back().label, "linear matrix f16");
+  const double expected = 1e9 * 128 * 256 * 4096 * (2.0 / 64 + 2.0 / 64 + 2.0 / 128 + 2.0 / 128) / (128 * caps.lines_per_s);
+  EXPECT_NEAR(predict_one(program, caps).shared, expected, 1e-6 * expected);
+  EXPECT_EQ(predict_one(linear(caps, graph::Type::kF16, 256, 4096), caps).shared, 0) << "of one row nothing does";
+  caps.lines_per_s /= 1e4;
+  EXPECT_STREQ(predict_one(program, caps).bound(), "shared");
+}
+
 TEST(PredictTest, AProfileWithoutRatesIsRefused) {
   runtime::DeviceCaps caps = card();
   caps.name = "plain";

@@ -338,7 +338,7 @@ void print_dot(const StepReport& report) {
 struct PredictedKernel {
   std::string label;
   std::size_t n = 0;
-  double launch = 0, memory = 0, arithmetic = 0, lines = 0, waits = 0, total = 0;  ///< nanoseconds
+  double launch = 0, memory = 0, arithmetic = 0, lines = 0, shared = 0, waits = 0, total = 0;  ///< nanoseconds
   std::map<std::string, std::size_t> bounds;
   bool counted = true;
 };
@@ -354,7 +354,7 @@ std::vector<PredictedKernel> by_kernel(const StepReport& report, std::span<const
       found->label = label;
     }
     const Prediction& one = predictions[i];
-    found->n += 1, found->launch += one.launch, found->memory += one.memory, found->arithmetic += one.arithmetic, found->lines += one.lines, found->waits += one.waits, found->total += one.total();
+    found->n += 1, found->launch += one.launch, found->memory += one.memory, found->arithmetic += one.arithmetic, found->lines += one.lines, found->shared += one.shared, found->waits += one.waits, found->total += one.total();
     found->bounds[one.bound()] += 1;
     found->counted = found->counted && one.counted;
   }
@@ -380,10 +380,10 @@ void print_prediction(const StepReport& report, std::span<const Prediction> pred
     json rows = json::array();
     for (const PredictedKernel& kernel : kernels) {
       rows.push_back({{"label", kernel.label}, {"dispatches", kernel.n}, {"ns", kernel.total}, {"launch_ns", kernel.launch}, {"memory_ns", kernel.memory}, {"arithmetic_ns", kernel.arithmetic},
-                      {"lines_ns", kernel.lines}, {"waits_ns", kernel.waits}, {"bounds", kernel.bounds}, {"counted", kernel.counted}});
+                      {"lines_ns", kernel.lines}, {"shared_ns", kernel.shared}, {"waits_ns", kernel.waits}, {"bounds", kernel.bounds}, {"counted", kernel.counted}});
       if (measured_ns(kernel) > 0) rows.back()["measured_ns"] = measured_ns(kernel), rows.back()["off_by"] = off_by(kernel, measured_ns(kernel));
     }
-    const json assumptions = {{"usable_bandwidth", kUsableBandwidth}, {"load_ns", kLoadNs}, {"dispatch_ns", report.caps.dispatch_ns}, {"resident_invocations", kResident},
+    const json assumptions = {{"usable_bandwidth", kUsableBandwidth}, {"load_ns", kLoadNs}, {"dispatch_ns", report.caps.dispatch_ns}, {"resident_invocations", kResident}, {"shared_bytes_per_clock", kSharedBytes},
                               {"bytes_per_s", report.caps.bytes_per_s}, {"lanes_per_s", report.caps.lanes_per_s}, {"cores", report.caps.cores}, {"counts", report.caps.counts}};
     json all{{"device", report.caps.name}, {"step", report.step}, {"rows", report.rows}, {"n_ctx", report.n_ctx}, {"ns", total_ns}, {"bandwidth_bound_ns", bound_ns}, {"kernels", rows}, {"assumptions", assumptions}};
     if (measured) all["measured"] = {{"steps", measured->n}, {"ns", measured->total()}, {"off_by", busy_ns / measured->total()}};
@@ -391,19 +391,19 @@ void print_prediction(const StepReport& report, std::span<const Prediction> pred
     return;
   }
   if (kernels.empty()) return fmt::print("The step has no dispatches.\n");
-  fmt::print("| kernel | n | us | launch | memory | arithmetic | lines | waits | bound by |{}\n|:---|---:|---:|---:|---:|---:|---:|---:|:---|{}\n", measured ? " measured | off by |" : "", measured ? "---:|---:|" : "");
+  fmt::print("| kernel | n | us | launch | memory | arithmetic | lines | shared | waits | bound by |{}\n|:---|---:|---:|---:|---:|---:|---:|---:|---:|:---|{}\n", measured ? " measured | off by |" : "", measured ? "---:|---:|" : "");
   for (const PredictedKernel& kernel : kernels) {
     const auto most = std::max_element(kernel.bounds.begin(), kernel.bounds.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
     const std::string arithmetic = kernel.counted ? fmt::format("{:.1f}", kernel.arithmetic / 1e3) : "not counted";
     const double own_ns = measured_ns(kernel);
     const std::string beside = !measured ? "" : own_ns == 0 ? " - | - |" : fmt::format(" {:.1f} | {:.2f} |", own_ns / 1e3, off_by(kernel, own_ns));
-    fmt::print("| {} | {} | {:.1f} | {:.1f} | {:.1f} | {} | {:.1f} | {:.1f} | {} |{}\n", kernel.label, kernel.n, kernel.total / 1e3, kernel.launch / 1e3, kernel.memory / 1e3, arithmetic, kernel.lines / 1e3, kernel.waits / 1e3,
+    fmt::print("| {} | {} | {:.1f} | {:.1f} | {:.1f} | {} | {:.1f} | {:.1f} | {:.1f} | {} |{}\n", kernel.label, kernel.n, kernel.total / 1e3, kernel.launch / 1e3, kernel.memory / 1e3, arithmetic, kernel.lines / 1e3, kernel.shared / 1e3, kernel.waits / 1e3,
                most->first, beside);
   }
   fmt::print("\n{:.1f} us predicted for {}: {:.2f} times the {:.1f} us that its bytes take at {:.0f} % of the bandwidth\n", total_ns / 1e3, report.caps.name, total_ns / bound_ns, bound_ns / 1e3, 100 * kUsableBandwidth);
-  fmt::print("Assumed: {:.0f} GB/s; {} cores, {:.1f} T lanes a second, a cache line a clock and core; {:.1f} us for a dispatch that waits for another; {:.0f} ns for a load, and for each round of a loop\n"
+  fmt::print("Assumed: {:.0f} GB/s; {} cores, {:.1f} T lanes a second, a cache line and {:.0f} bytes of shared memory a clock and core; {:.1f} us for a dispatch that waits for another; {:.0f} ns for a load, and for each round of a loop\n"
              "that loads tiles; {:.0f} invocations of a core under way at most; {}compilers' counts of {}; the most likely token is drawn.{}\n",
-             report.caps.bytes_per_s / 1e9, report.caps.cores, report.caps.lanes_per_s / 1e12, report.caps.dispatch_ns / 1e3, kLoadNs, kResident,
+             report.caps.bytes_per_s / 1e9, report.caps.cores, report.caps.lanes_per_s / 1e12, kSharedBytes, report.caps.dispatch_ns / 1e3, kLoadNs, kResident,
              report.caps.matrix_flops_per_s > 0 ? fmt::format("matrix units of {:.0f} Tflop/s, while which nothing else is computed; ", report.caps.matrix_flops_per_s / 1e12) : "", report.caps.counts, measured ? "" : " No card of this profile has been measured.");
   if (!measured) return;
   std::vector<std::string> others;

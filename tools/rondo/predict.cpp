@@ -106,12 +106,12 @@ double waits_of_sorting(const runtime::Dispatch& dispatch, const runtime::Kernel
 
 }  // namespace
 
-double Prediction::total() const { return launch + std::max({memory, arithmetic, lines, waits}); }
+double Prediction::total() const { return launch + std::max({memory, arithmetic, lines, shared, waits}); }
 
 const char* Prediction::bound() const {
-  const double most = std::max({memory, arithmetic, lines, waits});
+  const double most = std::max({memory, arithmetic, lines, shared, waits});
   if (launch > most) return "launch";
-  return most == memory ? "memory" : most == arithmetic ? "arithmetic" : most == lines ? "lines" : "waits";
+  return most == memory ? "memory" : most == arithmetic ? "arithmetic" : most == lines ? "lines" : most == shared ? "shared" : "waits";
 }
 
 Result<std::vector<Prediction>> predict(const runtime::Program& program, const runtime::DeviceCaps& caps) {
@@ -136,7 +136,9 @@ Result<std::vector<Prediction>> predict(const runtime::Program& program, const r
     const bool by_matrices = graph::by_matrix_units(kernel);
     if (by_matrices && caps.matrix_flops_per_s > 0) one.arithmetic += 1e9 * dispatch.cost.flops / caps.matrix_flops_per_s;
     one.counted = one.counted && (!by_matrices || caps.matrix_flops_per_s > 0);
-    one.arithmetic *= std::ceil(workgroups / caps.cores) * caps.cores / workgroups;
+    const double uneven = std::ceil(workgroups / caps.cores) * caps.cores / workgroups;
+    one.arithmetic *= uneven;
+    one.shared = 1e9 * uneven * dispatch.cost.flops / 2 * dispatch.cost.shared_bytes / (kSharedBytes * caps.lines_per_s);
     if (simulated && simulated->useful_bytes > 0) one.lines = 1e9 * dispatch.cost.bytes * (1 / simulated->useful_bytes + simulated->activation_bytes / 64) / caps.lines_per_s;
     one.waits = kernel.shader == runtime::Shader::expert_tiles ? waits_of_sorting(dispatch, kernel) : std::max(waits_of_tiles(dispatch, kernel, count, workgroups, caps), simulated ? (std::max(simulated->dependent_loads, 1.0) - 1) * kLoadNs : kLoadNs);
     found.push_back(one);

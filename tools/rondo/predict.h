@@ -21,15 +21,17 @@ struct Prediction {
   double memory = 0;      ///< its bytes, at kUsableBandwidth of the device's, or at what a loop that waits has in flight
   double arithmetic = 0;  ///< instructions of its multiply-adds, by the core that has the most workgroups; 0 where no compiler's count is in the table
   double lines = 0;       ///< cache lines that it asks for, one a clock and core; 0 where the simulator has no count
+  double shared = 0;      ///< what goes through shared memory, kSharedBytes a clock and core, by the core that has the most workgroups; 0 where the kernel doesn't tell
   double waits = 0;       ///< loads that depend on each other, but for the first, which is in `launch`; rounds of loops that load tiles
   bool counted = false;   ///< a compiler's count is in the table, or it has no multiply-adds
 
   double total() const;
-  /// "memory", "arithmetic", "lines" or "waits"; "launch" where that is longer than all.
+  /// "memory", "arithmetic", "lines", "shared" or "waits"; "launch" where that is longer than all.
   const char* bound() const;
 };
 
 constexpr double kUsableBandwidth = 0.9;  ///< of what the data sheet says
+constexpr double kSharedBytes = 128;      ///< 32 banks of 4 bytes
 constexpr double kLoadNs = 600;           ///< from asking for a word of memory to having it
 constexpr double kResident = 1024;        ///< invocations of a core that are under way, at most
 
