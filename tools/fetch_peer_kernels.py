@@ -32,8 +32,9 @@ TABLES = ["iq4_nl", "mxfp4"]
 
 def vector(name, beside, chips, width, rows, subgroup, products, reduction="_subgroup_no_shmem"):
     """A matrix-vector kernel: constants are the workgroup's width, rows of a workgroup, columns. products: of an iteration, for one row."""
+    inputs = "kRounds=0" if beside.startswith("dot") else "kInputVec4=2"
     return {"name": f"mul_mat_vec_{name}_f32{reduction}",
-            "beside": f"linear {beside} kTokens=1 kInputVec4=2 kBias=0 kActivation=0", "chips": chips, "constants": [width, rows, 1],
+            "beside": f"linear {beside} kTokens=1 {inputs} kBias=0 kActivation=0", "chips": chips, "constants": [width, rows, 1],
             "subgroup_size": subgroup, "full_subgroups": True, "products": products * rows}
 
 
@@ -56,17 +57,23 @@ def matrix_units(beside, chips, threads, subgroup, columns, shape, ggml_type=Non
             "subgroup_size": subgroup, "full_subgroups": True, "products": 128 * 128 * 32 // threads}
 
 
-def attention(beside, chips, width, rows, row_split, subgroup, flags, full):
+def attention(beside, chips, width, rows, row_split, subgroup, flags, full, products_by=""):
     """Flash attention over heads of 128 and keys in f16: blocks of `rows` queries and 32 keys."""
-    return {"name": "flash_attn_f32_f16", "beside": f"attention {beside} kCacheType=1 kFeatures=0", "chips": chips, "subgroup_size": subgroup if full else 0, "full_subgroups": full,
+    return {"name": f"flash_attn_f32_f16{products_by}", "beside": f"attention {beside} kCacheType=1 kFeatures=0", "chips": chips, "subgroup_size": subgroup if full else 0, "full_subgroups": full,
             "constants": [width, rows, 32, 128, 128, 0, 8, row_split, subgroup if full else 0, 0, flags, 0, 1, 1, 2, 2], "products": 2 * rows * 32 * 128 // width}
 
 
+def attention_by_matrix_units(chips, width, subgroup, flags):
+    """The same by blocks of 16 queries and 64 keys."""
+    return {"name": "flash_attn_f32_f16_cm1", "beside": "attention matrix kKeyWidth=128 kCacheType=1 kFeatures=0", "chips": chips, "subgroup_size": subgroup, "full_subgroups": True,
+            "constants": [width, 16, 64, 128, 128, 0, 8, 4, subgroup, flags, 3, 0, 1, 1, 2, 2], "products": 2 * 16 * 64 * 128 // width}
+
+
 MODULES = [
-    # Decode on RDNA, and on NVIDIA with its own subgroups: integer dot products but for q8_0, floats and tables.
+    # Decode on RDNA, and on NVIDIA with its own subgroups: integer dot products but for q8_0, floats and tables, of which ours has some by dot products too.
     *[vector(name, beside, chips, width, rows, subgroup, products)
-      for chips, width, subgroup in ((RDNA, 64, 64), (NVIDIA, 32, 32))
-      for name, beside, rows, products in (("f16_f32", "subgroup f16", 2, 16), ("q8_0_f32", "dot q8_0", 1, 32), ("iq4_nl_f32", "dot iq4_nl", 2, 32), ("mxfp4_f32", "dot mxfp4", 2, 32),
+      for chips, width, subgroup, table in ((RDNA, 64, 64, "dot"), (NVIDIA, 32, 32, "subgroup"))
+      for name, beside, rows, products in (("f16_f32", "subgroup f16", 2, 16), ("q8_0_f32", "dot q8_0", 1, 32), ("iq4_nl_f32", f"{table} iq4_nl", 2, 32), ("mxfp4_f32", "subgroup mxfp4", 2, 32),
                                            *((f"{type}_q8_1", f"dot {type}", 1, 32) for type in OLD_TYPES), *((f"{type.lower()}_q8_1", f"dot {type}", 1, 64) for type in K_TYPES))],
     vector("f16_f32", "subgroup f16", INTEL, 64, 2, 16, 16, "_subgroup"),
     vector("q8_0_q8_1", "dot q8_0", INTEL[:2], 8, 2, 8, 32),
@@ -79,19 +86,23 @@ MODULES = [
     matrix("dot_tiled", "matmul_q8_0_q8_1", "q8_0", ["navi21"], [128, 64, 64, 32, 64, 32, 2, 2, 2, 1, 64, 1], 4096),
     matrix("dot_tiled", "matmul_q4_0_q8_1", "q4_0", ["navi21"], [128, 64, 64, 32, 64, 32, 2, 2, 2, 1, 64, 1], 4096),
     matrix("tiled", "matmul_f16_f32_f16acc", "f16", INTEL[:2], [128, 64, 64, 16, 32, 32, 2, 4, 2, 1, 32, 1], 1024),
-    matrix("dot_tiled", "matmul_q8_0_q8_1", "q8_0", INTEL[:2], [128, 64, 64, 32, 32, 32, 2, 2, 2, 1, 32, 1], 1024),
-    matrix("dot_tiled", "matmul_q4_0_q8_1", "q4_0", INTEL[:2], [128, 64, 64, 32, 32, 32, 2, 2, 2, 1, 32, 1], 1024),
+    matrix("dot_tiled", "matmul_q8_0_q8_1", "q8_0", INTEL[:1], [128, 64, 64, 32, 32, 32, 2, 2, 2, 1, 32, 1], 1024),
+    matrix("dot_tiled", "matmul_q4_0_q8_1", "q4_0", INTEL[:1], [128, 64, 64, 32, 32, 32, 2, 2, 2, 1, 32, 1], 1024),
     # Prefill with matrix units.
     *[matrix_units(f"{type} kWidth={width} kRowMatrices={rows} kOutputMatrices=4", chips, threads, subgroup, columns, shape, ggml_type)
       for chips, width, rows, threads, subgroup, columns, shape in ((["navi31", "gfx1201"], 256, 2, 256, 64, 64, (16, 16, 16)), (NVIDIA, 128, 4, 128, 32, 64, (16, 16, 16)),
                                                                     (["bmg"], 256, 2, 512, 32, 32, (8, 16, 16)))
       for type, ggml_type in (("f16", None), ("q8_0", 8), ("q4_0", 2), ("q4_K", 12), ("q6_K", 14))],
-    attention("subgroup kRows=4 kKeyWidth=128", RDNA, 256, 4, 4, 64, 2, True),
+    attention("subgroup kRows=4 kKeyWidth=128", RDNA, 256, 4, 4, 64, 2, True, "_dot2"),
+    attention("subgroup kRows=4 kKeyWidth=128", NVIDIA, 128, 4, 4, 32, 2, True),
     attention("subgroup kRows=4 kKeyWidth=128", ADRENO, 256, 4, 4, 64, 2, True),
-    attention("registers kKeyWidth=128", RDNA, 256, 4, 1, 64, 3, True),
+    attention("registers kKeyWidth=128", RDNA[:1], 256, 4, 1, 64, 3, True, "_dot2"),
     attention("registers kKeyWidth=128", ADRENO, 256, 8, 4, 64, 3, True),
     attention("subgroup kRows=2 kKeyWidth=128", INTEL, 128, 4, 4, 0, 2, False),
     attention("registers kKeyWidth=128", INTEL, 128, 8, 4, 0, 3, False),
+    attention_by_matrix_units(NVIDIA, 128, 32, 1),
+    attention_by_matrix_units(RDNA[1:], 256, 64, 0),
+    attention_by_matrix_units(["bmg"], 128, 32, 0),
 ]
 
 
