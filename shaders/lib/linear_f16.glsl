@@ -13,10 +13,12 @@ const bool kScalesFirst = false;  // lib/halved_input.glsl
 const bool kWide = kWeightType == RONDO_WEIGHT_F32 || kWeightType == RONDO_WEIGHT_BF16 || kWeightType == RONDO_WEIGHT_MXFP4;
 #ifdef RONDO_HALF_TILE
 #include "lib/half_tile.glsl"
+const bool kTurnsFirst = false, kPairsOfRows = false;
 #else
 const uint kMostLanesThatTurn = kWide ? 8u : 16u;  // of 16 lanes, registers have no room for that and for magnitudes
 const bool kFewEnough = kLanes <= kMostLanesThatTurn;  // a constant of its own: of && and more than a name glslang makes a branch
 const bool kTurnsFirst = kTurned && kFewEnough;
+const bool kPairsOfRows = kLanes == 16u;
 #include "lib/matrix_tile.glsl"
 #endif
 #include "lib/linear_tile.glsl"
@@ -33,14 +35,21 @@ shared uint input_rows_of_tile[kExperts == 1u ? kM : 1u];  // in registers on In
 
 // The row of the input of a row of the tile; of one beyond the last it is the last.
 uint input_row_of(uint row) { return input_row(min(tile_row(row), p.rows - 1u)); }
+// Of eight rows, another order: eight invocations side by side, which store 16 bytes each at a time, then have other banks each, as rows are 80 bytes apart. In fours they store two
+// rows, which must be four apart, in twos four rows: 0, 1, 4 and 5. With kTurnsFirst they store words: of every second row, whose words lie together where lanes are 16.
+uint row_of_fours(uint four) {
+  if (kTurnsFirst) return kPairsOfRows ? (four & ~7u) | (four & 3u) << 1 | (four >> 2 & 1u) : four;
+  return (four & ~5u) | (four & 1u) << 2 | (four >> 2 & 1u);
+}
+uint row_of_twos(uint two) { return (two & ~6u) | (two & 2u) << 1 | (two >> 1 & 2u); }
 // The row of a tile, and the eight of its four, that an invocation's i-th is. Those beyond the last are the last, and not stored. From item to item rows grow by a constant: compilers
 // keep little more than where the first is.
 uvec2 place_of_input(uint i) {
-  if (kInputEights % kWidth == 0u) return uvec2(i * kWidth / 4u + gl_LocalInvocationID.x / 4u, gl_LocalInvocationID.x % 4u);
+  if (kInputEights % kWidth == 0u) return uvec2(i * kWidth / 4u + row_of_fours(gl_LocalInvocationID.x / 4u), gl_LocalInvocationID.x % 4u);
   const uint item = min(i * kWidth + gl_LocalInvocationID.x, kInputEights - 1u);
-  return uvec2(item / 4u, item % 4u);
+  return uvec2(row_of_fours(item / 4u), item % 4u);
 }
-uvec2 place_of_weight(uint i) { return uvec2(i * kWidth / 2u + gl_LocalInvocationID.x / 2u, gl_LocalInvocationID.x % 2u); }  // and the half of its two
+uvec2 place_of_weight(uint i) { return uvec2(i * kWidth / 2u + row_of_twos(gl_LocalInvocationID.x / 2u), gl_LocalInvocationID.x % 2u); }  // and the half of its two
 
 bool begin_tile() {
   fill_table();

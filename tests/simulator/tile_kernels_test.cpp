@@ -138,17 +138,24 @@ TEST(MatrixKernelsTest, MoveThroughSharedMemoryWhatTheySay) {
       how.kernels[parsed->op] = "matrix";
       const double share = parsed->op == "attention" ? 0.5 : 1;  // of the keys that a cost is of
       double said = 0, moved = 0;
+      std::uint64_t rounds = 0, ideal_rounds = 0;  // of stores
       const auto run = simulator::simulate_case(modules, *op, how, caps, machine.lanes, [&](const simulator::SimulatedDispatch& done) {
         said += done.dispatch.cost.flops / 2 / share * done.dispatch.cost.shared_bytes;
         if (done.dispatch.cost.shared_bytes == 0) return;
         for (const simulator::AccessCount& access : done.report.accesses) {
-          if (done.module.variables[access.variable].space == simulator::Space::kShared) moved += static_cast<double>(access.lane_bytes);
+          if (done.module.variables[access.variable].space != simulator::Space::kShared) continue;
+          moved += static_cast<double>(access.lane_bytes);
+          if (access.kind != simulator::AccessCount::Kind::kStore) continue;
+          rounds += access.bank_rounds, ideal_rounds += access.ideal_bank_rounds;
         }
       });
       ASSERT_TRUE(run.ok()) << run.status().message();
       EXPECT_GT(said, 0) << text;
       EXPECT_GE(moved, said) << text << ", " << machine.lanes << " lanes";
       EXPECT_LE(moved, 1.25 * said) << text << ", " << machine.lanes << " lanes";
+      if (parsed->op.starts_with("linear")) {
+        EXPECT_EQ(rounds, ideal_rounds) << "banks conflict: " << text << ", " << machine.lanes << " lanes";
+      }
     }
   }
 }
