@@ -44,47 +44,90 @@ struct Device::Measurement {
 
 Device::Device(Parts parts) : parts_(std::move(parts)), caps_(&parts_.plan.caps) {}
 
-Result<std::unique_ptr<Device>> Device::create(std::shared_ptr<Instance> owner, std::uint32_t index, const DeviceCaps* profile) {
-  const Instance& instance = *owner;
-  Parts parts;
-  parts.instance = std::move(owner);
-  parts.plan = instance.plans()[index];
-  parts.info = instance.infos()[index];
-  parts.memory_types = instance.snapshot(index).memory_types;
-  parts.log = instance.log();
-  parts.owned = true;
+namespace {
 
+/// A device with all that the plan uses. Errors as create_logical_device's.
+Result<Instance::LogicalDevice> create_with(const Instance& instance, std::uint32_t index, const DevicePlan& plan) {
   VkPhysicalDeviceVulkan12Features features12{};
   features12.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_FEATURES;
   features12.timelineSemaphore = VK_TRUE;
   VkPhysicalDeviceVulkan11Features features11{};
   features11.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_1_FEATURES;
-  features11.storageBuffer16BitAccess = parts.plan.caps.storage16;
+  features11.storageBuffer16BitAccess = plan.caps.storage16;
   features12.pNext = &features11;
   VkPhysicalDeviceSubgroupSizeControlFeaturesEXT size_control{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_SIZE_CONTROL_FEATURES_EXT, nullptr, VK_TRUE, VK_TRUE};
-  if (parts.plan.subgroup_size_control) features11.pNext = &size_control;
+  if (plan.subgroup_size_control) features11.pNext = &size_control;
   VkPhysicalDeviceShaderIntegerDotProductFeatures dot{};
   dot.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_INTEGER_DOT_PRODUCT_FEATURES;
   dot.shaderIntegerDotProduct = VK_TRUE;
-  if (parts.plan.caps.integer_dot) dot.pNext = features11.pNext, features11.pNext = &dot;
-  features12.shaderFloat16 = parts.plan.caps.float16;
+  if (plan.caps.integer_dot) dot.pNext = features11.pNext, features11.pNext = &dot;
+  features12.shaderFloat16 = plan.caps.float16;
   MixedFloatDotProductFeatures half_dot;
   half_dot.shaderMixedFloatDotProductFloat16AccFloat32 = VK_TRUE;
-  if (parts.plan.caps.half_dot) half_dot.pNext = features11.pNext, features11.pNext = &half_dot;
+  if (plan.caps.half_dot) half_dot.pNext = features11.pNext, features11.pNext = &half_dot;
   CooperativeMatrixFeatures matrices;
   matrices.cooperativeMatrix = VK_TRUE;
-  if (!parts.plan.caps.matrices.empty()) {
+  if (!plan.caps.matrices.empty()) {
     features12.vulkanMemoryModel = VK_TRUE;
     features12.vulkanMemoryModelDeviceScope = VK_TRUE;  // with that model other kernels' atomics need it
     matrices.pNext = features11.pNext;
     features11.pNext = &matrices;
   }
   std::vector<const char*> extensions;
-  for (const std::string& name : parts.plan.extensions) extensions.push_back(name.c_str());
-  for (const std::string& name : parts.plan.optional_extensions) extensions.push_back(name.c_str());
-  RONDO_ASSIGN(const Instance::LogicalDevice logical, instance.create_logical_device(index, &features12, extensions));
-  parts.handle = logical.handle;
-  parts.vk = logical.vk;
+  for (const std::string& name : plan.extensions) extensions.push_back(name.c_str());
+  for (const std::string& name : plan.optional_extensions) extensions.push_back(name.c_str());
+  return instance.create_logical_device(index, &features12, extensions);
+}
+
+/// A feature that kernels do without.
+struct OptionalFeature {
+  const char* name;
+  bool DeviceSnapshot::*listed;
+};
+constexpr OptionalFeature kOptionalFeatures[] = {{"cooperative matrices", &DeviceSnapshot::cooperative_matrix}, {"dot products of f16", &DeviceSnapshot::half_dot},
+                                                 {"integer dot products", &DeviceSnapshot::integer_dot},        {"subgroups of a required size", &DeviceSnapshot::subgroup_size_control},
+                                                 {"arithmetic in f16", &DeviceSnapshot::float16},               {"16-bit storage", &DeviceSnapshot::storage16}};
+
+/// The same for a driver that lists features and then refuses them: without the first that it can do without, or without all; `plan` becomes what that leaves.
+Result<Instance::LogicalDevice> create_without(const Instance& instance, std::uint32_t index, DevicePlan& plan) {
+  const auto try_without = [&](std::span<const OptionalFeature> features) {
+    DeviceSnapshot fewer = instance.snapshot(index);
+    std::vector<const char*> names;
+    for (const OptionalFeature& feature : features) {
+      if (std::exchange(fewer.*feature.listed, false)) names.push_back(feature.name);
+    }
+    DevicePlan left = plan_device(fewer);
+    Result<Instance::LogicalDevice> device = create_with(instance, index, left);
+    if (!device.ok()) return device;
+    if (instance.log()) instance.log()(LogLevel::kWarn, fmt::format("device {} lists {} and refuses them: it is used without", left.caps.name, fmt::join(names, ", ")));
+    plan = std::move(left);
+    return device;
+  };
+  for (const OptionalFeature& feature : kOptionalFeatures) {
+    if (!(instance.snapshot(index).*feature.listed)) continue;
+    Result<Instance::LogicalDevice> device = try_without({&feature, 1});
+    if (device.ok()) return device;
+  }
+  return try_without(kOptionalFeatures);
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Device>> Device::create(std::shared_ptr<Instance> owner, std::uint32_t index, const DeviceCaps* profile) {
+  const Instance& instance = *owner;
+  Parts parts;
+  parts.plan = instance.plans()[index];
+  Result<Instance::LogicalDevice> logical = create_with(instance, index, parts.plan);
+  const std::int32_t result = logical.status().vk_result();
+  if (result == VK_ERROR_FEATURE_NOT_PRESENT || result == VK_ERROR_EXTENSION_NOT_PRESENT) logical = create_without(instance, index, parts.plan);
+  RONDO_TRY(logical.status());
+  parts.instance = std::move(owner);
+  parts.info = instance.infos()[index];
+  parts.memory_types = instance.snapshot(index).memory_types;
+  parts.log = instance.log();
+  parts.owned = true;
+  parts.handle = logical->handle;
+  parts.vk = logical->vk;
   parts.vk.vkGetDeviceQueue(parts.handle, parts.plan.queue_family, 0, &parts.queue);
   RONDO_ASSIGN(std::unique_ptr<Device> device, adopt(std::move(parts)));
   if (profile) device->pretend(*profile);

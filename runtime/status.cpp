@@ -48,6 +48,9 @@ StatusCode code_of(std::int32_t vk_result) {
       return StatusCode::kOutOfMemory;
     case -4:
       return StatusCode::kDeviceLost;
+    case -7:  // extensions and features that are not there
+    case -8:
+      return StatusCode::kUnsupported;
     case 2:
       return StatusCode::kTimeout;
     default:

@@ -140,6 +140,60 @@ TEST(DeviceCreateTest, ADriverWithoutAnEntryPointIsRefusedAndNothingIsLeft) {
   RONDO_EXPECT_OK(Device::create(*instance, device_selector()).status());
 }
 
+/// A driver that refuses what it lists.
+struct RefusingDriver {
+  static inline std::vector<const char*> refused;  ///< extensions
+  static inline bool refuses_all = false;
+  static inline int n_calls = 0;
+  static inline PFN_vkCreateDevice real = nullptr;
+
+  static VkResult VKAPI_PTR create(VkPhysicalDevice physical, const VkDeviceCreateInfo* info, const VkAllocationCallbacks* callbacks, VkDevice* device) {
+    ++n_calls;
+    if (refuses_all) return VK_ERROR_FEATURE_NOT_PRESENT;
+    for (std::uint32_t i = 0; i < info->enabledExtensionCount; ++i) {
+      for (const char* name : refused) {
+        if (std::strcmp(info->ppEnabledExtensionNames[i], name) == 0) return VK_ERROR_FEATURE_NOT_PRESENT;
+      }
+    }
+    return real(physical, info, callbacks, device);
+  }
+};
+
+TEST(DeviceCreateTest, WhatADriverListsAndRefusesIsDoneWithout) {
+  std::vector<std::string> lines;
+  InstanceOptions options;
+  options.log = [&](LogLevel, std::string_view message) { lines.emplace_back(message); };
+  const Result<Instance> instance = Instance::create(options);
+  RONDO_ASSERT_OK(instance.status());
+  runtime::InstanceTable& table = instance->internal().table_for_tests();
+  RefusingDriver::real = std::exchange(table.create_device, RefusingDriver::create);
+  const std::string name = test_device().info().name;
+  const runtime::DeviceCaps& whole = test_device().internal().caps();
+  struct Case {
+    std::vector<const char*> refused;
+    const char* line;
+  };
+  for (const Case& one : {Case{{"VK_KHR_shader_integer_dot_product"}, "integer dot products"}, Case{{"VK_EXT_subgroup_size_control"}, "subgroups of a required size"},
+                          Case{{"VK_KHR_shader_integer_dot_product", "VK_EXT_subgroup_size_control"}, "integer dot products, subgroups of a required size"}}) {
+    RefusingDriver::refused = one.refused;
+    lines.clear();
+    Result<Device> device = Device::create(*instance, device_selector());
+    RONDO_ASSERT_OK(device.status());
+    const bool refuses_dots = std::string_view(one.line).find("dot") != std::string_view::npos;
+    EXPECT_EQ(device->internal().caps().integer_dot, whole.integer_dot && !refuses_dots);
+    if (!whole.integer_dot && refuses_dots) continue;
+    const auto is_told = [&](const std::string& line) { return line.find(name) != std::string::npos && line.find(one.line) != std::string::npos && line.find("refuses") != std::string::npos; };
+    EXPECT_EQ(std::count_if(lines.begin(), lines.end(), is_told), 1) << one.line;
+    RONDO_EXPECT_OK(Model::create(*device, open_file(tiny_path()).value()).status());
+  }
+  RefusingDriver::refuses_all = true;
+  RefusingDriver::n_calls = 0;
+  expect_failure(Device::create(*instance, device_selector()).status(), StatusCode::kUnsupported, {name, "can't be created"});
+  EXPECT_GT(RefusingDriver::n_calls, 2);
+  EXPECT_LT(RefusingDriver::n_calls, 10);
+  RefusingDriver::refuses_all = false;
+}
+
 TEST(CollectTest, FreesWhatAModelAndASessionLeaveInTheMiddleOfTheirWork) {
   Device device(make_second_device(test_runtime_device(), [](runtime::Device::Parts&) {}));
   std::optional<Model> model(load_model(tiny_path(), {}, device));
