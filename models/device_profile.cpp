@@ -97,6 +97,14 @@ Status read_rates(const nlohmann::json& document, std::string_view what, runtime
   return {};
 }
 
+/// What steps took on a card, beside which predictions are printed; optional, a line of text.
+Status read_measured(const nlohmann::json& document, std::string_view what, runtime::DeviceCaps& caps) {
+  if (!document.contains("measured")) return {};
+  RONDO_ASSIGN(caps.measured, models::find_string(document, "measured", what));
+  if (caps.measured.find('\n') != std::string::npos) return Status(StatusCode::kCorruptData, fmt::format("{}: 'measured' has more than a line", what));
+  return {};
+}
+
 /// Where figures come from, for people: a text for each field, "*" for all others.
 Status check_sources(const nlohmann::json& document, std::string_view what) {
   const auto sources = document.find("sources");
@@ -114,7 +122,7 @@ Status refuse_unknown_fields(const nlohmann::json& document, std::string_view wh
   for (auto field = document.begin(); field != document.end(); ++field) {
     const std::string& name = field.key();
     bool known = name == "name" || name == "type" || name == "features" || name == "max_storage_range_bytes" || name == "max_allocation_bytes" ||
-                 name == "memory_budget_bytes" || name == "max_grid" || name == "sources" || name == "rates" || name == "matrices";
+                 name == "memory_budget_bytes" || name == "max_grid" || name == "sources" || name == "rates" || name == "measured" || name == "matrices";
     for (const Limit& limit : limits) known = known || name == limit.field;
     if (!known) return Status(StatusCode::kCorruptData, fmt::format("{}: there is no field '{}' in a device profile", what, name));
   }
@@ -164,6 +172,7 @@ Result<DeviceProfile> DeviceProfile::parse(std::string_view json, std::string_vi
   }
   runtime::set_predictions(*caps);
   RONDO_TRY(read_rates(document, what, *caps));
+  RONDO_TRY(read_measured(document, what, *caps));
   return DeviceProfile(std::move(caps));
 }
 

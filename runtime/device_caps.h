@@ -89,6 +89,7 @@ struct DeviceCaps {
   /// Of a profile that tells them, else 0: lanes that execute an instruction, and cache lines of 64 bytes that cores ask for, in a second.
   double lanes_per_s = 0, lines_per_s = 0;
   double matrix_flops_per_s = 0;  ///< of matrix units, f16 with sums in f32; 0: not told
+  std::string measured;  ///< what steps took on a card of the profile, for people; "": none was measured
   std::string counts;  ///< the chip whose compiler's counts hold for it
 };
 

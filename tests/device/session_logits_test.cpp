@@ -66,6 +66,7 @@ class ReferenceTest : public ::testing::TestWithParam<Case> {
   std::string path_of(const char* file) const { return GetParam().path_of(file); }
   Model load(KvType kv_type, bool fusion = true) const {
     ModelOptions options;
+    options.activations = Activations::kF32;
     options.kv_type = kv_type;
     options.fusion = fusion;
     return load_model(path_of(GetParam().gguf), options);

@@ -203,6 +203,8 @@ TEST(DeviceProfileTest, RatesAreReadOrRefusedByName) {
                                     {R"({"memory_bytes_per_s": 1000, "cores": 2, "core_lanes": 8, "counts": "gh100"})", "clock_hz"},
                                     {R"({"memory_bytes_per_s": 1000, "cores": 2, "core_lanes": 8, "clock_hz": 100})", "counts"},
                                     {R"({"memory_bytes_per_s": 1000, "cores": 2, "core_lanes": 8, "clock_hz": 100, "counts": "x", "more": 1})", "'rates' has other fields"},
+                                    {R"({"memory_bytes_per_s": 1000, "cores": 2, "core_lanes": 8, "clock_hz": 100, "counts": "x"}, "measured": 3)", "'measured'"},
+                                    {R"({"memory_bytes_per_s": 1000, "cores": 2, "core_lanes": 8, "clock_hz": 100, "counts": "x"}, "measured": "a\nb")", "'measured' has more than a line"},
                                     {"3", "rates"}}) {
     const Result<DeviceProfile> refused = parse(rates);
     ASSERT_FALSE(refused.ok()) << rates;
