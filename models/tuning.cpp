@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <optional>
 
+#include "graph/kernel_choice.h"
 #include "graph/operator.h"
 #include "models/json.h"
+#include "models/memory_plan.h"
 #include "models/printable.h"
 #include "runtime/fmt.h"
 #include "runtime/kernel.h"
@@ -46,6 +48,21 @@ Result<TunedKernels> read_tuning(runtime::Device& device, std::string_view text)
 }
 
 }  // namespace
+
+void tell_unfit(const runtime::Device& device, const TunedKernels& tuned, const SessionPlan& plan) {
+  std::map<std::string_view, std::string_view> unfit;
+  for (const PlannedStep& step : plan.steps) {
+    for (const runtime::Dispatch& dispatch : step.lowered.program.dispatches) {
+      const auto wanted = tuned.find(dispatch.choice);
+      const std::string_view kernel = graph::chosen_kernel(dispatch);
+      if (wanted != tuned.end() && !kernel.empty() && kernel != wanted->second) unfit[wanted->first] = wanted->second;
+    }
+  }
+  if (unfit.empty()) return;
+  const auto& [choice, kernel] = *unfit.begin();
+  const std::string others = unfit.size() == 1 ? "" : fmt::format(", and {} more", unfit.size() - 1);
+  device.log(LogLevel::kWarn, fmt::format("tuning: '{}' does not fit '{}'{}; the next best kernel is chosen", kernel, choice, others));
+}
 
 bool is_tuning(std::string_view text) {
   const Result<nlohmann::json> document = parse_json(text, kWhat);

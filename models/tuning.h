@@ -20,6 +20,11 @@ using TunedKernels = std::map<std::string, std::string, std::less<>>;
 /// text, or names a kernel or operator that there is not, for which there is a line in the device's log.
 TunedKernels tuned_kernels(runtime::Device& device, std::string_view text);
 
+struct SessionPlan;
+
+/// A line in the device's log where steps have other kernels than they were tuned for: what can't run here, or is wrong.
+void tell_unfit(const runtime::Device& device, const TunedKernels& tuned, const SessionPlan& plan);
+
 /// Whether `text` is a tuning, of whatever device.
 bool is_tuning(std::string_view text);
 
