@@ -100,10 +100,10 @@ struct MatrixTile {
     const std::uint32_t multiply_adds = rows() * outputs * 32 / threads;
     return {multiply_adds * shape.depth / 32, multiply_adds * ahead, 32 / shape.depth * ahead};
   }
-  /// Bytes of shared memory for a multiply-add: halves of both factors, which each subgroup loads, and which are stored once for the tile.
-  double shared_bytes() const { return loaded_bytes() + 2.0 / rows() + 2.0 / outputs; }
+  /// Bytes that lanes load from shared memory and store there for a multiply-add: halves of both factors, which each subgroup loads, and which are stored once for the tile.
+  double shared_traffic() const { return loaded_bytes() + 2.0 / rows() + 2.0 / outputs; }
   /// The same of attention, where scores are stored and loaded as well, weights stored, and with each 64 columns of values is loaded what scales the rows' sums.
-  double attention_shared_bytes(double key_width, double value_width) const {
+  double attention_shared_traffic(double key_width, double value_width) const {
     return loaded_bytes() + 2.0 / rows() + (10 + value_width / (16 * output_matrices)) / (key_width + value_width);
   }
 

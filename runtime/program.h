@@ -58,7 +58,7 @@ struct Cost {
   double bytes = 0;
   double flops = 0;
   std::array<InnerLoop, 2> loops{};  ///< of equal work, if there are two
-  double shared_bytes = 0;           ///< that lanes load from shared memory and store there for a multiply-add, of kernels by matrix units; 0: not told
+  double shared_bytes = 0;           ///< that lanes load from shared memory and store there, of kernels by matrix units; 0: not told
 };
 
 /// One vkCmdDispatch with all it needs.

@@ -308,7 +308,7 @@ Status emit_matrix(Lowering& lowering, const AttentionCall& call, const std::str
   const std::uint32_t n_splits = tile.parts == 1 ? tile_splits(lowering.caps(), call, tile) : 1;
   return emit_pieces(lowering, call, n_splits, [&](Arguments arguments, const shaders::AttentionParams& push, runtime::Cost cost) {
     cost.flops *= work_of_parts(call, tile.parts);
-    cost.shared_bytes = tile.attention_shared_bytes(push.head_dim, ceil_div(push.value_dim, tile.parts));
+    cost.shared_bytes = cost.flops / 2 * tile.attention_shared_traffic(push.head_dim, ceil_div(push.value_dim, tile.parts));
     const std::uint32_t of_column = tile.rows() * tile.outputs / tile.threads, of_block = of_column * (push.head_dim + ceil_div(push.value_dim, tile.parts));
     if (push.head_dim <= 2 * kBlockColumns) cost.loops[0] = {of_block};
     else cost.loops[0] = {of_column * kBlockColumns, of_block, ceil_div(push.head_dim, kBlockColumns)};

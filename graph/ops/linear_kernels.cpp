@@ -283,7 +283,7 @@ void emit_matrix(Lowering& lowering, const LinearVariant& v, const LinearPiece& 
   const MatrixTile tile = shape_of(lowering, v, whole).tile_of_matrices(lowering.caps());
   emit_tiles(lowering, v, with_halved_input(lowering, v, whole), tile.rows(), tile.outputs, tile.splits, [&](LinearPiece& piece, std::uint32_t is_split, const Grid& grid) {
     piece.cost.loops[0] = tile.loop();
-    piece.cost.shared_bytes = tile.shared_bytes();
+    piece.cost.shared_bytes = piece.cost.flops / 2 * tile.shared_traffic();
     lowering.dispatch(v.label, {lowering.module_for(runtime::Shader::linear_matrix, v.activations), tile.lanes},
                       {tile.threads, v.type, tile.lanes, tile.row_matrices, tile.output_matrices, tile.row_subgroups, v.glu, v.activation, v.has_bias, v.limited, is_split, tile.shape.rows, tile.shape.columns, tile.shape.depth, tile.ahead, v.experts, tile.pairs, tile.columns_in_lanes},
                       piece.without_norm(), piece.push, grid, piece.cost);

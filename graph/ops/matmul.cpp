@@ -97,7 +97,7 @@ void emit_matrix(Lowering& lowering, const MatmulCall& call, const std::string& 
   const MatrixTile tile = call.matrices(lowering.caps());
   runtime::Cost cost = call.cost;
   cost.loops[0] = tile.loop();
-  cost.shared_bytes = tile.shared_bytes();
+  cost.shared_bytes = cost.flops / 2 * tile.shared_traffic();
   lowering.dispatch(label, {lowering.module_for(runtime::Shader::matmul_matrix, call.type), tile.lanes},
                     {tile.threads, call.a_lies, tile.lanes, tile.row_matrices, tile.output_matrices, tile.row_subgroups, call.b_lies, call.is_whole(), tile.shape.rows, tile.shape.columns, tile.shape.depth, tile.columns_in_lanes}, arguments, call.push,
                     {ceil_div(call.push.columns, tile.outputs), ceil_div(call.push.rows, tile.rows()), call.batches}, cost);

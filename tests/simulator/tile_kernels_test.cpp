@@ -87,6 +87,40 @@ void check_experts(simulator::ModuleCache& modules, const runtime::DeviceCaps& c
   check_with(modules, caps, lanes, kernel, runtime::Shader::expert_tiles, kTexts);
 }
 
+/// What predictions of time take to go through shared memory is what lanes move there: no more, and besides only what is done once for a tile. What linears store has banks of its own.
+void check_shared_memory(simulator::ModuleCache& modules, const runtime::DeviceCaps& caps, std::uint32_t lanes) {
+  constexpr const char* kTexts[] = {"linear input (128, 1024), weight f16 (128, 1024)", "linear_glu input (128, 1024), weight q8_0 (128, 1024)", "matmul a (128, 1024), b (128, 1024), transpose_b",
+                                    "attention query (1, 1, 64, 128), key f16 (1, 1, 1024, 128), value f16 (1, 1, 1024, 128)"};
+  for (const char* text : kTexts) {
+    SCOPED_TRACE(text);
+    const auto parsed = check::parse_case(text);
+    ASSERT_TRUE(parsed.ok()) << parsed.status().message();
+    const auto op = check::build_case(*parsed, check::Values::kRandom, 1);
+    check::RunOptions how;
+    how.kernels[parsed->op] = "matrix";
+    const double share = parsed->op == "attention" ? 0.5 : 1;  // of the keys that a cost is of
+    double said = 0, moved = 0;
+    std::uint64_t rounds = 0, ideal_rounds = 0;  // of stores
+    const auto run = simulator::simulate_case(modules, *op, how, caps, lanes, [&](const simulator::SimulatedDispatch& done) {
+      said += done.dispatch.cost.shared_bytes / share;
+      if (done.dispatch.cost.shared_bytes == 0) return;
+      for (const simulator::AccessCount& access : done.report.accesses) {
+        if (done.module.variables[access.variable].space != simulator::Space::kShared) continue;
+        moved += static_cast<double>(access.lane_bytes);
+        if (access.kind != simulator::AccessCount::Kind::kStore) continue;
+        rounds += access.bank_rounds, ideal_rounds += access.ideal_bank_rounds;
+      }
+    });
+    ASSERT_TRUE(run.ok()) << run.status().message();
+    EXPECT_GT(said, 0);
+    EXPECT_GE(moved, said);
+    EXPECT_LE(moved, 1.25 * said);
+    if (parsed->op.starts_with("linear")) {
+      EXPECT_EQ(rounds, ideal_rounds) << "banks conflict";
+    }
+  }
+}
+
 struct Machine {
   std::uint32_t lanes;
   runtime::MatrixShape shape;
@@ -115,48 +149,9 @@ TEST(MatrixKernelsTest, AreRightAndWithoutFindings) {
     for (const char* op : {"attention", "matmul"}) check_all(modules, caps, machine.lanes, "matrix", {op}, true, 50, rows_of);
     EXPECT_EQ(check_some(modules, caps, machine.lanes, large, 1, rows_of_matmul), machine.lanes < 32 ? 32u : 128u);
     check_experts(modules, caps, machine.lanes, "matrix");
+    check_shared_memory(modules, caps, machine.lanes);
     caps.cores = caps_of_many_cores(machine.lanes).cores;
     check_split(modules, caps, machine.lanes, "matrix");
-  }
-}
-
-/// What predictions of time take to go through shared memory is what lanes move there: no more, and besides only what is done once for a tile.
-TEST(MatrixKernelsTest, MoveThroughSharedMemoryWhatTheySay) {
-  const char* const tools = std::getenv("RONDO_TEST_SPIRV_TOOLS");
-  if (!tools) GTEST_SKIP() << "RONDO_TEST_SPIRV_TOOLS is not set";
-  simulator::ModuleCache modules(simulator::Loops::kKept, tools);
-  constexpr const char* kTexts[] = {"linear input (128, 1024), weight f16 (128, 1024)", "linear_glu input (128, 1024), weight q8_0 (128, 1024)", "matmul a (128, 1024), b (128, 1024), transpose_b",
-                                    "attention query (1, 1, 64, 128), key f16 (1, 1, 1024, 128), value f16 (1, 1, 1024, 128)"};
-  for (const Machine& machine : kMachines) {
-    runtime::DeviceCaps caps = caps_of(machine.lanes);
-    caps.matrices = {machine.shape};
-    for (const char* text : kTexts) {
-      const auto parsed = check::parse_case(text);
-      ASSERT_TRUE(parsed.ok()) << parsed.status().message();
-      const auto op = check::build_case(*parsed, check::Values::kRandom, 1);
-      check::RunOptions how;
-      how.kernels[parsed->op] = "matrix";
-      const double share = parsed->op == "attention" ? 0.5 : 1;  // of the keys that a cost is of
-      double said = 0, moved = 0;
-      std::uint64_t rounds = 0, ideal_rounds = 0;  // of stores
-      const auto run = simulator::simulate_case(modules, *op, how, caps, machine.lanes, [&](const simulator::SimulatedDispatch& done) {
-        said += done.dispatch.cost.flops / 2 / share * done.dispatch.cost.shared_bytes;
-        if (done.dispatch.cost.shared_bytes == 0) return;
-        for (const simulator::AccessCount& access : done.report.accesses) {
-          if (done.module.variables[access.variable].space != simulator::Space::kShared) continue;
-          moved += static_cast<double>(access.lane_bytes);
-          if (access.kind != simulator::AccessCount::Kind::kStore) continue;
-          rounds += access.bank_rounds, ideal_rounds += access.ideal_bank_rounds;
-        }
-      });
-      ASSERT_TRUE(run.ok()) << run.status().message();
-      EXPECT_GT(said, 0) << text;
-      EXPECT_GE(moved, said) << text << ", " << machine.lanes << " lanes";
-      EXPECT_LE(moved, 1.25 * said) << text << ", " << machine.lanes << " lanes";
-      if (parsed->op.starts_with("linear")) {
-        EXPECT_EQ(rounds, ideal_rounds) << "banks conflict: " << text << ", " << machine.lanes << " lanes";
-      }
-    }
   }
 }
 

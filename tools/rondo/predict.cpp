@@ -138,7 +138,7 @@ Result<std::vector<Prediction>> predict(const runtime::Program& program, const r
     one.counted = one.counted && (!by_matrices || caps.matrix_flops_per_s > 0);
     const double uneven = std::ceil(workgroups / caps.cores) * caps.cores / workgroups;
     one.arithmetic *= uneven;
-    one.shared = 1e9 * uneven * dispatch.cost.flops / 2 * dispatch.cost.shared_bytes / (kSharedBytes * caps.lines_per_s);
+    one.shared = 1e9 * uneven * dispatch.cost.shared_bytes / (kSharedBytes * caps.lines_per_s);
     if (simulated && simulated->useful_bytes > 0) one.lines = 1e9 * dispatch.cost.bytes * (1 / simulated->useful_bytes + simulated->activation_bytes / 64) / caps.lines_per_s;
     one.waits = kernel.shader == runtime::Shader::expert_tiles ? waits_of_sorting(dispatch, kernel) : std::max(waits_of_tiles(dispatch, kernel, count, workgroups, caps), simulated ? (std::max(simulated->dependent_loads, 1.0) - 1) * kLoadNs : kLoadNs);
     found.push_back(one);
