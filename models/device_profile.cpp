@@ -97,11 +97,20 @@ Status read_rates(const nlohmann::json& document, std::string_view what, runtime
   return {};
 }
 
-/// What steps took on a card, beside which predictions are printed; optional, a line of text.
+/// What steps took on a card, beside which predictions are printed; optional.
 Status read_measured(const nlohmann::json& document, std::string_view what, runtime::DeviceCaps& caps) {
   if (!document.contains("measured")) return {};
-  RONDO_ASSIGN(caps.measured, models::find_string(document, "measured", what));
-  if (caps.measured.find('\n') != std::string::npos) return Status(StatusCode::kCorruptData, fmt::format("{}: 'measured' has more than a line", what));
+  RONDO_ASSIGN(const nlohmann::json* steps, models::find_array(document, "measured", what));
+  for (const nlohmann::json& step : *steps) {
+    const std::string where = fmt::format("{}: measured", what);
+    if (!step.is_object() || step.size() != 3) return Status(StatusCode::kCorruptData, fmt::format("{}: a step is an object of weight_bytes, rows and ns", where));
+    runtime::MeasuredStep& found = caps.measured.emplace_back();
+    RONDO_ASSIGN(found.weight_bytes, models::find_u64(step, "weight_bytes", where));
+    RONDO_TRY(read_u32(step, "rows", where, found.rows));
+    RONDO_ASSIGN(const std::uint64_t ns, models::find_u64(step, "ns", where));
+    if (found.weight_bytes == 0 || found.rows == 0 || ns == 0) return Status(StatusCode::kCorruptData, fmt::format("{}: weight_bytes, rows and ns must not be 0", where));
+    found.ns = static_cast<double>(ns);
+  }
   return {};
 }
 

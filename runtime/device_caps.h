@@ -27,6 +27,13 @@ struct MatrixProduct {
   bool operator==(const MatrixProduct&) const = default;
 };
 
+/// What a step took.
+struct MeasuredStep {
+  std::uint64_t weight_bytes = 0;  ///< of its model
+  std::uint32_t rows = 0;          ///< tokens
+  double ns = 0;
+};
+
 struct DeviceCaps {
   std::string name;
   std::string driver;
@@ -89,7 +96,7 @@ struct DeviceCaps {
   /// Of a profile that tells them, else 0: lanes that execute an instruction, and cache lines of 64 bytes that cores ask for, in a second.
   double lanes_per_s = 0, lines_per_s = 0;
   double matrix_flops_per_s = 0;  ///< of matrix units, f16 with sums in f32; 0: not told
-  std::string measured;  ///< what steps took on a card of the profile, for people; "": none was measured
+  std::vector<MeasuredStep> measured;  ///< on a card of the profile
   std::string counts;  ///< the chip whose compiler's counts hold for it
 };
 

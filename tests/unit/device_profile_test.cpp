@@ -204,7 +204,10 @@ TEST(DeviceProfileTest, RatesAreReadOrRefusedByName) {
                                     {R"({"memory_bytes_per_s": 1000, "cores": 2, "core_lanes": 8, "clock_hz": 100})", "counts"},
                                     {R"({"memory_bytes_per_s": 1000, "cores": 2, "core_lanes": 8, "clock_hz": 100, "counts": "x", "more": 1})", "'rates' has other fields"},
                                     {R"({"memory_bytes_per_s": 1000, "cores": 2, "core_lanes": 8, "clock_hz": 100, "counts": "x"}, "measured": 3)", "'measured'"},
-                                    {R"({"memory_bytes_per_s": 1000, "cores": 2, "core_lanes": 8, "clock_hz": 100, "counts": "x"}, "measured": "a\nb")", "'measured' has more than a line"},
+                                    {R"({"memory_bytes_per_s": 1000, "cores": 2, "core_lanes": 8, "clock_hz": 100, "counts": "x"}, "measured": [3])", "a step is an object"},
+                                    {R"({"memory_bytes_per_s": 1000, "cores": 2, "core_lanes": 8, "clock_hz": 100, "counts": "x"}, "measured": [{"rows": 1}])", "a step is an object"},
+                                    {R"({"memory_bytes_per_s": 1000, "cores": 2, "core_lanes": 8, "clock_hz": 100, "counts": "x"}, "measured": [{"weight_bytes": 5, "rows": 1, "us": 1}])", "'ns'"},
+                                    {R"({"memory_bytes_per_s": 1000, "cores": 2, "core_lanes": 8, "clock_hz": 100, "counts": "x"}, "measured": [{"weight_bytes": 5, "rows": 0, "ns": 1}])", "must not be 0"},
                                     {"3", "rates"}}) {
     const Result<DeviceProfile> refused = parse(rates);
     ASSERT_FALSE(refused.ok()) << rates;

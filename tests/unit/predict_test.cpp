@@ -123,6 +123,16 @@ TEST(PredictTest, FactorsOfMatrixUnitsGoThroughSharedMemory) {
   EXPECT_STREQ(predict_one(program, caps).bound(), "shared");
 }
 
+TEST(PredictTest, WhatWasMeasuredIsOfTheSameModelAndRows) {
+  runtime::DeviceCaps caps = card();
+  EXPECT_EQ(find_measured(caps, 1000, 1), std::nullopt);
+  caps.measured = {{1000, 1, 5e6}, {1000, 512, 7e6}};
+  EXPECT_EQ(find_measured(caps, 1000, 1), 5e6);
+  EXPECT_EQ(find_measured(caps, 1009, 512), 7e6);
+  EXPECT_EQ(find_measured(caps, 1011, 512), std::nullopt);
+  EXPECT_EQ(find_measured(caps, 1000, 2), std::nullopt);
+}
+
 TEST(PredictTest, AProfileWithoutRatesIsRefused) {
   runtime::DeviceCaps caps = card();
   caps.name = "plain";

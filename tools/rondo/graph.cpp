@@ -368,6 +368,7 @@ void print_prediction(const StepReport& report, std::span<const Prediction> pred
   const double bound_ns = bandwidth_bound_ns(report.program(), report.caps);
   double total_ns = 0;
   for (const Prediction& one : predictions) total_ns += one.total();
+  const std::optional<double> card_ns = find_measured(report.caps, report.memory.weight_bytes, report.rows);
   const std::vector<PredictedKernel> kernels = by_kernel(report, predictions);
   double busy_ns = 0;
   for (const PredictedKernel& kernel : kernels) busy_ns += kernel.total - kernel.launch;
@@ -386,7 +387,7 @@ void print_prediction(const StepReport& report, std::span<const Prediction> pred
     const json assumptions = {{"usable_bandwidth", kUsableBandwidth}, {"load_ns", kLoadNs}, {"dispatch_ns", report.caps.dispatch_ns}, {"resident_invocations", kResident}, {"shared_bytes_per_clock", kSharedBytes},
                               {"bytes_per_s", report.caps.bytes_per_s}, {"lanes_per_s", report.caps.lanes_per_s}, {"cores", report.caps.cores}, {"counts", report.caps.counts}};
     json all{{"device", report.caps.name}, {"step", report.step}, {"rows", report.rows}, {"n_ctx", report.n_ctx}, {"ns", total_ns}, {"bandwidth_bound_ns", bound_ns}, {"kernels", rows}, {"assumptions", assumptions}};
-    if (!report.caps.measured.empty()) all["card_measured"] = report.caps.measured;
+    if (card_ns) all["card"] = {{"ns", *card_ns}, {"off_by", total_ns / *card_ns}};
     if (measured) all["measured"] = {{"steps", measured->n}, {"ns", measured->total()}, {"off_by", busy_ns / measured->total()}};
     fmt::print("{}\n", all.dump(1, ' ', false, json::error_handler_t::replace));
     return;
@@ -405,7 +406,7 @@ void print_prediction(const StepReport& report, std::span<const Prediction> pred
   fmt::print("Assumed: {:.0f} GB/s; {} cores, {:.1f} T lanes a second, a cache line and {:.0f} bytes of shared memory a clock and core; {:.1f} us for a dispatch that waits for another; {:.0f} ns for a load, and for each round of a loop\n"
              "that loads tiles; {:.0f} invocations of a core under way at most; {}compilers' counts of {}; the most likely token is drawn.{}\n",
              report.caps.bytes_per_s / 1e9, report.caps.cores, report.caps.lanes_per_s / 1e12, kSharedBytes, report.caps.dispatch_ns / 1e3, kLoadNs, kResident,
-             report.caps.matrix_flops_per_s > 0 ? fmt::format("matrix units of {:.0f} Tflop/s, while which nothing else is computed; ", report.caps.matrix_flops_per_s / 1e12) : "", report.caps.counts, report.caps.measured.empty() ? " No card of this profile has been measured." : " Measured: " + report.caps.measured);
+             report.caps.matrix_flops_per_s > 0 ? fmt::format("matrix units of {:.0f} Tflop/s, while which nothing else is computed; ", report.caps.matrix_flops_per_s / 1e12) : "", report.caps.counts, card_ns ? fmt::format(" Such a card took {:.1f} us, with kernels of then: predicted are {:.2f} times that.", *card_ns / 1e3, total_ns / *card_ns) : measured ? "" : " No such card has been measured at this.");
   if (!measured) return;
   std::vector<std::string> others;
   for (const auto& [label, ns] : measured->ns_by_kernel) {

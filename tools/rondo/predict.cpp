@@ -181,6 +181,13 @@ Result<MeasuredSteps> read_measured_steps(const std::string& path, std::string_v
   return found;
 }
 
+std::optional<double> find_measured(const runtime::DeviceCaps& caps, std::uint64_t weight_bytes, std::int64_t rows) {
+  for (const runtime::MeasuredStep& step : caps.measured) {
+    if (step.rows == rows && std::abs(static_cast<double>(weight_bytes) / static_cast<double>(step.weight_bytes) - 1) < 0.01) return step.ns;
+  }
+  return std::nullopt;
+}
+
 double bandwidth_bound_ns(const runtime::Program& program, const runtime::DeviceCaps& caps) {
   double bytes = 0;
   for (const runtime::Dispatch& dispatch : program.dispatches) bytes += dispatch.cost.bytes;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -48,6 +49,9 @@ struct MeasuredSteps {
 /// The steps of this name, a Program's ("decode 1", "prefill and sample 512"), of a trace that `rondo bench --trace` wrote. Errors: kNotFound, kIo, kCorruptData (no trace),
 /// kInvalidArgument (it has no such step), naming the file.
 Result<MeasuredSteps> read_measured_steps(const std::string& path, std::string_view step);
+
+/// What a step of so many rows took on a card of the profile, in nanoseconds; nothing if none of a model with as many bytes of weights, or one in a hundred more or less, was measured.
+std::optional<double> find_measured(const runtime::DeviceCaps& caps, std::uint64_t weight_bytes, std::int64_t rows);
 
 /// What all bytes of the program take at kUsableBandwidth, and nothing else, in nanoseconds.
 double bandwidth_bound_ns(const runtime::Program& program, const runtime::DeviceCaps& caps);
