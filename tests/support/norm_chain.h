@@ -40,12 +40,12 @@ inline check::RunOptions by_dots() {
   return options;
 }
 
-/// As GPUs choose that have weights of f16 in registers of 16 bits.
+/// Weights of f16 in registers of 16 bits, others by subgroups.
 inline check::RunOptions by_halves() {
   check::RunOptions options;
   options.fusion = true;
   options.pretend = runtime::DeviceType::kDiscrete;
-  options.half_registers = true;
+  for (const char* op : {"linear", "linear_glu"}) options.preferred[op] = "halves";
   return options;
 }
 

@@ -120,10 +120,10 @@ Result<DeviceRun> run_on_device(runtime::Device& device, const OpCase& op, const
   RONDO_TRY(Status(op.graph.status()));
   runtime::DeviceCaps caps = device.caps();
   if (options.pretend) caps.type = *options.pretend;
-  caps.half_registers |= options.half_registers;
   models::GraphRunOptions lowering;
   lowering.lowering.fusion = options.fusion;
   lowering.lowering.forced_kernels = options.kernels;
+  lowering.lowering.measured = options.preferred;
   lowering.lowering.activations = options.activations;
   lowering.caps = &caps;
   lowering.guard_bytes = kGuardBytes;

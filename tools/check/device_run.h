@@ -24,8 +24,8 @@ struct RunOptions {
   bool fusion = false;
   Activations activations = Activations::kF32;
   std::map<std::string, std::string, std::less<>> kernels;  ///< forced, by operator
+  std::map<std::string, std::string, std::less<>> preferred;  ///< LoweringOptions::measured
   std::optional<runtime::DeviceType> pretend;               ///< choices are made as for a device of this type
-  bool half_registers = false;                              ///< and as for one with DeviceCaps::half_registers
   double segment_ns = 1e8;  ///< predicted time above which the program is cut, as sessions do
   int repeats = 1;      ///< submissions of the same recording
   bool restore = true;  ///< each begins with what the first began with, and must leave the same behind

@@ -68,11 +68,10 @@ Result<check::DeviceRun> simulate_case(ModuleCache& modules, const check::OpCase
   models::GraphRunOptions lowering;
   lowering.lowering.fusion = options.fusion;
   lowering.lowering.forced_kernels = options.kernels;
+  lowering.lowering.measured = options.preferred;
   lowering.lowering.activations = options.activations;
   graph::Graph graph = op.graph;
-  runtime::DeviceCaps own = caps;
-  own.half_registers |= options.half_registers;
-  RONDO_ASSIGN(models::GraphPlan plan, models::plan_graph(graph, own, lowering));
+  RONDO_ASSIGN(models::GraphPlan plan, models::plan_graph(graph, caps, lowering));
 
   std::vector<Buffer> buffers;
   for (const std::uint64_t bytes : plan.buffer_bytes) buffers.push_back({graph::poison_bytes(bytes), std::vector<std::uint8_t>(bytes)});
