@@ -28,7 +28,7 @@ inline bool by_integer_dots(std::string_view kernel) { return kernel == "dot" ||
 inline bool by_integer_dots(const runtime::Kernel& kernel) { return kernel.shader == runtime::Shader::linear_dot || kernel.shader == runtime::Shader::linear_dot_tiled; }
 
 /// The kernel takes weights of f16 only; by the name that a table has for it.
-inline bool needs_halves(std::string_view kernel) { return kernel == "halves"; }
+inline bool takes_only_f16_weights(std::string_view kernel) { return kernel == "halves"; }
 
 /// The kernel that a dispatch of this operator is of, by its label ("tiled" of "linear tiled q4_0"), or "": it makes what a kernel needs beside ("expert
 /// tiles", "attention tables", "linear combine").

@@ -53,7 +53,7 @@ Result<std::shared_ptr<LoadedModel>> plan_model(std::shared_ptr<runtime::Device>
   for (std::uint32_t i = static_cast<std::uint32_t>(facts.labels.size()); i < facts.n_labels && facts.head != ModelHead::kAnswers; ++i) model->info.labels.push_back(fmt::format("LABEL_{}", i));
   model->options.tuned = tuned_kernels(device, options.tuning);
   RONDO_ASSIGN(model->plan, plan_default_session(*model));
-  tell_unfit(device, model->options.tuned, *model->plan);
+  log_unfit_choices(device, model->options.tuned, *model->plan);
   if (options.self_test) RONDO_TRY(run_self_test(*model));
   for (const std::uint64_t bytes : model->weights.buffer_bytes) {
     RONDO_ASSIGN(runtime::Buffer buffer, runtime::Buffer::create(device, bytes, runtime::MemoryIntent::kDevice, "weights"));

@@ -49,7 +49,7 @@ Result<TunedKernels> read_tuning(runtime::Device& device, std::string_view text)
 
 }  // namespace
 
-void tell_unfit(const runtime::Device& device, const TunedKernels& tuned, const SessionPlan& plan) {
+void log_unfit_choices(const runtime::Device& device, const TunedKernels& tuned, const SessionPlan& plan) {
   std::map<std::string_view, std::string_view> unfit;
   for (const PlannedStep& step : plan.steps) {
     for (const runtime::Dispatch& dispatch : step.lowered.program.dispatches) {

@@ -23,7 +23,7 @@ TunedKernels tuned_kernels(runtime::Device& device, std::string_view text);
 struct SessionPlan;
 
 /// A line in the device's log where steps have other kernels than they were tuned for: what can't run here, or is wrong.
-void tell_unfit(const runtime::Device& device, const TunedKernels& tuned, const SessionPlan& plan);
+void log_unfit_choices(const runtime::Device& device, const TunedKernels& tuned, const SessionPlan& plan);
 
 /// Whether `text` is a tuning, of whatever device.
 bool is_tuning(std::string_view text);

@@ -14,10 +14,10 @@ layout(constant_id = 6) const uint kInputVec4 = 1u;
 layout(std430, set = 0, binding = RONDO_WEIGHT_BINDING) readonly buffer WeightHalves { float16_t weight_halves[]; };
 const uint kColumns = 4u * kLanes * kSplit;  // that lanes load at a time
 
-vec4 four_weights(uint i) { return vec4(float(weight_halves[i]), float(weight_halves[i + 1u]), float(weight_halves[i + 2u]), float(weight_halves[i + 3u])); }
+vec4 weights_by_elements(uint i) { return vec4(float(weight_halves[i]), float(weight_halves[i + 1u]), float(weight_halves[i + 2u]), float(weight_halves[i + 3u])); }
 
 // As input_quad(); compilers load them together, and need not divide where they begin.
-vec4 four_inputs(uint at, uint column) {
+vec4 inputs_by_elements(uint at, uint column) {
   if (kInputVec4 != 2u) return input_quad(at, column);
   const uint i = at + column;
   return vec4(from_factor(input_values[i]), from_factor(input_values[i + 1u]), from_factor(input_values[i + 2u]), from_factor(input_values[i + 3u]));
@@ -25,7 +25,7 @@ vec4 four_inputs(uint at, uint column) {
 
 void add_four_products(vec4 w[kWeightRows], uint column, uint at[kTokens], inout float sums[kSums]) {
   [[unroll]] for (uint t = 0u; t < kTokens; ++t) {
-    const vec4 x = four_inputs(at[t], column);
+    const vec4 x = inputs_by_elements(at[t], column);
     [[unroll]] for (uint r = 0u; r < kWeightRows; ++r) {
       float sum = sums[t * kWeightRows + r];
       sum += w[r].x * x.x;
@@ -44,14 +44,14 @@ void add_products(uint share, FewRow rows[kWeightRows], uint at[kTokens], inout 
   const uint end_of_twos = max(n_columns, kColumns) - kColumns;
   for (; column < end_of_twos; column += 2u * kColumns) {
     vec4 w[kWeightRows], next[kWeightRows];
-    [[unroll]] for (uint r = 0u; r < kWeightRows; ++r) w[r] = four_weights(begins[r] + column);
-    [[unroll]] for (uint r = 0u; r < kWeightRows; ++r) next[r] = four_weights(begins[r] + column + kColumns);
+    [[unroll]] for (uint r = 0u; r < kWeightRows; ++r) w[r] = weights_by_elements(begins[r] + column);
+    [[unroll]] for (uint r = 0u; r < kWeightRows; ++r) next[r] = weights_by_elements(begins[r] + column + kColumns);
     add_four_products(w, column, at, sums);
     add_four_products(next, column + kColumns, at, sums);
   }
   if (column < n_columns) {
     vec4 w[kWeightRows];
-    [[unroll]] for (uint r = 0u; r < kWeightRows; ++r) w[r] = four_weights(begins[r] + column);
+    [[unroll]] for (uint r = 0u; r < kWeightRows; ++r) w[r] = weights_by_elements(begins[r] + column);
     add_four_products(w, column, at, sums);
   }
 }

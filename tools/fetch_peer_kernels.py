@@ -102,7 +102,6 @@ MODULES = [
     attention("registers kKeyWidth=128", INTEL, 128, 8, 4, 0, 3, False),
     attention_by_matrix_units(NVIDIA, 128, 32, 1),
     attention_by_matrix_units(RDNA[1:], 256, 64, 0),
-    attention_by_matrix_units(["bmg"], 128, 32, 0),
 ]
 
 
