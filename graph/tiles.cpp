@@ -432,9 +432,9 @@ constexpr AttentionMatrixClass kAttentionMatrixClasses[] = {
     {4, 128, 128, 4096, 16},  // CPUs, and what is not known
 };
 
-/// Queries in f16, a block of keys or values by 64 columns in f16, and scores in f32, each row with 16 bytes more; rows' maxima and weights.
+/// Queries in f16, a block of keys or values by 64 columns in f16, and scores in f32, each row with 16 bytes more; rows' maxima and weights, and votes.
 std::uint32_t attention_matrix_shared_bytes(std::uint32_t rows, std::uint32_t key_width, std::uint32_t depth) {
-  return 16 * (rows * (ceil_div(key_width, depth) * depth / 8 + 1) + kBlockKeys * 9 + rows * 17) + 8 * rows + 16;
+  return 16 * (rows * (ceil_div(key_width, depth) * depth / 8 + 1) + kBlockKeys * 9 + rows * 17) + 8 * rows + 32;
 }
 
 }  // namespace
@@ -476,8 +476,8 @@ constexpr RegisterClass kRegisterClasses[] = {
 };
 constexpr std::uint32_t kMostOfFourRows = 320;
 
-/// A tile of keys, scores of rows, with relative keys queries beside them, rows' parts and scales (shaders/attention_registers.comp).
-std::uint32_t register_shared_bytes(std::uint32_t rows, bool relative_keys) { return 16 * (kBlockKeys * 9 + rows * (relative_keys ? 29 : 20)) + 4 * rows + 32; }
+/// A tile of keys, scores of rows, with relative keys queries beside them, rows' parts and scales, and votes (shaders/attention_registers.comp).
+std::uint32_t register_shared_bytes(std::uint32_t rows, bool relative_keys) { return 16 * (kBlockKeys * 9 + rows * (relative_keys ? 29 : 20)) + 4 * rows + 48; }
 
 }  // namespace
 

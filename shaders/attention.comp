@@ -35,6 +35,7 @@ layout(std430, set = 0, binding = 6) writeonly buffer Output { ELEMENT values[];
 layout(std430, set = 0, binding = 6) writeonly buffer Partials { float partials[]; };
 layout(std430, set = 0, binding = 7) readonly buffer OfHeads { float of_heads[]; };
 #include "lib/attention.glsl"
+#include "lib/vote.glsl"
 
 const uint kBlock = 64u;
 // kTile times the width of a head is at most 1024: the host chooses kTile so.
@@ -62,6 +63,18 @@ uint head_of(Rows rows, uint r) { return p.first_head + rows.kv_head * p.group +
 float row_score(float product, Rows rows, uint r, int j) {
   const uint row = min(r, rows.count - 1u);
   return finished_score(product, rows.sequence, head_of(rows, row), (rows.first + row) / p.group, position_of(rows, row), j);
+}
+
+// Whether a mask lets some row see this invocation's keys of a block.
+bool mask_shows(Rows rows, uint first_key, uint n_keys) {
+  bool shows = false;
+  for (uint j = gl_LocalInvocationID.x; j < n_keys; j += kWidth) {
+    [[unroll]] for (uint r = 0u; r < kTile; ++r) {
+      const uint row = min(r, rows.count - 1u), at = mask_row_at(rows.sequence, head_of(rows, row), (rows.first + row) / p.group);
+      shows = mask[at + (has(RONDO_ATTENTION_MASK_KEYS) ? first_key + j : 0u)] != kMaskForbids || shows;
+    }
+  }
+  return shows;
 }
 
 // Where the relative key of row r for key j begins.
@@ -206,6 +219,7 @@ void main() {
   rows.reach = span.reach;
 
   load_queries(rows);
+  if (has(RONDO_ATTENTION_MASK)) begin_votes(self == 0u);
   barrier();
   const uint n_blocks = (rows.reach + kBlock - 1u) / kBlock;
   const uint step = kSplit == 1u ? p.n_splits : 1u;
@@ -213,6 +227,7 @@ void main() {
   for (uint block = round + (kSplit == 1u ? gl_WorkGroupID.z : 0u); block < n_blocks; block += step) {
     const uint first_key = block * kBlock;
     const uint n_keys = min(kBlock, rows.reach - first_key);
+    if (has(RONDO_ATTENTION_MASK) && !vote_some(mask_shows(rows, first_key, n_keys), self == 0u)) continue;
     score(rows, first_key, n_keys);
     barrier();
     if (self < kTile) {

@@ -52,6 +52,7 @@ layout(std430, set = 0, binding = 4) readonly buffer Offset { int query_offset[]
 layout(std430, set = 0, binding = 4) readonly buffer Tables { float tables[]; };
 layout(std430, set = 0, binding = 5) readonly buffer Lengths { int lengths[]; };
 layout(std430, set = 0, binding = 5) readonly buffer Mask { uint mask[]; };
+layout(std430, set = 0, binding = 5) readonly buffer Mask4 { uvec4 mask4[]; };
 layout(std430, set = 0, binding = 6) writeonly buffer Output { ELEMENT values[]; };
 layout(std430, set = 0, binding = 6) writeonly buffer Partials { float partials[]; };
 layout(std430, set = 0, binding = 7) readonly buffer OfHeads { float of_heads[]; };
@@ -262,10 +263,11 @@ void weigh(uint first_key, uint parity) {
 
 void attend() {
   [[unroll]] for (uint i = 0u; i < kMatrices * kValueChunks; ++i) sums[i] = NO_SUMS;
-  const uint step = block_step(), first = first_block();
-  if (!kLoadsLate && first * kBlock < span.reach) load_keys(first * kBlock, 0u);
-  [[dont_unroll]] for (uint block = first; block * kBlock < span.reach; block += step) {
-    const uint first_key = block * kBlock, parity = block / step & 1u;
+  const uint step = block_step();
+  uint block = seen_block(first_block()), n_blocks = 0u;
+  if (!kLoadsLate && block * kBlock < span.reach) load_keys(block * kBlock, 0u);
+  [[dont_unroll]] while (block * kBlock < span.reach) {
+    const uint first_key = block * kBlock, parity = (has(RONDO_ATTENTION_MASK) ? n_blocks++ : block / step) & 1u;
     Sums products[kMatrices];
     [[unroll]] for (uint i = 0u; i < kMatrices; ++i) products[i] = sums_of(0.0);
     if (kKeyChunks <= 2u) {
@@ -280,6 +282,7 @@ void attend() {
     if (self == 0u) moved[parity ^ 1u] = 0u;
     barrier();
     weigh(first_key, parity);
+    const uint next = seen_block(block + step);
     [[unroll]] for (uint chunk = 0u; chunk < kValueChunks; ++chunk) {
       if (kLoadsLate) load_values(first_key, chunk);
       barrier();
@@ -287,7 +290,7 @@ void attend() {
       barrier();
       if (!kLoadsLate) {
         if (chunk + 1u < kValueChunks) load_values(first_key, chunk + 1u);
-        else load_keys(min(block + step, (span.reach - 1u) / kBlock) * kBlock, 0u);  // after the last nobody reads it
+        else load_keys(min(next, (span.reach - 1u) / kBlock) * kBlock, 0u);  // after the last nobody reads it
       }
       Sums own[kMatrices];  // by constant indices, also where the loop over chunks is not unrolled (lib/matrix_tile.glsl)
       [[unroll]] for (uint n = 0u; n < kMatrices * kValueChunks; ++n) {
@@ -305,6 +308,7 @@ void attend() {
         if (n / kMatrices == chunk) sums[n] = own[n % kMatrices];
       }
     }
+    block = next;
   }
 }
 
@@ -360,7 +364,7 @@ void attend_in_f32() {
     float total = has(RONDO_ATTENTION_SINKS) && gl_WorkGroupID.z == 0u ? 1.0 : 0.0;
     float own[kOwnValues];
     [[unroll]] for (uint i = 0u; i < kOwnValues; ++i) own[i] = 0.0;
-    for (uint block = first_block(); block * kBlock < span.reach; block += block_step()) {
+    for (uint block = seen_block(first_block()); block * kBlock < span.reach; block = seen_block(block + block_step())) {
       barrier();
       if (self < kBlock) {
         const uint j = block * kBlock + self, stored = stored_row(min(j, span.reach - 1u));
@@ -413,6 +417,10 @@ void main() {
     largest_bits[self] = 0u;
   }
   largest_key = largest_value = 0u;
+  if (has(RONDO_ATTENTION_MASK)) {
+    begin_votes(self == 0u);
+    barrier();
+  }
   attend();
   barrier();
   if (kCacheType == 1u) {

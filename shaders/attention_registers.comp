@@ -40,6 +40,7 @@ layout(std430, set = 0, binding = 4) readonly buffer Tables { float tables[]; };
 layout(std430, set = 0, binding = 4) readonly buffer Tables4 { vec4 tables4[]; };
 layout(std430, set = 0, binding = 5) readonly buffer Lengths { int lengths[]; };
 layout(std430, set = 0, binding = 5) readonly buffer Mask { uint mask[]; };
+layout(std430, set = 0, binding = 5) readonly buffer Mask4 { uvec4 mask4[]; };
 layout(std430, set = 0, binding = 6) writeonly buffer Output4 { ELEMENT4 values4[]; };
 layout(std430, set = 0, binding = 6) writeonly buffer Partials4 { vec4 partials4[]; };
 layout(std430, set = 0, binding = 7) readonly buffer OfHeads { float of_heads[]; };
@@ -315,10 +316,11 @@ void add_relative_keys(uint first_key) {
 
 void attend() {
   [[unroll]] for (uint i = 0u; i < kRows * kValueChunks; ++i) sums[i] = vec4(0.0);
-  const uint step = block_step(), first = first_block();
-  if (first * kBlock < span.reach) load_keys(first * kBlock, 0u);
-  [[dont_unroll]] for (uint block = first; block * kBlock < span.reach; block += step) {
+  uint block = seen_block(first_block());
+  if (block * kBlock < span.reach) load_keys(block * kBlock, 0u);
+  [[dont_unroll]] while (block * kBlock < span.reach) {
     const uint first_key = block * kBlock;
+    block = seen_block(block + block_step());
     [[unroll]] for (uint i = 0u; i < kScores; ++i) products[i] = 0.0;
     [[dont_unroll]] for (uint chunk = 0u; chunk < kKeyChunks; ++chunk) {
       barrier();
@@ -348,7 +350,7 @@ void attend() {
       const float scale = row_scales[first_own + i];
       [[unroll]] for (uint chunk = 0u; chunk < kValueChunks; ++chunk) sums[chunk * kRows + i] *= scale;
     }
-    const uint next_key = min(block + step, (span.reach - 1u) / kBlock) * kBlock;  // after the last nobody reads it
+    const uint next_key = min(block, (span.reach - 1u) / kBlock) * kBlock;  // after the last nobody reads it
     add_chunk(0u, first_key, next_key);
     if (kValueChunks > 1u) add_chunk(1u, first_key, next_key);
     if (kValueChunks > 2u) add_chunk(2u, first_key, next_key);
@@ -433,6 +435,10 @@ void main() {
   begin_row(min(first_row + own_row, end_row - 1u));
   if (kRelativeKeys || kRelativeValues) find_relatives();
   [[unroll]] for (uint i = 0u; i < kQuads; ++i) query_quads[i] = query_at(min(first_row + (i * kWidth + self) / 8u, end_row - 1u)) / 4u;
+  if (has(RONDO_ATTENTION_MASK)) {
+    begin_votes(self == 0u);
+    barrier();
+  }
   attend();
   write_rows();
 }

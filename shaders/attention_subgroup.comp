@@ -150,6 +150,16 @@ void load(uint first_key) {
   }
 }
 
+// Whether a mask lets some row see some key of a round; for all lanes of a subgroup.
+bool mask_shows(uint first_key) {
+  const uint at = mask_row_at(sequence, own_head, own_query) + (has(RONDO_ATTENTION_MASK_KEYS) ? min(first_key + own_key, span.reach - 1u) : 0u);
+  uint shows = mask[at] != kMaskForbids ? 1u : 0u;
+  [[unroll]] for (uint i = 0u; i < kMostSteps; ++i) {
+    if (1u << i < kLanes) shows |= subgroupShuffleXor(shows, 1u << i);
+  }
+  return shows != 0u;
+}
+
 // Products of this lane's elements.
 void multiply(uint first_key) {
   [[unroll]] for (uint i = 0u; i < kPairs; ++i) pairs[i] = 0.0;
@@ -256,8 +266,10 @@ void add_values(uint first_key) {
     uint seen = 0u;
     [[unroll]] for (uint r = 0u; r < kRows; ++r) seen |= floatBitsToUint(pairs[r * kKeys + k]);
     Eight words = vals[i];
-    words.low &= seen != 0u ? ~0u : 0u;
-    if (kCacheType == 0u) words.high &= seen != 0u ? ~0u : 0u;
+    const uint kept = seen != 0u ? ~0u : 0u;
+    if (kCacheType == 2u) value_scales[i] &= kept;  // the bytes are finite
+    else words.low &= kept;
+    if (kCacheType == 0u) words.high &= kept;
     const vec4 low = low_half(words), high = high_half(words);
     [[unroll]] for (uint r = 0u; r < kRows; ++r) {
       const uint to = (r * kValueEights + c) * 2u;
@@ -403,6 +415,7 @@ void main() {
   begin();
   for (uint round = first_round + gl_SubgroupID * n_splits + gl_WorkGroupID.z; round * kRound < span.reach; round += kSubgroups * n_splits) {
     const uint first_key = round * kRound + cluster;
+    if (has(RONDO_ATTENTION_MASK) && !mask_shows(first_key)) continue;
     load(first_key);
     multiply(first_key);
     weigh(add_up(), first_key);

@@ -178,20 +178,20 @@ double work_of_parts(const AttentionCall& call, std::uint32_t parts) {
 /// With all rows in f32 behind them.
 std::uint64_t matrix_iterations(const runtime::DeviceCaps& caps, const AttentionCall& call) {
   const MatrixTile tile = matrix_tile_of(caps, call);
-  return ceil_div(call.push.keys, kBlockKeys) * (100 + tile.rows() * std::uint64_t{kBlockKeys / 2 + ceil_div(call.push.head_dim, 8)}) + 1000;
+  return ceil_div(call.push.keys, kBlockKeys) * (140 + tile.rows() * std::uint64_t{kBlockKeys / 2 + ceil_div(call.push.head_dim, 8)}) + 1000;
 }
 
 /// With values that are not finite in all blocks, and relative keys and values that differ in all.
 std::uint64_t register_iterations(const runtime::DeviceCaps&, const AttentionCall& call) {
   const bool relative = (call.features.bits & (RONDO_ATTENTION_RELATIVE_KEY | RONDO_ATTENTION_RELATIVE_VALUE)) != 0;
-  return ceil_div(call.push.keys, kBlockKeys) * std::uint64_t{22 + ceil_div(call.push.head_dim, 32) * (relative ? 7 : 1) + (relative ? 210 : 70) * ceil_div(call.push.value_dim, 64)} + 1000;
+  return ceil_div(call.push.keys, kBlockKeys) * std::uint64_t{40 + ceil_div(call.push.head_dim, 32) * (relative ? 7 : 1) + (relative ? 210 : 70) * ceil_div(call.push.value_dim, 64)} + 1000;
 }
 
 std::uint64_t tiled_iterations(const runtime::DeviceCaps& caps, const AttentionCall& call, std::uint32_t n_splits) {
   const std::uint32_t tile = tiled_rows(call), threads = tiled_threads(caps, call);
   const std::uint64_t blocks = ceil_div(ceil_div(call.push.keys, 64), n_splits);
   const std::uint32_t relative = call.features.bits & RONDO_ATTENTION_RELATIVE_KEY ? tile * call.push.head_dim : 0;
-  const std::uint64_t score = ceil_div(64, threads) * std::uint64_t{ceil_div(call.push.head_dim, 8) * 5 + 2 * tile + relative};
+  const std::uint64_t score = ceil_div(64, threads) * std::uint64_t{ceil_div(call.push.head_dim, 8) * 5 + 3 * tile + relative};
   const std::uint64_t values = ceil_div(tile * ceil_div(call.push.value_dim, 2), threads) * std::uint64_t{17};
   return blocks * (score + values + 2 * threads + 2);
 }

@@ -80,6 +80,15 @@ bool in_range(int j, int position) {
   return allowed || j < int(p.prefix);
 }
 
+// Where a mask has the words of a query's keys, one after the other, or the one word that all of them have.
+uint mask_row_at(uint sequence, uint head, uint query) {
+  uint at = has(RONDO_ATTENTION_MASK_SEQUENCES) ? sequence : 0u;
+  at = has(RONDO_ATTENTION_MASK_HEADS) ? at * p.heads + head : at;
+  at = has(RONDO_ATTENTION_MASK_QUERIES) ? at * p.queries + query : at;
+  return has(RONDO_ATTENTION_MASK_KEYS) ? at * p.keys : at;
+}
+const uint kMaskForbids = (kFeatures & RONDO_ATTENTION_MASK_IS_BOOL) != 0u ? 0u : 0xff800000u;  // the word: false, or minus infinity
+
 // The score of key j for a query at `position`, which is number `query` of its head, from the product of query and key, and relative
 // key, if there is one; kLowest where it is not allowed.
 float finished_score(float product, uint sequence, uint head, uint query, int position, int j) {
@@ -96,17 +105,9 @@ float finished_score(float product, uint sequence, uint head, uint query, int po
   }
   if (has(RONDO_ATTENTION_SLOPES)) score += slope_of(head) * float(distance);
   if (has(RONDO_ATTENTION_MASK)) {
-    uint at = has(RONDO_ATTENTION_MASK_SEQUENCES) ? sequence : 0u;
-    at = has(RONDO_ATTENTION_MASK_HEADS) ? at * p.heads + head : at;
-    at = has(RONDO_ATTENTION_MASK_QUERIES) ? at * p.queries + query : at;
-    at = has(RONDO_ATTENTION_MASK_KEYS) ? at * p.keys + uint(j) : at;
-    const uint word = mask[at];
-    if (has(RONDO_ATTENTION_MASK_IS_BOOL)) {
-      allowed = allowed && word != 0u;
-    } else {
-      allowed = allowed && word != 0xff800000u;  // minus infinity
-      score += uintBitsToFloat(word);
-    }
+    const uint word = mask[mask_row_at(sequence, head, query) + (has(RONDO_ATTENTION_MASK_KEYS) ? uint(j) : 0u)];
+    allowed = allowed && word != kMaskForbids;
+    if (!has(RONDO_ATTENTION_MASK_IS_BOOL)) score += uintBitsToFloat(word);
   }
   score = mix(score, mix(kLowestAllowed, kMinusInfinity, isinf(product)), score < kLowestAllowed);  // NaN stays one
   return mix(kLowest, score, allowed);

@@ -1,7 +1,9 @@
 // Attention of many rows by workgroups of kM rows (a row is one query of one head of a KV head's group), of which kShares
 // invocations share a row and weigh its scores. kParts workgroups side by side have the same rows and share the columns of their values: each scores all keys, and has
 // kValueChunks times 64 columns or fewer. Include behind lib/attention.glsl and the buffers query, values and partials; needs kM, kShares, kValueWidth,
-// kBlock, kParts and kSplit.
+// kBlock, kParts and kSplit, and the mask as vectors, mask4.
+#include "lib/vote.glsl"
+
 const uint kValueChunks = ((kValueWidth + 63u) / 64u + kParts - 1u) / kParts;  // of 64 columns, that a workgroup has
 uint first_value() { return kParts == 1u ? 0u : gl_WorkGroupID.x % kParts * (kValueChunks * 64u); }
 
@@ -55,6 +57,27 @@ uint larger(uint largest, vec4 x) {
 // What splits share out; the first of a split is that of the workgroup's number.
 uint block_step() { return kSplit == 1u ? p.n_splits : 1u; }
 uint first_block() { return span.start / kBlock / block_step() * block_step() + (kSplit == 1u ? gl_WorkGroupID.z : 0u); }
+
+// Whether the mask lets this invocation's row see keys of its share of the 64 from `first_key` on.
+bool mask_shows(uint first_key) {
+  const uint row_at = mask_row_at(sequence, own_head, own_query);
+  if (!has(RONDO_ATTENTION_MASK_KEYS)) return mask[row_at] != kMaskForbids;
+  const uint last = row_at + span.reach - 1u, first = row_at + first_key;
+  bool shows = false;
+  if (p.keys % 4u == 0u) {
+    [[unroll]] for (uint i = 0u; i < 16u / kShares; ++i) shows = any(notEqual(mask4[min(first / 4u + i * kShares + share, last / 4u)], uvec4(kMaskForbids))) || shows;
+  } else {
+    [[dont_unroll]] for (uint i = share; i < kBlock; i += kShares) shows = mask[min(first + i, last)] != kMaskForbids || shows;
+  }
+  return shows;
+}
+
+// The first block from `block` on, of this split's, that no mask hides from all rows. By all invocations, which have begun to vote.
+uint seen_block(uint block) {
+  if (!has(RONDO_ATTENTION_MASK)) return block;
+  [[dont_unroll]] while (block * kBlock < span.reach && !vote_some(mask_shows(block * kBlock), self == 0u)) block += block_step();
+  return block;
+}
 
 // Row of the output, and where a split's partials of it begin.
 uint output_row(uint row) { return (sequence * p.queries + row / p.group) * p.heads + p.first_head + head_of_row(row); }

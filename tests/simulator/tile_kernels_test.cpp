@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <span>
+#include <stdexcept>
 
 #include "tests/simulator/glsl.h"
 #include "tools/check/check.h"
@@ -121,6 +122,38 @@ void check_shared_memory(simulator::ModuleCache& modules, const runtime::DeviceC
   }
 }
 
+/// Of keys of an attention, what a kernel loads.
+std::uint64_t key_bytes(simulator::ModuleCache& modules, const runtime::DeviceCaps& caps, std::uint32_t lanes, const char* kernel, const std::string& text) {
+  constexpr std::uint32_t kKeyBinding = 2;
+  const auto parsed = check::parse_case(text);
+  if (!parsed.ok()) throw std::runtime_error(parsed.status().message());
+  const auto op = check::build_case(*parsed, check::Values::kRandom, 1);
+  check::RunOptions how;
+  how.kernels["attention"] = kernel;
+  std::uint64_t bytes = 0;
+  const auto run = simulator::simulate_case(modules, *op, how, caps, lanes, [&](const simulator::SimulatedDispatch& done) {
+    for (const simulator::AccessCount& access : done.report.accesses) {
+      const simulator::Variable& variable = done.module.variables[access.variable];
+      const bool of_keys = done.dispatch.label.starts_with("attention ") && variable.space == simulator::Space::kBuffer && variable.binding == kKeyBinding;
+      if (of_keys && access.kind == simulator::AccessCount::Kind::kLoad) bytes += access.lane_bytes;
+    }
+  });
+  if (!run.ok()) throw std::runtime_error(run.status().message());
+  return bytes;
+}
+
+/// Blocks that a mask hides, every second of a case's, are not loaded. A boolean one hides a NaN besides, in a block that is seen, whose rows "matrix" takes in f32.
+void check_masked_blocks(simulator::ModuleCache& modules, const runtime::DeviceCaps& caps, std::uint32_t lanes, const char* kernel, int queries) {
+  for (const char* mask : {"mask bool (1, 1024)", "mask (2, 1, 1024)"}) {
+    if (kernel == std::string_view("matrix") && std::string_view(mask).starts_with("mask bool")) continue;
+    SCOPED_TRACE(fmt::format("{} {}", kernel, mask));
+    const std::string text = fmt::format("attention query (1, 2, {}, 64), key f16 (1, 1, 1024, 64), value f16 (1, 1, 1024, 64)", queries);
+    const auto all = static_cast<double>(key_bytes(modules, caps, lanes, kernel, text));
+    EXPECT_GT(all, 0);
+    EXPECT_LE(static_cast<double>(key_bytes(modules, caps, lanes, kernel, text + ", " + mask)), 0.55 * all);
+  }
+}
+
 struct Machine {
   std::uint32_t lanes;
   runtime::MatrixShape shape;
@@ -150,9 +183,17 @@ TEST(MatrixKernelsTest, AreRightAndWithoutFindings) {
     EXPECT_EQ(check_some(modules, caps, machine.lanes, large, 1, rows_of_matmul), machine.lanes < 32 ? 32u : 128u);
     check_experts(modules, caps, machine.lanes, "matrix");
     check_shared_memory(modules, caps, machine.lanes);
+    check_masked_blocks(modules, caps, machine.lanes, "matrix", 32);
     caps.cores = caps_of_many_cores(machine.lanes).cores;
     check_split(modules, caps, machine.lanes, "matrix");
   }
+}
+
+TEST(MaskedAttentionTest, LoadsNoKeysThatAllRowsAreHiddenFrom) {
+  constexpr std::uint32_t kLanes = 32;
+  simulator::ModuleCache modules(simulator::Loops::kKept);
+  for (const char* kernel : {"tiled", "split", "registers"}) check_masked_blocks(modules, caps_of(kLanes), kLanes, kernel, 32);
+  check_masked_blocks(modules, caps_of(kLanes), kLanes, "subgroup", 1);
 }
 
 /// On Intel's subgroups, where invocations have half as many rows as elsewhere, and workgroups share wide values; keys split besides.

@@ -174,13 +174,17 @@ class Builder {
       for (std::size_t j = 0; j < hidden[b].size(); ++j) {
         const bool counted = lengths && !lengths->integers.empty();
         hidden[b][j] = (counted && static_cast<std::int64_t>(j) >= lengths->integers[std::min(b, lengths->integers.size() - 1)]) ||
-                       (mask && mask->boolean && mask->shape.last() == key->shape[2] && j == masked_column(*mask));
+                       (mask && mask->boolean && mask->shape.last() == key->shape[2] && is_masked(*mask, j));
       }
     }
     return hidden;
   }
-  /// The key that a boolean mask hides from all queries.
-  static std::size_t masked_column(const CaseInput& mask) { return static_cast<std::size_t>(mask.shape.last() / 2); }
+  /// Whether a mask hides key j from all queries: one key in the middle, if it is boolean, and of many keys every second block of those that kernels take at a time.
+  static bool is_masked(const CaseInput& mask, std::size_t j) {
+    constexpr std::size_t kMany = 256, kBlock = 64;
+    const auto keys = static_cast<std::size_t>(mask.shape.last());
+    return (mask.boolean && j == keys / 2) || (keys >= kMany && j / kBlock % 2 == 1);
+  }
   /// Key j of the keys' sequence b is hidden; from all sequences, where these keys are for all.
   bool is_hidden(std::size_t b, bool for_all, std::size_t j) const {
     const auto in = [&](const std::vector<bool>& keys) { return j < keys.size() && keys[j]; };
@@ -265,9 +269,9 @@ class Builder {
       else made[i] = below(100);
     }
     if (!input.boolean) return made;
-    // One key hidden from all, and one row that sees none.
+    // Keys hidden from all, and one row that sees none.
     const auto columns = static_cast<std::size_t>(input.shape.last());
-    for (std::size_t i = masked_column(input); i < made.size(); i += columns) made[i] = 0;
+    for (std::size_t i = 0; i < made.size(); ++i) made[i] = is_masked(input, i % columns) ? 0 : made[i];
     if (made.size() > columns) std::fill_n(made.begin() + static_cast<std::ptrdiff_t>(columns), columns, 0);
     return made;
   }
@@ -297,12 +301,13 @@ class Builder {
     }
   }
 
-  /// An added mask: -infinity for one element in four.
+  /// An added mask: -infinity for one element in four, and for what all are hidden from.
   std::vector<float> mask_numbers(const CaseInput& input, std::size_t index) const {
     std::vector<float> made = random_values(static_cast<std::size_t>(input.shape.n_elements()), seed_of(index), input.scale);
     if (!text_.op.starts_with("attention")) return made;
     std::mt19937 bits(seed_of(index) + 1);
-    for (float& value : made) value = bits() % 4 == 0 ? -std::numeric_limits<float>::infinity() : value;
+    const auto columns = static_cast<std::size_t>(input.shape.last());
+    for (std::size_t i = 0; i < made.size(); ++i) made[i] = bits() % 4 == 0 || is_masked(input, i % columns) ? -std::numeric_limits<float>::infinity() : made[i];
     return made;
   }
 
