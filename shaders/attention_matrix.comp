@@ -264,7 +264,7 @@ void weigh(uint first_key, uint parity) {
 void attend() {
   [[unroll]] for (uint i = 0u; i < kMatrices * kValueChunks; ++i) sums[i] = NO_SUMS;
   const uint step = block_step();
-  uint block = seen_block(first_block()), n_blocks = 0u;
+  uint block = first_seen_block(), n_blocks = 0u;
   if (!kLoadsLate && block * kBlock < span.reach) load_keys(block * kBlock, 0u);
   [[dont_unroll]] while (block * kBlock < span.reach) {
     const uint first_key = block * kBlock, parity = (has(RONDO_ATTENTION_MASK) ? n_blocks++ : block / step) & 1u;
@@ -417,10 +417,6 @@ void main() {
     largest_bits[self] = 0u;
   }
   largest_key = largest_value = 0u;
-  if (has(RONDO_ATTENTION_MASK)) {
-    begin_votes(self == 0u);
-    barrier();
-  }
   attend();
   barrier();
   if (kCacheType == 1u) {

@@ -316,11 +316,10 @@ void add_relative_keys(uint first_key) {
 
 void attend() {
   [[unroll]] for (uint i = 0u; i < kRows * kValueChunks; ++i) sums[i] = vec4(0.0);
-  uint block = seen_block(first_block());
+  uint block = first_seen_block();
   if (block * kBlock < span.reach) load_keys(block * kBlock, 0u);
   [[dont_unroll]] while (block * kBlock < span.reach) {
-    const uint first_key = block * kBlock;
-    block = seen_block(block + block_step());
+    const uint first_key = block * kBlock, next = seen_block(block + block_step());
     [[unroll]] for (uint i = 0u; i < kScores; ++i) products[i] = 0.0;
     [[dont_unroll]] for (uint chunk = 0u; chunk < kKeyChunks; ++chunk) {
       barrier();
@@ -350,7 +349,7 @@ void attend() {
       const float scale = row_scales[first_own + i];
       [[unroll]] for (uint chunk = 0u; chunk < kValueChunks; ++chunk) sums[chunk * kRows + i] *= scale;
     }
-    const uint next_key = min(block, (span.reach - 1u) / kBlock) * kBlock;  // after the last nobody reads it
+    const uint next_key = min(next, (span.reach - 1u) / kBlock) * kBlock;  // after the last nobody reads it
     add_chunk(0u, first_key, next_key);
     if (kValueChunks > 1u) add_chunk(1u, first_key, next_key);
     if (kValueChunks > 2u) add_chunk(2u, first_key, next_key);
@@ -359,6 +358,7 @@ void attend() {
     if (kValueChunks > 5u) add_chunk(5u, first_key, next_key);
     if (kValueChunks > 6u) add_chunk(6u, first_key, next_key);
     if (kValueChunks > 7u) add_chunk(7u, first_key, next_key);
+    block = next;
   }
 }
 
@@ -435,10 +435,6 @@ void main() {
   begin_row(min(first_row + own_row, end_row - 1u));
   if (kRelativeKeys || kRelativeValues) find_relatives();
   [[unroll]] for (uint i = 0u; i < kQuads; ++i) query_quads[i] = query_at(min(first_row + (i * kWidth + self) / 8u, end_row - 1u)) / 4u;
-  if (has(RONDO_ATTENTION_MASK)) {
-    begin_votes(self == 0u);
-    barrier();
-  }
   attend();
   write_rows();
 }

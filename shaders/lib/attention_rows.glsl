@@ -72,11 +72,19 @@ bool mask_shows(uint first_key) {
   return shows;
 }
 
-// The first block from `block` on, of this split's, that no mask hides from all rows. By all invocations, which have begun to vote.
+// The first block from `block` on, of this split's, that no mask hides from all rows. By all invocations.
 uint seen_block(uint block) {
   if (!has(RONDO_ATTENTION_MASK)) return block;
   [[dont_unroll]] while (block * kBlock < span.reach && !vote_some(mask_shows(block * kBlock), self == 0u)) block += block_step();
   return block;
+}
+// The first of all, which begins the votes; not where rows are found, which takes 4 registers more on Intel.
+uint first_seen_block() {
+  if (has(RONDO_ATTENTION_MASK)) {
+    begin_votes(self == 0u);
+    barrier();
+  }
+  return seen_block(first_block());
 }
 
 // Row of the output, and where a split's partials of it begin.

@@ -1,6 +1,6 @@
 // Whether something is so for some invocation of a workgroup, asked again and again: one barrier each time, since of three words in turn one is asked for, one is
 // made zero for the next time, and one may still be read.
-shared uint votes[4];  // vectors may lie behind
+shared uint votes[4];  // 16 bytes, as vectors may lie right behind
 uint n_votes;
 
 // Before a barrier that comes before the first vote.
