@@ -68,7 +68,7 @@ void combine_alone(uint out_row, uint e, uint at, uint stride) {
 void combine_together(uint out_row, uint at, uint stride) {
   const uint self = gl_LocalInvocationID.x, share = self / kElements;
   const uint e = gl_WorkGroupID.x * kElements + self % kElements;
-  const uvec3 state = row_state(out_row / p.heads, p.queries);
+  const uvec3 state = row_state(divided(out_row, p.heads), p.queries);
   const uint own_split = at + min(self, p.n_splits - 1u) * stride + p.value_dim;
   const float stored_max = partials[own_split], stored_weight = partials[own_split + 1u];
   float stored[kTaken];
@@ -108,7 +108,7 @@ void main() {
     return;
   }
   const uint e = gl_GlobalInvocationID.x;
-  if (!row_valid(out_row / p.heads, p.queries)) return;
+  if (!row_valid(divided(out_row, p.heads), p.queries)) return;
   if (e < p.value_dim) combine_alone(out_row, e, at, stride);
   if (kRounds == 1u) round_written(out_row);
 }

@@ -40,6 +40,7 @@ layout(constant_id = 12) const uint kMatrixColumns = 16u;
 layout(constant_id = 13) const uint kMatrixDepth = 16u;
 layout(constant_id = 14) const uint kColumnsInLanes = 0u;  // lib/matrix.glsl
 layout(constant_id = 15) const uint kParts = 1u;           // lib/attention_rows.glsl
+layout(constant_id = 16) const uint kGroup = 4u;           // H / G
 const uint kRadii = 0u;
 layout(std430, set = 0, binding = 1) readonly buffer Query { ELEMENT query[]; };
 layout(std430, set = 0, binding = 2) readonly buffer Key { uint key[]; };

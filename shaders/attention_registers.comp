@@ -28,6 +28,7 @@ layout(constant_id = 7) const uint kRows = 4u;           // or 2
 layout(constant_id = 8) const uint kUnrolled = 8u;       // of 8 steps of the loops over columns and keys: the more, the more registers
 layout(constant_id = 9) const uint kParts = 1u;          // lib/attention_rows.glsl
 layout(constant_id = 10) const uint kRadii = 0u;         // as in attention.comp
+layout(constant_id = 11) const uint kGroup = 4u;         // H / G
 layout(std430, set = 0, binding = 1) readonly buffer Query { ELEMENT4 query4[]; };
 layout(std430, set = 0, binding = 2) readonly buffer Key { uint key[]; };
 layout(std430, set = 0, binding = 2) readonly buffer Key2 { uvec2 key2[]; };
@@ -407,10 +408,10 @@ void write_rows() {
 }
 
 void find_relatives() {
-  const uint last_query = (end_row - 1u) / p.group;
+  const uint last_query = (end_row - 1u) / kGroup;
   last_position = span.position0 + int(last_query);
-  spread = last_query - first_row / p.group;
-  [[unroll]] for (uint i = 0u; i < kRows; ++i) shifts[i] = last_query - min(first_row + first_own + i, end_row - 1u) / p.group;
+  spread = last_query - first_row / kGroup;
+  [[unroll]] for (uint i = 0u; i < kRows; ++i) shifts[i] = last_query - min(first_row + first_own + i, end_row - 1u) / kGroup;
   end_products[0] = end_products[1] = end_weights[0] = end_weights[1] = 0.0;
   if (!kRelativeKeys) return;
   const uint at = query_at(min(first_row + own_row, end_row - 1u)) / 4u, first = relative_keys_at() / 4u, last = first + 2u * (kRadii & 0xffffu) * (kKeyWidth / 4u);

@@ -34,6 +34,7 @@ layout(constant_id = 11) const uint kValueWidth = 128u;  // E
 layout(constant_id = 12) const uint kRounds = 0u;        // outputs are left in bytes as well (lib/rounding.glsl), where kSplit is 0 and E a multiple of 16
 layout(constant_id = 13) const uint kExchange = 0u;      // a shuffle from a lane that is no constant is a loop
 layout(constant_id = 14) const uint kJoins = 0u;
+layout(constant_id = 15) const uint kGroup = 4u;         // H / G: a constant divides by few instructions
 layout(std430, set = 0, binding = 0) coherent buffer Arrived { uint arrived[]; };
 layout(std430, set = 0, binding = 1) readonly buffer Query { ELEMENT4 query4[]; };
 layout(std430, set = 0, binding = 2) readonly buffer Key { uint key[]; };
@@ -89,24 +90,24 @@ float pairs[kPairs];  // products, then weights, of row r and key k at r kKeys +
 float row_max, row_weight;
 
 uint row_at(uint r) { return min(first_row + r, end_row - 1u); }
-uint head_of_row(uint row) { return kv_head * p.group + row % p.group; }
+uint head_of_row(uint row) { return kv_head * kGroup + row % kGroup; }
 
 // False where there is nothing to do.
 bool find_rows() {
-  sequence = gl_WorkGroupID.y / p.kv_heads;
-  kv_head = gl_WorkGroupID.y % p.kv_heads;
+  sequence = divided(gl_WorkGroupID.y, p.kv_heads);
+  kv_head = gl_WorkGroupID.y - sequence * p.kv_heads;
   first_row = gl_WorkGroupID.x * kRows;
   // The state, lengths and offsets are all asked for before any of them is looked at.
   const bool is_active = sequence_active(sequence);
-  end_row = min(first_row + kRows, min(p.queries, sequence_count(sequence)) * p.group);
-  span = span_of(sequence, first_row / p.group, (max(end_row, 1u) - 1u) / p.group);
+  end_row = min(first_row + kRows, min(p.queries, sequence_count(sequence)) * kGroup);
+  span = span_of(sequence, first_row / kGroup, (max(end_row, 1u) - 1u) / kGroup);
   if (!is_active || first_row >= end_row) return false;
   place = gl_SubgroupInvocationID % kCluster;
   cluster = gl_SubgroupInvocationID / kCluster;
   first_lane = gl_SubgroupInvocationID - place;
   const uint own_row = row_at(place / kKeys % kRows);
   own_head = p.first_head + head_of_row(own_row);
-  own_query = own_row / p.group;
+  own_query = own_row / kGroup;
   own_position = span.position0 + int(own_query);
   own_key = place % kKeys * kClusters;
   key_base = p.key_offset + sequence * p.key_sequence + kv_head * p.key_head;
@@ -116,7 +117,7 @@ bool find_rows() {
 
 void begin() {
   [[unroll]] for (uint r = 0u; r < kRows; ++r) {
-    const uint row = row_at(r), at = p.query_offset + sequence * p.query_sequence + head_of_row(row) * p.query_head + (row / p.group) * p.query_row;
+    const uint row = row_at(r), at = p.query_offset + sequence * p.query_sequence + head_of_row(row) * p.query_head + (row / kGroup) * p.query_row;
     [[unroll]] for (uint i = 0u; i < kKeyEights * 2u; ++i) {
       const uint d = (i >> 1) * kClusterElements + place * 8u + (i & 1u) * 4u;
       const vec4 q = p.scale * from_elements(query4[(at + min(d, kKeyWidth - 4u)) >> 2]);
@@ -183,7 +184,7 @@ void multiply(uint first_key) {
       sum += high.w * q_high.w;
       if (kCacheType == 2u) sum = pairs[r * kKeys + k] + sum * group_scale(key_scales[i], d);
       if (has(RONDO_ATTENTION_RELATIVE_KEY)) {
-        const uint at = relative_key_at(int(first_key + k * kClusters) - span.position0 - int(row_at(r) / p.group)) + min(d, kKeyWidth - 8u);
+        const uint at = relative_key_at(int(first_key + k * kClusters) - span.position0 - int(row_at(r) / kGroup)) + min(d, kKeyWidth - 8u);
         [[unroll]] for (uint n = 0u; n < 4u; ++n) sum += tables[at + n] * q_low[n] + tables[at + 4u + n] * q_high[n];
       }
       pairs[r * kKeys + k] = sum;
@@ -279,7 +280,7 @@ void add_values(uint first_key) {
         sums[to] += scaled * low;
         sums[to + 1u] += scaled * high;
         if (has(RONDO_ATTENTION_RELATIVE_VALUE)) {
-          const uint at = relative_value_at(int(first_key + k * kClusters) - span.position0 - int(row_at(r) / p.group)) + min(e, kValueWidth - 8u);
+          const uint at = relative_value_at(int(first_key + k * kClusters) - span.position0 - int(row_at(r) / kGroup)) + min(e, kValueWidth - 8u);
           sums[to] += weight * vec4(tables[at], tables[at + 1u], tables[at + 2u], tables[at + 3u]);
           sums[to + 1u] += weight * vec4(tables[at + 4u], tables[at + 5u], tables[at + 6u], tables[at + 7u]);
         }
@@ -301,7 +302,7 @@ void keep_part() {
   }
 }
 
-uint row_of_output(uint r) { return (sequence * p.queries + (first_row + r) / p.group) * p.heads + p.first_head + head_of_row(first_row + r); }
+uint row_of_output(uint r) { return (sequence * p.queries + (first_row + r) / kGroup) * p.heads + p.first_head + head_of_row(first_row + r); }
 uint partials_of(uint r, uint split) { return (row_of_output(r) * p.n_splits + split) * RONDO_PARTIAL_STRIDE(kValueWidth); }
 
 // Four elements of row `first_row + r` from element e on, unless they are those of another lane. With kRounds all lanes of a subgroup call.

@@ -51,8 +51,7 @@ void main() {
   const uint first = kElements * gl_GlobalInvocationID.x;
   const uint t = gl_WorkGroupID.y;
   const uint all_heads = p.heads + 2u * p.kv_heads;
-  const uint sequence = gl_WorkGroupID.z / all_heads;
-  const uint slot = gl_WorkGroupID.z % all_heads;
+  const uint sequence = divided(gl_WorkGroupID.z, all_heads), slot = gl_WorkGroupID.z - sequence * all_heads;
   // All three are asked for before the first is looked at.
   const uvec3 state = row_state(sequence * p.rows_per_sequence + t, p.rows_per_sequence);
   uint position;

@@ -298,7 +298,7 @@ Status emit_subgroup(Lowering& lowering, const AttentionCall& call, const std::s
   return emit_pieces(lowering, call, n_splits, [&](Arguments arguments, const shaders::AttentionParams& push, runtime::Cost cost) {
     cost.loops[0] = {tile.rows * tile.keys * 8 * eights};
     lowering.dispatch(label, {lowering.module_for(runtime::Shader::attention_subgroup, call.query.type), tile.lanes},
-                      {tile.lanes * tile.subgroups, cache_type_constant(call.key), tile.lanes, tile.cluster, tile.rows, tile.keys, n_splits > 1 ? 1u : 0u, features.bits, features.radii, features.buckets, push.head_dim, push.value_dim, call.rounds && (n_splits == 1 || joins), !tile.shuffles, joins}, arguments, push,
+                      {tile.lanes * tile.subgroups, cache_type_constant(call.key), tile.lanes, tile.cluster, tile.rows, tile.keys, n_splits > 1 ? 1u : 0u, features.bits, features.radii, features.buckets, push.head_dim, push.value_dim, call.rounds && (n_splits == 1 || joins), !tile.shuffles, joins, push.group}, arguments, push,
                       {ceil_div(call.rows, tile.rows), call.sequences * push.kv_heads, n_splits}, cost, runtime::Access::kReadWrite);
   }, joins);
 }
@@ -313,7 +313,7 @@ Status emit_matrix(Lowering& lowering, const AttentionCall& call, const std::str
     if (push.head_dim <= 2 * kBlockColumns) cost.loops[0] = {of_block};
     else cost.loops[0] = {of_column * kBlockColumns, of_block, ceil_div(push.head_dim, kBlockColumns)};
     lowering.dispatch(label, {lowering.module_for(runtime::Shader::attention_matrix, call.query.type), tile.lanes},
-                      {tile.threads, cache_type_constant(call.key), tile.lanes, tile.row_matrices, tile.output_matrices, tile.row_subgroups, n_splits > 1 ? 1u : 0u, call.features.bits, call.features.buckets, push.head_dim, push.value_dim, tile.shape.rows, tile.shape.columns, tile.shape.depth, tile.columns_in_lanes, tile.parts},
+                      {tile.threads, cache_type_constant(call.key), tile.lanes, tile.row_matrices, tile.output_matrices, tile.row_subgroups, n_splits > 1 ? 1u : 0u, call.features.bits, call.features.buckets, push.head_dim, push.value_dim, tile.shape.rows, tile.shape.columns, tile.shape.depth, tile.columns_in_lanes, tile.parts, push.group},
                       arguments, push, {ceil_div(call.rows, tile.rows()) * tile.parts, call.sequences * push.kv_heads, n_splits}, cost);
   });
 }
@@ -325,7 +325,7 @@ Status emit_registers(Lowering& lowering, const AttentionCall& call, const std::
     cost.flops *= work_of_parts(call, tile.parts);
     cost.loops.fill({16 * tile.rows_of_invocation * tile.unrolled, 128 * tile.rows_of_invocation});  // scores of 32 columns, values of 32 rows
     lowering.dispatch(label, {lowering.module_for(runtime::Shader::attention_registers, call.query.type), tile.lanes},
-                      {tile.threads, cache_type_constant(call.key), n_splits > 1 ? 1u : 0u, call.features.bits, call.features.buckets, push.head_dim, push.value_dim, tile.rows_of_invocation, tile.unrolled, tile.parts, call.features.radii}, arguments, push,
+                      {tile.threads, cache_type_constant(call.key), n_splits > 1 ? 1u : 0u, call.features.bits, call.features.buckets, push.head_dim, push.value_dim, tile.rows_of_invocation, tile.unrolled, tile.parts, call.features.radii, push.group}, arguments, push,
                       {ceil_div(call.rows, tile.rows()) * tile.parts, call.sequences * push.kv_heads, n_splits}, cost);
   });
 }

@@ -1,7 +1,7 @@
 // Attention of many rows by workgroups of kM rows (a row is one query of one head of a KV head's group), of which kShares
 // invocations share a row and weigh its scores. kParts workgroups side by side have the same rows and share the columns of their values: each scores all keys, and has
 // kValueChunks times 64 columns or fewer. Include behind lib/attention.glsl and the buffers query, values and partials; needs kM, kShares, kValueWidth,
-// kBlock, kParts and kSplit, and the mask as vectors, mask4.
+// kBlock, kParts, kGroup and kSplit, and the mask as vectors, mask4.
 #include "lib/vote.glsl"
 
 const uint kValueChunks = ((kValueWidth + 63u) / 64u + kParts - 1u) / kParts;  // of 64 columns, that a workgroup has
@@ -16,17 +16,17 @@ int own_position;
 uint key_base, value_base;
 float row_max, row_weight;  // the weight of this invocation's share
 
-uint head_of_row(uint row) { return kv_head * p.group + row % p.group; }
-uint query_at(uint row) { return p.query_offset + sequence * p.query_sequence + head_of_row(row) * p.query_head + (row / p.group) * p.query_row; }
+uint head_of_row(uint row) { return kv_head * kGroup + row % kGroup; }
+uint query_at(uint row) { return p.query_offset + sequence * p.query_sequence + head_of_row(row) * p.query_head + (row / kGroup) * p.query_row; }
 
 // False where there is nothing to do.
 bool find_rows() {
-  sequence = gl_WorkGroupID.y / p.kv_heads;
-  kv_head = gl_WorkGroupID.y % p.kv_heads;
+  sequence = divided(gl_WorkGroupID.y, p.kv_heads);
+  kv_head = gl_WorkGroupID.y - sequence * p.kv_heads;
   first_row = (gl_NumWorkGroups.x - 1u - gl_WorkGroupID.x) / kParts * kM;  // those that see most keys begin first
   const bool is_active = sequence_active(sequence);
-  end_row = min(first_row + kM, min(p.queries, sequence_count(sequence)) * p.group);
-  span = span_of(sequence, first_row / p.group, (max(end_row, 1u) - 1u) / p.group);
+  end_row = min(first_row + kM, min(p.queries, sequence_count(sequence)) * kGroup);
+  span = span_of(sequence, first_row / kGroup, (max(end_row, 1u) - 1u) / kGroup);
   if (!is_active || first_row >= end_row) return false;
   own_row = self / kShares;
   share = self % kShares;
@@ -37,7 +37,7 @@ bool find_rows() {
 
 void begin_row(uint row) {
   own_head = p.first_head + head_of_row(row);
-  own_query = row / p.group;
+  own_query = row / kGroup;
   own_position = span.position0 + int(own_query);
   // A sink is a key whose value is zero: in the first split, or the only one.
   const bool sink = has(RONDO_ATTENTION_SINKS) && gl_WorkGroupID.z == 0u;
@@ -88,7 +88,7 @@ uint first_seen_block() {
 }
 
 // Row of the output, and where a split's partials of it begin.
-uint output_row(uint row) { return (sequence * p.queries + row / p.group) * p.heads + p.first_head + head_of_row(row); }
+uint output_row(uint row) { return (sequence * p.queries + row / kGroup) * p.heads + p.first_head + head_of_row(row); }
 uint partials_at(uint row) { return (output_row(row) * p.n_splits + gl_WorkGroupID.z) * RONDO_PARTIAL_STRIDE(kValueWidth); }
 // Zeros where no key is allowed; 0 / 0 where all scores are minus infinity.
 bool sees_nothing(float highest, float total) { return total == 0.0 && highest == kLowest; }
