@@ -19,16 +19,22 @@ inline bool by_matrix_units(const runtime::Kernel& kernel) {
   return shader == runtime::Shader::linear_matrix_f16 || shader == runtime::Shader::matmul_matrix_f16 || shader == runtime::Shader::attention_matrix_f16;
 }
 
-/// The kernel rounds both factors to f16, as far as they are not: those, and linear's "half_tiled"; by the name that a table has for it, too.
-inline bool rounds_to_halves(std::string_view kernel) { return kernel == "matrix" || kernel == "half_tiled"; }
-inline bool rounds_to_halves(const runtime::Kernel& kernel) { return by_matrix_units(kernel) || runtime::f16_variant(kernel.shader) == runtime::Shader::linear_half_tiled_f16; }
+/// The kernel multiplies factors in f16 two by an instruction: linear's "half_tiled", attention's "half_subgroup".
+inline bool by_half_dots(const runtime::Kernel& kernel) {
+  const runtime::Shader shader = runtime::f16_variant(kernel.shader);
+  return shader == runtime::Shader::linear_half_tiled_f16 || shader == runtime::Shader::attention_half_subgroup_f16;
+}
+
+/// The kernel rounds factors to f16, as far as they are not: those of both kinds; by the name that a table has for it, too.
+inline bool rounds_to_halves(std::string_view kernel) { return kernel == "matrix" || kernel.starts_with("half_"); }
+inline bool rounds_to_halves(const runtime::Kernel& kernel) { return by_matrix_units(kernel) || by_half_dots(kernel); }
 
 /// The kernel rounds activations to bytes, and so takes weights of blocks only; by the name that a table has for it, too.
 inline bool by_integer_dots(std::string_view kernel) { return kernel == "dot" || kernel == "dot_tiled"; }
 inline bool by_integer_dots(const runtime::Kernel& kernel) { return kernel.shader == runtime::Shader::linear_dot || kernel.shader == runtime::Shader::linear_dot_tiled; }
 
-/// The kernel takes weights of f16 only; by the name that a table has for it.
-inline bool takes_only_f16_weights(std::string_view kernel) { return kernel == "halves"; }
+/// The kernel takes weights, or keys and values, of f16 only; by the name that a table has for it.
+inline bool takes_only_f16(std::string_view kernel) { return kernel == "halves" || kernel == "half_subgroup"; }
 
 /// The kernel that a dispatch of this operator is of, by its label ("tiled" of "linear tiled q4_0"), or "": it makes what a kernel needs beside ("expert
 /// tiles", "attention tables", "linear combine").

@@ -93,7 +93,7 @@ MODULES = [
       for chips, width, rows, threads, subgroup, columns, shape in ((["navi31", "gfx1201"], 256, 2, 256, 64, 64, (16, 16, 16)), (NVIDIA, 128, 4, 128, 32, 64, (16, 16, 16)),
                                                                     (["bmg"], 256, 2, 512, 32, 32, (8, 16, 16)))
       for type, ggml_type in (("f16", None), ("q8_0", 8), ("q4_0", 2), ("q4_K", 12), ("q6_K", 14))],
-    attention("subgroup kRows=4 kKeyWidth=128", RDNA, 256, 4, 4, 64, 2, True, "_dot2"),
+    attention("half_subgroup kRows=4 kKeyWidth=128", RDNA, 256, 4, 4, 64, 2, True, "_dot2"),
     attention("subgroup kRows=4 kKeyWidth=128", NVIDIA, 128, 4, 4, 32, 2, True),
     attention("subgroup kRows=4 kKeyWidth=128", ADRENO, 256, 4, 4, 64, 2, True),
     attention("registers kKeyWidth=128", RDNA[:1], 256, 4, 1, 64, 3, True, "_dot2"),
@@ -145,7 +145,7 @@ def symbols(elf):
 
 
 def main():
-    if len(sys.argv) != 2:
+    if len(sys.argv) != 2 or sys.argv[1].startswith("-"):
         print(__doc__.split("\n\n")[1], file=sys.stderr)
         sys.exit(2)
     folder = sys.argv[1]

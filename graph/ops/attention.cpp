@@ -113,7 +113,15 @@ std::string subgroup_lacks(const runtime::DeviceCaps& caps, const AttentionCall&
   return has_whole_vectors(call, 4) ? "" : "head widths, strides and offsets that are multiples of 8, of queries of 4";
 }
 
-/// Splits of "subgroup": as many as fill the device, and have keys and room for what they leave.
+std::string half_subgroup_lacks(const runtime::DeviceCaps& caps, const AttentionCall& call) {
+  if (call.rounding == Activations::kF32) return "activations that may be rounded";
+  if (!caps.half_dot) return "dot products of f16 with sums in f32";
+  if (call.key.type != Type::kF16) return "keys and values in f16";
+  if ((call.features.bits & RONDO_ATTENTION_RELATIVE_KEY) != 0) return "scores without relative keys";
+  return subgroup_lacks(caps, call);
+}
+
+/// Splits of "subgroup" and "half_subgroup": as many as fill the device, and have keys and room for what they leave.
 std::uint32_t subgroup_splits(const runtime::DeviceCaps& caps, const AttentionCall& call, const AttentionTile& tile) {
   const std::uint32_t workgroups = call.heads() * ceil_div(call.rows, tile.rows), rounds = ceil_div(call.push.keys, tile.keys * (tile.lanes / tile.cluster));
   if (rounds <= 2 * tile.subgroups) return 1;
@@ -122,7 +130,7 @@ std::uint32_t subgroup_splits(const runtime::DeviceCaps& caps, const AttentionCa
   return splits;
 }
 
-/// Whether the last workgroup of "subgroup" to end joins what all have left. Partials then have the binding of sinks and slopes.
+/// Whether their last workgroup to end joins what all have left. Partials then have the binding of sinks and slopes.
 bool subgroup_joins(const Lowering& lowering, const AttentionCall& call, const AttentionTile& tile) {
   const bool tables = (call.features.bits & RONDO_ATTENTION_TABLES) != 0;
   const bool has_binding = tables || (call.node.inputs[kSinks] == kNone && call.node.inputs[kSlopes] == kNone);
@@ -288,6 +296,7 @@ Status emit_wide(Lowering& lowering, const AttentionCall& call, const std::strin
   });
 }
 
+template <runtime::Shader kShader>
 Status emit_subgroup(Lowering& lowering, const AttentionCall& call, const std::string& label) {
   const AttentionTile tile = tile_of(lowering.caps(), call);
   const std::uint32_t n_splits = subgroup_splits(lowering.caps(), call, tile);
@@ -297,7 +306,7 @@ Status emit_subgroup(Lowering& lowering, const AttentionCall& call, const std::s
   const std::uint32_t eights = ceil_div(call.push.head_dim, 8 * tile.cluster) + ceil_div(call.push.value_dim, 8 * tile.cluster);
   return emit_pieces(lowering, call, n_splits, [&](Arguments arguments, const shaders::AttentionParams& push, runtime::Cost cost) {
     cost.loops[0] = {tile.rows * tile.keys * 8 * eights};
-    lowering.dispatch(label, {lowering.module_for(runtime::Shader::attention_subgroup, call.query.type), tile.lanes},
+    lowering.dispatch(label, {lowering.module_for(kShader, call.query.type), tile.lanes},
                       {tile.lanes * tile.subgroups, cache_type_constant(call.key), tile.lanes, tile.cluster, tile.rows, tile.keys, n_splits > 1 ? 1u : 0u, features.bits, features.radii, features.buckets, push.head_dim, push.value_dim, call.rounds && (n_splits == 1 || joins), !tile.shuffles, joins, push.group}, arguments, push,
                       {ceil_div(call.rows, tile.rows), call.sequences * push.kv_heads, n_splits}, cost, runtime::Access::kReadWrite);
   }, joins);
@@ -335,8 +344,8 @@ using AttentionEntry = KernelEntry<AttentionCall, Status (*)(Lowering&, const At
 /// Few queries: their keys are split, so that a device has enough to do. Otherwise rows alone fill it.
 bool has_few(const AttentionCall& call) { return call.push.queries <= 2; }
 
-constexpr const char* kKernels[] = {"tiled", "split", "wide", "wide_split", "subgroup", "matrix", "registers"};
-/// On CPU drivers the wide ones where they can; on others subgroup for few rows, and for many matrix units where there are any, or else registers.
+constexpr const char* kKernels[] = {"tiled", "split", "wide", "wide_split", "subgroup", "matrix", "registers", "half_subgroup"};
+/// On CPU drivers the wide ones where they can; on others half_subgroup or subgroup for few rows, and for many matrix units where there are any, or else registers.
 constexpr AttentionEntry kTable[] = {
     {kKernels[0], [](const runtime::DeviceCaps&, const AttentionCall&) { return std::string(); },
      [](const runtime::DeviceCaps& caps, const AttentionCall& call) { return tiled_iterations(caps, call, 1); },
@@ -356,13 +365,16 @@ constexpr AttentionEntry kTable[] = {
      [](Lowering& lowering, const AttentionCall& call, const std::string& label) { return emit_wide(lowering, call, label, fixed_splits(lowering.caps())); }},
     {kKernels[4], subgroup_lacks, subgroup_iterations,
      [](const runtime::DeviceCaps& caps, const AttentionCall& call) { return !is_cpu(caps) && call.push.queries <= kMostSubgroupQueries && tile_of(caps, call).fits ? 4 : 0; },
-     emit_subgroup},
+     emit_subgroup<runtime::Shader::attention_subgroup>},
     {kKernels[5], matrix_lacks, matrix_iterations,
      [](const runtime::DeviceCaps& caps, const AttentionCall& call) { return call.push.queries <= kMostSubgroupQueries || (call.rounding == Activations::kAuto && is_cpu(caps)) ? -1 : parts_lack_splits(caps, call) ? 2 : 5; },
      emit_matrix},
     {kKernels[6], registers_lack, register_iterations,
      [](const runtime::DeviceCaps& caps, const AttentionCall& call) { return is_cpu(caps) ? 0 : call.push.queries <= kMostSubgroupQueries ? 1 : 3; },
      emit_registers},
+    {kKernels[7], half_subgroup_lacks, subgroup_iterations,
+     [](const runtime::DeviceCaps& caps, const AttentionCall& call) { return !is_cpu(caps) && call.push.queries <= kMostSubgroupQueries && tile_of(caps, call).fits ? 5 : 0; },
+     emit_subgroup<runtime::Shader::attention_half_subgroup>},
 };
 
 AttentionCall call_of(const Node& node, const Lowering& lowering) {
@@ -374,7 +386,7 @@ AttentionCall call_of(const Node& node, const Lowering& lowering) {
   call.push.kv_heads = u32(key.shape[1]);
   call.rows = call.push.queries * call.push.group;
   call.sequences = u32(query.shape[0]);
-  call.rounding = lowering.forced_kernel("attention") == kKernels[5] ? Activations::kF16 : lowering.activations();
+  call.rounding = rounds_to_halves(lowering.forced_kernel("attention")) ? Activations::kF16 : lowering.activations();
   call.rounds = lowering.rounds(node.outputs[0]);
   return call;
 }
@@ -419,7 +431,7 @@ bool can_round_attention(const Node& node, const Lowering& lowering) {
   const AttentionCall call = call_of(node, lowering);
   if (call.query.type != Type::kF32 || call.push.value_dim % kRoundedTogether != 0 || call.push.heads * call.push.value_dim % kGroupElements != 0) return false;
   const auto chosen = choose(lowering, call);
-  return chosen.ok() && chosen->first->name == kKernels[4];
+  return chosen.ok() && (chosen->first->name == kKernels[4] || chosen->first->name == kKernels[7]);
 }
 
 extern const Operator attention_operator = {

@@ -1,15 +1,11 @@
 // A tile of rows in f16 (lib/f16_tile.glsl) multiplied two numbers at a time (SPV_VALVE_mixed_float_dot_product): an invocation makes kTileRows
 // neighbouring rows by kTileOutputs, kColumns apart, with GLU gates and then ups.
 // Before including: what that needs but kM, kN, kOutputs and how products are made, kColumns, kTileRows and kTileOutputs, GL_EXT_spirv_intrinsics.
+#include "lib/half_dot.glsl"
 #include "lib/halves.glsl"
 #include "lib/tile_sums.glsl"
 const uint kM = kWidth / kColumns * kTileRows, kN = kColumns * kTileOutputs;
 const uint kOutputs = kN >> kGlu;
-
-// sum + a.x b.x + a.y b.y, in f32: OpFDot2MixAcc32VALVE.
-spirv_instruction(extensions = ["SPV_VALVE_mixed_float_dot_product"], capabilities = [6912], id = 6916)
-float add_dot(f16vec2 a, f16vec2 b, float sum);
-f16vec2 pair_of(uint halves) { return unpackFloat2x16(halves); }
 
 void multiply(uint tile);
 void finish_sums();

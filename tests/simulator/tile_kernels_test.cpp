@@ -210,7 +210,7 @@ TEST(RegisterAttentionTest, IsRightAndWithoutFindings) {
   check_with(modules, caps_of_many_cores(kLanes), kLanes, "registers", runtime::Shader::attention_combine, kTexts);
 }
 
-/// Numbers in f16, two products by an instruction.
+/// Numbers in f16, two products by an instruction; of attention, too.
 TEST(HalfTilesTest, AreRightAndWithoutFindings) {
   const char* const tools = std::getenv("RONDO_TEST_SPIRV_TOOLS");
   if (!tools) GTEST_SKIP() << "RONDO_TEST_SPIRV_TOOLS is not set";
@@ -222,6 +222,8 @@ TEST(HalfTilesTest, AreRightAndWithoutFindings) {
     caps.half_dot = true;
     EXPECT_EQ(check_all(modules, caps, lanes, "half_tiled", {"linear", "linear_glu"}, lanes != 32, lanes != 32 ? 100 : 200, rows_of), 64u);
     check_experts(modules, caps, lanes, "half_tiled");
+    check_all(modules, caps, lanes, "half_subgroup", {"attention"}, lanes != 32, 30, rows_of);
+    check_masked_blocks(modules, caps, lanes, "half_subgroup", 1);
     caps.cores = caps_of_many_cores(lanes).cores;
     check_split(modules, caps, lanes, "half_tiled");
   }

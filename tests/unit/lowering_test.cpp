@@ -357,12 +357,12 @@ TEST(LoweringTest, WithoutASizeToRelyOnSubgroupsAreNotUsed) {
   EXPECT_EQ(refusal(linear_case(), no_sums, options), "[linear]: kernel 'subgroup' needs subgroup reductions, which device gpu or this graph does not have");
 }
 
-OpCase attention_case(std::int64_t queries, std::int64_t keys, std::int64_t width, std::int64_t heads = 32, std::int64_t kv_heads = 8) {
+OpCase attention_case(std::int64_t queries, std::int64_t keys, std::int64_t width, std::int64_t heads = 32, std::int64_t kv_heads = 8, Type type = Type::kF16) {
   OpCase c;
   const auto zeros = [](std::int64_t n) { return std::vector<float>(static_cast<std::size_t>(n)); };
   const graph::TensorId query = c.f32("query", {1, heads, queries, width}, zeros(heads * queries * width));
-  const graph::TensorId key = c.cache("key", Type::kF16, {1, kv_heads, keys, width}, zeros(kv_heads * keys * width), graph::StorageKind::kCache);
-  const graph::TensorId value = c.cache("value", Type::kF16, {1, kv_heads, keys, width}, zeros(kv_heads * keys * width), graph::StorageKind::kCache);
+  const graph::TensorId key = c.cache("key", type, {1, kv_heads, keys, width}, zeros(kv_heads * keys * width), graph::StorageKind::kCache);
+  const graph::TensorId value = c.cache("value", type, {1, kv_heads, keys, width}, zeros(kv_heads * keys * width), graph::StorageKind::kCache);
   c.output(c.graph.add(Op::attention, {query, key, value}, graph::AttentionAttributes{0, true}));
   return c;
 }
@@ -477,6 +477,28 @@ TEST(LoweringTest, AttentionSaysWhatSubgroupsNeed) {
   EXPECT_NE(needs(caps, 128).find("'subgroup' needs 4160 bytes of shared memory"), std::string::npos) << needs(caps, 128);
   caps.min_required_subgroup_size = caps.max_required_subgroup_size = 0;
   EXPECT_NE(needs(caps, 128).find("'subgroup' needs subgroups of a size that can be relied on"), std::string::npos);
+}
+
+TEST(LoweringTest, AttentionOfFewRowsMultipliesHalvesWhereItMayRound) {
+  DeviceCaps caps = gpu_of(32, 64);
+  LoweringOptions options;
+  options.activations = Activations::kAuto;
+  const auto label = [&](Type type, std::int64_t queries) {
+    OpCase c = attention_case(queries, 64, 64, 32, 8, type);
+    const Result<Lowered> lowered = lower(c.graph, caps, options);
+    return lowered.ok() ? lowered->program.dispatches.at(0).label : lowered.status().message();
+  };
+  EXPECT_EQ(label(Type::kF16, 1), "attention subgroup f16");
+  caps.half_dot = true;
+  EXPECT_EQ(label(Type::kF16, 1), "attention half_subgroup f16");
+  EXPECT_EQ(label(Type::kF16, 64), "attention registers f16");
+  EXPECT_EQ(label(Type::kQ8_0, 1), "attention subgroup q8_0");
+  options.activations = Activations::kF32;
+  EXPECT_EQ(label(Type::kF16, 1), "attention subgroup f16");
+  options.forced_kernels["attention"] = "half_subgroup";
+  EXPECT_NE(label(Type::kF32, 1).find("'half_subgroup' needs keys and values in f16"), std::string::npos) << label(Type::kF32, 1);
+  caps.half_dot = false;
+  EXPECT_NE(label(Type::kF16, 1).find("'half_subgroup' needs dot products of f16 with sums in f32"), std::string::npos) << label(Type::kF16, 1);
 }
 
 TEST(LoweringTest, TheNextBestTakesThePlaceOfWhatIsInQuarantine) {

@@ -143,7 +143,7 @@ void count_linears(const models::SessionPlan& whole, PlanReport& plan) {
     const runtime::Kernel& kernel = most->lowered.program.kernels[dispatch.kernel];
     plan.n_linears_of_most += is_linear(dispatch);
     plan.n_rounding_of_most += graph::by_integer_dots(kernel);
-    plan.n_half_dot += graph::rounds_to_halves(kernel) && !graph::by_matrix_units(kernel);
+    plan.n_half_dot += is_linear(dispatch) && graph::by_half_dots(kernel);
     (is_linear(dispatch) ? plan.n_matrix : dispatch.label.starts_with("attention") ? plan.n_matrix_attention : plan.n_matrix_others) += graph::by_matrix_units(kernel);
   }
 }

@@ -476,7 +476,7 @@ std::vector<KernelCase> kernel_cases(std::string_view filter, bool large) {
       for (const LlamaExtents& model : kModels) {
         if (model.large && (!large || !depends_on_model(shape.op))) continue;
         for (const std::optional<Type>& type : list_types(shape, model)) {
-          if (graph::takes_only_f16_weights(kernel) && type != Type::kF16) continue;
+          if (graph::takes_only_f16(kernel) && type != Type::kF16) continue;
           if (graph::by_integer_dots(kernel) && type && graph::find_block_format(*type)->block_elements == 1) continue;
           for (const std::int64_t rows : shape.rows) {
             for (const std::int64_t depth : shape.depths) {

@@ -64,12 +64,13 @@ const CompiledCount* find_compiled(const runtime::Dispatch& dispatch, const runt
   return found;
 }
 
-/// That of the kernel with this type, or else with any, preferably of as many lanes.
+/// That of the kernel with this type, or else with any, preferably of as many lanes. What reads as another does has its counts.
 const SimulatedCount* find_simulated(const Words& words, std::uint32_t lanes) {
   const SimulatedCount* best = nullptr;
   const auto fit = [&](const SimulatedCount& count) { return (count.type == words.type ? 2 : 0) + (count.lanes == lanes ? 1 : 0); };
+  const std::string_view kernel = words.kernel == "attention/half_subgroup" ? "attention/subgroup" : std::string_view(words.kernel);
   for (const SimulatedCount& count : kSimulated) {
-    if ((count.kernel == words.kernel || count.kernel == words.op) && (!best || fit(count) > fit(*best))) best = &count;
+    if ((count.kernel == kernel || count.kernel == words.op) && (!best || fit(count) > fit(*best))) best = &count;
   }
   return best;
 }
@@ -80,7 +81,7 @@ std::optional<double> bytes_of_round(const runtime::Kernel& kernel) {
   constexpr double kVector = 16;
   const std::string_view name = runtime::shader_name(kernel.shader);
   if (name.starts_with("linear_subgroup") || name.starts_with("linear_halves") || name == "linear_dot") return kVector * (kernel.constants[3] << kernel.constants[5]) * kernel.constants[13];
-  if (name.starts_with("attention_subgroup")) return 2 * kVector * kernel.constants[5];
+  if (name.starts_with("attention_subgroup") || name.starts_with("attention_half_subgroup")) return 2 * kVector * kernel.constants[5];
   return std::nullopt;
 }
 
