@@ -135,6 +135,9 @@ TEST(DeviceChoiceTest, ByIndexNameAndEnvironment) {
   std::string upper = name.substr(0, 5);
   for (char& c : upper) c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
   testing::expect_done(run_command(generate({"--device", upper})));
+  const CommandResult planned = run_command({"info", "-m", RONDO_DEMO_MODEL, "--device", index});
+  testing::expect_done(planned);
+  EXPECT_NE(planned.out.find(", device " + name + "\n"), std::string::npos) << planned.out;
 }
 
 TEST(DeviceChoiceTest, NoMatchNamesTheSelector) {

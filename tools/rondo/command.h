@@ -22,6 +22,7 @@ enum ExitStatus : int { kDone = 0, kFailed = 1, kUsage = 2, kInterrupted = 130 }
 /// Flags that hold for every subcommand.
 struct GlobalFlags {
   std::string device;
+  bool names_device = false;  ///< by the flag, not only by the environment
   bool validate = false;
   std::string as;  ///< device profile, or ""
   std::string kv_type = "auto", activations = "auto";

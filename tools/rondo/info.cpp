@@ -34,6 +34,7 @@ struct TypeTotals {
 /// The memory plan as far as it can be told.
 struct PlanReport {
   std::string device;
+  bool of_profile = true;
   std::uint32_t n_ctx = 0;
   graph::Type kv_type = graph::Type::kF16;
   std::uint64_t weight_bytes = 0, kv_bytes_per_token = 0, kv_bytes = 0;
@@ -170,12 +171,25 @@ Status find_tuned(const GlobalFlags& flags, const models::Checkpoint& checkpoint
   return {};
 }
 
-Result<PlanReport> make_plan(const GlobalFlags& flags, const InfoFlags& own, const models::Checkpoint& checkpoint) {
+/// What a plan is for: a profile, which needs no Vulkan, or the device that --device names.
+Result<std::pair<std::string, runtime::DeviceCaps>> planned_device(const GlobalFlags& flags, bool of_profile) {
+  if (!of_profile) {
+    RONDO_ASSIGN(const Instance instance, open_instance(flags));
+    RONDO_ASSIGN(const Device device, open_device(flags, instance));
+    return std::pair(device.info().name, device.internal().caps());
+  }
   RONDO_ASSIGN(const std::optional<DeviceProfile> profile, find_profile(flags.as.empty() ? "baseline" : flags.as));
+  return std::pair(profile->name(), profile->internal());
+}
+
+Result<PlanReport> make_plan(const GlobalFlags& flags, const InfoFlags& own, const models::Checkpoint& checkpoint) {
+  const bool of_profile = !flags.names_device || !flags.as.empty();
+  RONDO_ASSIGN(const auto device, planned_device(flags, of_profile));
   const models::Network& network = checkpoint.network;
   const ModelOptions options = flags.model_options();
   PlanReport plan;
-  plan.device = profile->name();
+  plan.device = device.first;
+  plan.of_profile = of_profile;
   plan.encodes = !network.find(models::Role::kDecode);
   const std::uint32_t usual = plan.encodes ? (network.facts.context ? models::default_text(network) : network.facts.image_rows) : models::default_context(network);
   const std::uint32_t most = network.facts.context ? network.facts.context : network.facts.image_rows;
@@ -192,7 +206,7 @@ Result<PlanReport> make_plan(const GlobalFlags& flags, const InfoFlags& own, con
     for (const std::int64_t width : {spec.key_width, spec.value_width}) plan.source_bytes += graph::cache_layout(plan.kv_type, plan.n_source, width).size_bytes * static_cast<std::uint64_t>(spec.n_heads);
   }
   if (plan.n_source > 0) plan.source_formula = fmt::format("{} = {}", kv_formula(network.caches, true, plan.kv_type, plan.n_source), plan.source_bytes);
-  Result<models::SessionPlan> whole = models::plan_whole(checkpoint, profile->internal(), options, plan.n_ctx);
+  Result<models::SessionPlan> whole = models::plan_whole(checkpoint, device.second, options, plan.n_ctx);
   if (whole.ok()) {
     count_linears(*whole, plan);
     plan.memory = std::move(whole->memory);
@@ -299,8 +313,9 @@ std::string text_of(const std::optional<std::uint32_t>& value) { return value ? 
 std::string megabytes(std::uint64_t bytes) { return fmt::format("{:.1f} MB", static_cast<double>(bytes) / 1e6); }
 
 void print_plan(const PlanReport& plan) {
-  if (plan.encodes) fmt::print("\nmemory plan: an encoder of up to {} rows of each input, {} at once, device profile {}\n", plan.n_ctx, EncoderOptions().max_batch, plan.device);
-  else fmt::print("\nmemory plan: context of {} tokens, KV cache {}, device profile {}\n", plan.n_ctx, graph::type_name(plan.kv_type), plan.device);
+  const std::string device = (plan.of_profile ? "device profile " : "device ") + plan.device;
+  if (plan.encodes) fmt::print("\nmemory plan: an encoder of up to {} rows of each input, {} at once, {}\n", plan.n_ctx, EncoderOptions().max_batch, device);
+  else fmt::print("\nmemory plan: context of {} tokens, KV cache {}, {}\n", plan.n_ctx, graph::type_name(plan.kv_type), device);
   const auto line = [](const char* what, std::uint64_t bytes, const std::string& more) { fmt::print("  {:<12} {:>14} bytes  {:>11}{}{}\n", what, bytes, megabytes(bytes), more.empty() ? "" : "  ", more); };
   line("weights", plan.weight_bytes, "");
   if (!plan.encodes) {

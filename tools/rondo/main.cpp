@@ -93,7 +93,7 @@ constexpr const char* kGlobal = "Global";
 
 /// What chooses and opens a device.
 void add_device_flags(CLI::App& command, GlobalFlags& flags) {
-  command.add_option("--device", flags.device, "device: index or part of its name (also RONDO_DEVICE)")->group(kGlobal);
+  command.add_option("--device", flags.device, "device: index or part of its name (also RONDO_DEVICE)")->each([&flags](const std::string&) { flags.names_device = true; })->group(kGlobal);
   command.add_flag("--validate", flags.validate, "load the validation layers; a message is an error")->group(kGlobal);
   command.add_option("--as", flags.as, "pretend to be the device of this profile")->check(check_profile)->type_name("NAME")->group(kGlobal);
   one_of(command.add_option("--log-level", flags.log_level, "what to print on stderr")->group(kGlobal), {"error", "warn", "info", "debug"});
