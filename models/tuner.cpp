@@ -24,13 +24,13 @@ namespace rondo::models {
 
 namespace {
 
-/// Kernels that are measured together: one of linears, one of attention; "" leaves the choice.
+/// Kernels that are measured together: one of linears, and other products that have it, one of attention; "" leaves the choice.
 struct Candidates {
   const char* linear;
   const char* attention;
 };
 constexpr Candidates kNone = {"", ""};
-constexpr Candidates kOnGpus[] = {{"subgroup", "subgroup"}, {"dot", "split"}, {"tiled", "tiled"}, {"matrix", "matrix"}, {"dot_tiled", "registers"}, {"half_tiled", ""}, {"vector", ""}, {"halves", ""}};
+constexpr Candidates kOnGpus[] = {{"subgroup", "subgroup"}, {"dot", "split"}, {"tiled", "tiled"}, {"matrix", "matrix"}, {"dot_tiled", "registers"}, {"half_tiled", "half_subgroup"}, {"vector", ""}, {"halves", ""}};
 constexpr Candidates kOnCpus[] = {{"wide", "wide"}, {"tiled", "tiled"}, {"vector", "wide_split"}, {"", "split"}};
 
 /// Measured runs of all steps, behind one that compiles and fills caches; tokens decoded in each, and how deep.
@@ -116,7 +116,7 @@ class Tuner {
     if (on_progress_) on_progress_(n_done_++, candidates_.size() + 2);
     auto& measured = loaded_.options.measured;
     measured.clear();
-    for (const char* op : {"linear", "linear_glu", "expert_linear", "expert_linear_glu"}) {
+    for (const char* op : {"linear", "linear_glu", "expert_linear", "expert_linear_glu", "patch_embed", "matmul"}) {
       if (*candidates.linear) measured[op] = candidates.linear;
     }
     if (*candidates.attention) measured["attention"] = candidates.attention;

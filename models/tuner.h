@@ -1,6 +1,6 @@
 // Choosing kernels by measurement: Model::wait_tuned.
 //
-// Each kernel that could do a model's linears or its attention is used for all of them in turn, in steps of every size that sessions
+// Each kernel that could do a model's linears, its other products or its attention is used for all of them in turn, in steps of every size that sessions
 // record, with the model's own weights, and the device's clock says what each took. A choice that is faster is kept if the step
 // as a whole is.
 #pragma once

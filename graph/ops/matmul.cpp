@@ -153,7 +153,9 @@ Status lower(const Node& node, Lowering& lowering) {
   const std::string_view forced = lowering.forced_kernel("matmul");
   call.rounding = forced == kKernels[2] ? Activations::kF16 : lowering.activations();
   const auto label_of = [](std::string_view kernel) { return fmt::format("matmul {}", kernel); };
-  RONDO_ASSIGN(const MatmulEntry* kernel, choose_kernel(lowering, std::span<const MatmulEntry>(kTable), call, {"matmul", "", forced}, label_of));
+  const KernelChoice choice{"matmul", fmt::format("matmul {} {} x {} x {} x {}, factors {} and {}", type_name(call.type), call.batches, push.rows, push.columns, push.depth, call.a_lies, call.b_lies), forced};
+  RONDO_ASSIGN(const MatmulEntry* kernel, choose_kernel(lowering, std::span<const MatmulEntry>(kTable), call, choice, label_of));
+  lowering.set_choice(choice.key);
   kernel->emit(lowering, call, label_of(kernel->name), {{a.storage, runtime::Access::kRead}, {b.storage, runtime::Access::kRead}, {output.storage, runtime::Access::kWrite}});
   return {};
 }

@@ -76,7 +76,7 @@ Attributes read_attributes(AttributeReader& reader) {
 }
 
 /// Linear's, but for those that round to bytes, whose blocks would be of patches.
-constexpr const char* kKernels[] = {"subgroup", "vector", "wide", "tiled", "matrix"};
+constexpr const char* kKernels[] = {"subgroup", "vector", "wide", "tiled", "matrix", "half_tiled"};
 
 constexpr NamedInput kNamedInputs[] = {{"pixels"}, {"weight", InputRole::kMatrix}, {"bias", InputRole::kParameter, kOptional}};
 

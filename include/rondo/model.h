@@ -102,7 +102,7 @@ class RONDO_API Model {
   /// Loads all that is left. Errors: those of load_some.
   Status wait_loaded();
 
-  /// Measures, on the device, the kernels that could do the model's linears and its attention, in steps of all sizes that a Session,
+  /// Measures, on the device, the kernels that could do the model's linears, other products and attention, in steps of all sizes that a Session,
   /// an Encoder or an ImageEncoder with default options has, and returns what is fastest, together with what ModelOptions::tuning
   /// held: keep it for as long as Device::pipeline_cache_key and the version of Rondo stay the same. The model uses it from now
   /// on; results may differ from those before as they do from kernel to kernel, and are the same from run to run for what was

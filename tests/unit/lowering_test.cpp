@@ -548,6 +548,27 @@ TEST(LoweringTest, MeasurementsComeBeforeRanks) {
   EXPECT_EQ(lowered_to(options), "linear tiled f32");
 }
 
+TEST(LoweringTest, ProductsOfActivationsAreChosenByMeasurements) {
+  LoweringOptions options;
+  options.activations = Activations::kF16;
+  DeviceCaps caps = gpu_of(32, 32);
+  caps.matrices = {{16, 16, 16}};
+  const auto lowered_to = [&] {
+    OpCase c;
+    const auto factor = [&](const char* name, std::int64_t rows) { return c.f32(name, {2, rows, 64}, std::vector<float>(static_cast<std::size_t>(2 * rows * 64))); };
+    c.output(c.graph.add(Op::matmul, {factor("a", 128), factor("b", 96)}, graph::MatmulAttributes{.transpose_b = true}));
+    const Result<Lowered> lowered = lower(c.graph, caps, options);
+    return lowered.ok() ? lowered->program.dispatches.at(0).choice + ": " + lowered->program.dispatches.at(0).label : lowered.status().message();
+  };
+  const std::string choice = "matmul f32 2 x 128 x 96 x 64, factors 0 and 0";
+  EXPECT_EQ(lowered_to(), choice + ": matmul matrix");
+  options.measured["matmul"] = "tiled";
+  EXPECT_EQ(lowered_to(), choice + ": matmul tiled");
+  options.measured.clear();
+  options.tuned[choice] = "baseline";
+  EXPECT_EQ(lowered_to(), choice + ": matmul baseline");
+}
+
 /// What a choice was made for stands beside its dispatches, and those that have no choice have none.
 TEST(LoweringTest, DispatchesKnowWhatTheyWereChosenFor) {
   OpCase c;
