@@ -1,6 +1,5 @@
 // Activations in bytes for integer dot products (shaders/lib/rounding.glsl), and in f16 for matrix units (shaders/lib/halved_input.glsl): who makes them, and
 // the dispatch that does where nobody else can.
-#include <bit>
 
 #include "graph/block_format.h"
 #include "graph/lowering.h"
@@ -167,7 +166,7 @@ RoundedTensor Lowering::halve(const ActivationRows& rows, Type activations, std:
   if (made.storage != kNone) return made;
   const std::uint32_t n_rows = rows.tokens * rows.rows_of_token, n = n_rows * ceil_div(rows.columns, kGroupElements) * kGroupElements;
   made = halves_of(*this, n_rows, rows.columns);
-  const std::uint32_t width = std::min({std::max(std::bit_ceil(ceil_div(rows.columns, 16u)), 32u), 256u, caps_.max_invocations});
+  const std::uint32_t width = std::min(256u, caps_.max_invocations);
   dispatch("halve", module_for(runtime::Shader::halve, activations), {width, input_vec4}, {{storage, runtime::Access::kRead}, {made.storage, runtime::Access::kWrite}},
            shaders::HalveParams{rows_per_sequence(rows.tokens), rows.rows_of_token, rows.columns, rows.offset, rows.token_stride, rows.row_stride, n_rows, made.scales_at}, {n_rows, 1, 1},
            {(2.0 + element_bytes(activations)) * n, 2.0 * n});

@@ -35,6 +35,9 @@ RONDO_PARAMS(LinearParams) {
   uint groups_of_split;    // columns of a workgroup, where several share a tile (lib/linear_tile.glsl)
 } RONDO_PARAMS_END
 
+// linear_combine.comp has in its place how many they are.
+#define RONDO_COMBINE_SPLITS groups_of_split
+
 // A linear that turns what it makes (lib/linear_rotation.glsl) has no residual, GLU, experts, or norm behind it. In their places it has:
 #define RONDO_ROTATION_HEADS residual_offset         // of queries that it makes: H or 0
 #define RONDO_ROTATION_KEY_HEADS experts             // of keys: G or 0

@@ -10,20 +10,23 @@
 
 layout(local_size_x_id = 0) in;
 layout(constant_id = 0) const uint kWidth = 128u;
-layout(constant_id = 1) const uint kSplits = 2u;
-layout(constant_id = 2) const uint kGlu = 0u;
-layout(constant_id = 3) const uint kActivation = 0u;
-layout(constant_id = 4) const uint kBias = 0u;
-layout(constant_id = 5) const uint kLimited = 0u;
+layout(constant_id = 1) const uint kGlu = 0u;
+layout(constant_id = 2) const uint kActivation = 0u;
+layout(constant_id = 3) const uint kBias = 0u;
+layout(constant_id = 4) const uint kLimited = 0u;
 layout(std430, set = 0, binding = 1) readonly buffer PartialSums { float partial_sums[]; };
 #include "lib/linear_output.glsl"
 
-// All are asked for before any is added.
+const uint kAtOnce = 4u;  // that are asked for before any is added; behind the last comes the last again
+
 float sum_of_splits(uint row, uint weight_row) {
-  float parts[kSplits];
-  [[unroll]] for (uint s = 0u; s < kSplits; ++s) parts[s] = partial_sums[(s * p.rows + row) * (p.outputs << kGlu) + weight_row];
-  float sum = parts[0];
-  [[unroll]] for (uint s = 1u; s < kSplits; ++s) sum += parts[s];
+  const uint n_splits = p.RONDO_COMBINE_SPLITS;
+  float sum = 0.0;
+  for (uint first = 0u; first < n_splits; first += kAtOnce) {
+    float parts[kAtOnce];
+    [[unroll]] for (uint s = 0u; s < kAtOnce; ++s) parts[s] = partial_sums[(min(first + s, n_splits - 1u) * p.rows + row) * (p.outputs << kGlu) + weight_row];
+    [[unroll]] for (uint s = 0u; s < kAtOnce; ++s) sum += first + s < n_splits ? parts[s] : 0.0;
+  }
   return sum;
 }
 

@@ -264,8 +264,9 @@ void emit_tiles(Lowering& lowering, const LinearVariant& v, LinearPiece piece, s
   piece.arguments[3] = {partial, runtime::Access::kWrite};
   piece.cost.bytes += 4.0 * static_cast<double>(sums);
   dispatch(piece, 1u, Grid{x, y, splits});
+  push.RONDO_COMBINE_SPLITS = splits;
   constexpr std::uint32_t kWidth = 128;
-  lowering.dispatch("linear combine", lowering.module_for(runtime::Shader::linear_combine, v.activations), {kWidth, splits, v.glu, v.activation, v.has_bias, v.limited},
+  lowering.dispatch("linear combine", lowering.module_for(runtime::Shader::linear_combine, v.activations), {kWidth, v.glu, v.activation, v.has_bias, v.limited},
                     {{partial, runtime::Access::kRead}, {kNone, runtime::Access::kRead}, piece.arguments[2], output, piece.arguments[4]}, push,
                     {ceil_div(push.outputs, kWidth), push.rows, 1}, {4.0 * static_cast<double>(sums) + 1.0 * element_bytes(v.activations) * push.rows * push.outputs, 0});
 }

@@ -36,13 +36,13 @@ Status lower(const Node& node, Lowering& lowering) {
   shaders::StepBeginParams push{};
   push.rows = u32(attributes_of<StepBeginAttributes>(node).rows);
   push.context = u32(tokens.shape[1]);
-  const std::uint32_t width = push.rows == 1 ? 1 : 64;
+  constexpr std::uint32_t kWidth = 64;
   const auto written = [&](std::size_t i) {
     return Lowering::Argument{lowering.tensor(node.outputs[i]).storage, runtime::Access::kWrite};
   };
-  lowering.dispatch("step_begin", runtime::Shader::step_begin, {width},
+  lowering.dispatch("step_begin", runtime::Shader::step_begin, {kWidth},
                     {{tokens.storage, runtime::Access::kRead}, written(0), written(1), written(2), written(3), written(4), written(5)},
-                    push, {ceil_div(push.rows, width), sequences, 1}, {16.0 * push.rows, 0});
+                    push, {ceil_div(push.rows, kWidth), sequences, 1}, {16.0 * push.rows, 0});
   return {};
 }
 
