@@ -20,6 +20,7 @@ struct SubgroupClass {
   std::uint32_t rows[4];  ///< of the weight, with 1, 2, 4 and 8 rows of input; 0: not so many at a time
   std::uint32_t loads = 1;  ///< chunks of a row that a lane asks for at a time, with 1 row of input
   bool waits = false;       ///< subgroups share rows until three times as many workgroups are there as fill the device
+  std::uint32_t row_lanes = 1;  ///< lanes side by side that have the same columns of different rows, of types whose chunks have kManyColumns
 
   /// Rows of input at a time, of n, and with them rows of the weight, of which GLU takes two for one.
   void set_rows(std::uint32_t n, std::uint32_t most, bool glu, SubgroupTile& tile) const {
@@ -35,12 +36,14 @@ struct SubgroupClass {
 // By compilers' counts (docs/gpus-without-one.md), where no GPU has run them: as many rows as leave 12 waves of RDNA, 128 registers of
 // Intel and 4 waves of Adreno, since each row more spares activations. On an H200 (docs/measurements) memory is what is waited for.
 constexpr SubgroupClass kClasses[] = {
-    {32, 32, 32, 4, {2, 4, 2, 2}, 2, true},  // NVIDIA: 8B F16 makes 198 tokens/s, with 4 rows and one load 176
-    {8, 32, 16, 4, {2, 2, 2, 1}},    // Intel: 2 rows of 8 spill on tgl and dg2
+    {32, 32, 32, 4, {2, 4, 2, 2}, 2, true, 4},  // NVIDIA: 8B F16 makes 198 tokens/s, with 4 rows and one load 176
+    {8, 32, 16, 4, {2, 2, 2, 1}, 1, false, 4},    // Intel: 2 rows of 8 spill on tgl and dg2
     {32, 64, 64, 2, {4, 4, 2, 2}},   // AMD: 64 registers, 16 waves on navi21
-    {64, 128, 64, 2, {2, 2, 1, 1}},  // Adreno: 4 rows leave 2 waves on adreno660
+    {64, 128, 64, 2, {2, 2, 1, 1}, 1, false, 4},  // Adreno: 4 rows leave 2 waves on adreno660
     {4, 128, 32, 4, {2, 2, 2, 1}},   // CPUs, and what is not known
 };
+
+constexpr std::uint32_t kManyColumns = 16;
 
 /// The row of `classes` that a device belongs to, the last one if to none; null if its subgroups can't be relied on.
 template <typename Class>
@@ -60,10 +63,16 @@ std::uint32_t possible_lanes(const runtime::DeviceCaps& caps, std::uint32_t lane
 void fill_device(const runtime::DeviceCaps& caps, const SubgroupClass& one, std::uint32_t n_rows, std::uint32_t n_outputs, std::uint32_t n_chunks, SubgroupTile& tile) {
   const std::uint32_t fill = workgroups_to_fill(caps) / ceil_div(std::max(n_rows, 1u), tile.tokens);
   const auto share_while = [&](std::uint32_t below, std::uint32_t least_chunks) {
-    while (tile.split * 2 <= tile.subgroups && tile.subgroups % (tile.split * 2) == 0 && tile.split * 2 * tile.lanes * least_chunks <= n_chunks && n_outputs / tile.outputs_of_workgroup() < below) tile.split *= 2;
+    while (tile.split * 2 <= tile.subgroups && tile.subgroups % (tile.split * 2) == 0 && tile.split * 2 * (tile.lanes / tile.row_lanes) * least_chunks <= n_chunks && n_outputs / tile.outputs_of_workgroup() < below) tile.split *= 2;
   };
   share_while(fill, 1);
   if (one.waits && tile.tokens == 1) share_while(3 * fill, 8);
+}
+
+/// As many rows for each of several lanes, as long as subgroups fill the device that share rows. Of more than 2 rows of input it takes registers that Intel lacks.
+void give_rows_to_lanes(const runtime::DeviceCaps& caps, const SubgroupClass& one, std::uint32_t n_rows, std::uint32_t n_outputs, SubgroupTile& tile) {
+  const std::uint32_t fill = workgroups_to_fill(caps) / ceil_div(std::max(n_rows, 1u), tile.tokens);
+  while (tile.row_lanes < one.row_lanes && 2 * tile.rows * tile.tokens <= tile.lanes && n_outputs / (2 * tile.rows) >= fill) tile.row_lanes *= 2, tile.rows *= 2;
 }
 
 /// More subgroups of a workgroup, or fewer that share rows, until it makes as many outputs.
@@ -74,7 +83,7 @@ void make_outputs(std::uint32_t least, std::uint32_t most_subgroups, SubgroupTil
 
 }  // namespace
 
-SubgroupTile subgroup_tile(const runtime::DeviceCaps& caps, Type activations, std::uint32_t n_rows, bool glu, std::uint32_t n_outputs, std::uint32_t n_chunks, std::uint32_t least) {
+SubgroupTile subgroup_tile(const runtime::DeviceCaps& caps, Type activations, std::uint32_t n_rows, bool glu, std::uint32_t n_outputs, std::uint32_t n_chunks, std::uint32_t chunk_columns, std::uint32_t least) {
   const SubgroupClass* found = class_of(std::span<const SubgroupClass>(kClasses), caps);
   if (!found) return {};
   const SubgroupClass& one = *found;
@@ -82,6 +91,7 @@ SubgroupTile subgroup_tile(const runtime::DeviceCaps& caps, Type activations, st
   one.set_rows(n_rows, activations == Type::kF16 ? 4 : 8, glu, tile);  // 8 rows in f16 spill on tgl
   const std::uint32_t most = most_subgroups(caps, tile.lanes);
   tile.subgroups = std::min(tile.subgroups, most);
+  if (chunk_columns >= kManyColumns && tile.tokens <= 2) give_rows_to_lanes(caps, one, n_rows, n_outputs, tile);
   fill_device(caps, one, n_rows, n_outputs, n_chunks, tile);
   make_outputs(least, most, tile);
   return tile;

@@ -17,6 +17,7 @@ struct SubgroupTile {
   std::uint32_t tokens = 0;     ///< rows of the input that it makes them of
   std::uint32_t split = 1;      ///< subgroups that share these rows
   std::uint32_t loads = 1;      ///< chunks of a row that a lane asks for at a time
+  std::uint32_t row_lanes = 1;  ///< lanes side by side that have the same columns of different rows
 
   std::uint32_t outputs_of_workgroup() const { return subgroups / split * rows; }
 };
@@ -24,8 +25,8 @@ struct SubgroupTile {
 /// Outputs of a workgroup whose linear turns them (shaders/lib/linear_rotation.glsl): two that lie side by side of either half of a head.
 constexpr std::uint32_t kTurnedTogether = 4;
 
-/// For `n_rows` rows of input of this type, so many outputs, and chunks of a row of the weight. A workgroup makes `least` outputs or more, unless the device can't have as many subgroups.
-SubgroupTile subgroup_tile(const runtime::DeviceCaps& caps, Type activations, std::uint32_t n_rows, bool glu, std::uint32_t n_outputs = 1u << 30, std::uint32_t n_chunks = 0, std::uint32_t least = 0);
+/// For `n_rows` rows of input of this type, so many outputs, and chunks of a row of the weight, of so many columns. A workgroup makes `least` outputs or more, unless the device can't have as many subgroups.
+SubgroupTile subgroup_tile(const runtime::DeviceCaps& caps, Type activations, std::uint32_t n_rows, bool glu, std::uint32_t n_outputs = 1u << 30, std::uint32_t n_chunks = 0, std::uint32_t chunk_columns = 4, std::uint32_t least = 0);
 
 /// Outputs that are rounded to bytes together (shaders/lib/rounding.glsl).
 constexpr std::uint32_t kRoundedTogether = 16;

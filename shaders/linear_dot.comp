@@ -18,13 +18,13 @@ const uint kRowsAtOnce = kLoads == 1u && kTokens == 1u && kWeightRows > 1u ? 2u 
 void add_products(uint share, FewRow rows[kWeightRows], uint at[kTokens], inout float sums[kSums]) {
   const uint kSixteens = kQuads > 4u ? 2u : 1u;  // of a chunk
   const uint n_chunks = p.groups * (8u / kQuads);
-  for (uint first = share * kLanes + gl_SubgroupInvocationID; first < n_chunks; first += kLanes * kSplit * kLoads) {
+  for (uint first = share * kColumnLanes + column_lane(); first < n_chunks; first += kColumnLanes * kSplit * kLoads) {
     uvec2 words;  // of the input: what all rows of the weight take is asked for with the first of them
     uvec4 x[2];
     [[unroll]] for (uint from = 0u; from < kWeightRows; from += kRowsAtOnce) {
       LOAD_CHUNKS(chunks, from, kRowsAtOnce, first, n_chunks)
       [[unroll]] for (uint n = 0u; n < kLoads; ++n) {
-        const uint chunk = first + n * kLanes * kSplit;
+        const uint chunk = first + n * kColumnLanes * kSplit;
         if (n != 0u && chunk >= n_chunks) break;
         [[unroll]] for (uint t = 0u; t < kTokens; ++t) {
           if (from == 0u && kSixteens == 2u) words = input_scales_of(group_in_rows(at[t], chunk));

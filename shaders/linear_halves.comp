@@ -12,7 +12,7 @@ layout(constant_id = 6) const uint kInputVec4 = 1u;
 #include "lib/linear_few_rows.glsl"
 
 layout(std430, set = 0, binding = RONDO_WEIGHT_BINDING) readonly buffer WeightHalves { float16_t weight_halves[]; };
-const uint kColumns = 4u * kLanes * kSplit;  // that lanes load at a time
+const uint kColumns = 4u * kColumnLanes * kSplit;  // that lanes load at a time
 
 vec4 weights_by_elements(uint i) { return vec4(float(weight_halves[i]), float(weight_halves[i + 1u]), float(weight_halves[i + 2u]), float(weight_halves[i + 3u])); }
 
@@ -39,7 +39,7 @@ void add_four_products(vec4 w[kWeightRows], uint column, uint at[kTokens], inout
 
 void add_products(uint share, FewRow rows[kWeightRows], uint at[kTokens], inout float sums[kSums]) {
   const uint n_columns = p.groups * 32u;
-  uint begins[kWeightRows], column = (share * kLanes + gl_SubgroupInvocationID) * 4u;
+  uint begins[kWeightRows], column = (share * kColumnLanes + column_lane()) * 4u;
   [[unroll]] for (uint r = 0u; r < kWeightRows; ++r) begins[r] = rows[r].begin.quads * 8u;
   const uint end_of_twos = max(n_columns, kColumns) - kColumns;
   for (; column < end_of_twos; column += 2u * kColumns) {

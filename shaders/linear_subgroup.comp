@@ -10,10 +10,10 @@ layout(constant_id = 6) const uint kInputVec4 = 1u;
 
 void add_products(uint share, FewRow rows[kWeightRows], uint at[kTokens], inout float sums[kSums]) {
   const uint n_chunks = p.groups * (8u / kQuads);
-  for (uint first = share * kLanes + gl_SubgroupInvocationID; first < n_chunks; first += kLanes * kSplit * kLoads) {
+  for (uint first = share * kColumnLanes + column_lane(); first < n_chunks; first += kColumnLanes * kSplit * kLoads) {
     LOAD_CHUNKS(chunks, 0u, kWeightRows, first, n_chunks)
     [[unroll]] for (uint n = 0u; n < kLoads; ++n) {
-      const uint chunk = first + n * kLanes * kSplit;
+      const uint chunk = first + n * kColumnLanes * kSplit;
       if (n != 0u && chunk >= n_chunks) break;
       float parts[kSums], input_sums[kTokens];
       [[unroll]] for (uint i = 0u; i < kQuads; ++i) {

@@ -30,7 +30,7 @@ struct LinearShape {
   bool turns = false;     ///< outputs, as a rope_kv_write behind it would
 
   std::uint32_t n_chunks() const { return groups * (kGroupElements / columns_of_chunk(weight)); }
-  SubgroupTile tile(const runtime::DeviceCaps& caps) const { return subgroup_tile(caps, activations, experts ? 1 : rows, glu, outputs, n_chunks(), least_outputs()); }
+  SubgroupTile tile(const runtime::DeviceCaps& caps) const { return subgroup_tile(caps, activations, experts ? 1 : rows, glu, outputs, n_chunks(), columns_of_chunk(weight), least_outputs()); }
   SubgroupTile tile_of_dots(const runtime::DeviceCaps& caps) const { return dot_tile(caps, experts ? 1 : rows, glu, least_outputs(), outputs, n_chunks()); }
   /// Of a workgroup of few rows.
   std::uint32_t least_outputs() const { return rounds ? kRoundedTogether : turns ? kTurnedTogether : 0; }
@@ -180,10 +180,10 @@ LinearPiece with_halved_input(Lowering& lowering, const LinearVariant& v, const 
 void emit_few_rows(Lowering& lowering, const LinearVariant& v, const LinearPiece& piece, runtime::Shader shader, const SubgroupTile& tile) {
   runtime::Cost cost = piece.cost;
   if (!v.experts) cost.bytes += piece.weight_bytes * (ceil_div(piece.push.rows, tile.tokens) - 1);
-  cost.loops[0] = {(tile.rows * tile.tokens * tile.loads * columns_of_chunk(static_cast<Type>(v.type))) << v.glu};
+  cost.loops[0] = {(tile.rows / tile.row_lanes * tile.tokens * tile.loads * columns_of_chunk(static_cast<Type>(v.type))) << v.glu};
   const std::uint32_t how = shader == runtime::Shader::linear_dot ? v.rounds : v.input_vec4;
   lowering.dispatch(v.label, {lowering.module_for(shader, v.activations), tile.lanes},
-                    {tile.lanes * tile.subgroups, v.type, tile.lanes, tile.rows, tile.tokens, v.glu, how, v.activation, v.has_bias, v.experts, v.limited, v.norm, tile.split, tile.loads, v.rotation}, piece.arguments, piece.push,
+                    {tile.lanes * tile.subgroups, v.type, tile.lanes, tile.rows, tile.tokens, v.glu, how, v.activation, v.has_bias, v.experts, v.limited, v.norm, tile.split, tile.loads, v.rotation, tile.row_lanes}, piece.arguments, piece.push,
                     {ceil_div(piece.push.outputs, tile.outputs_of_workgroup()), ceil_div(piece.push.rows, tile.tokens), 1}, cost);
 }
 

@@ -1,7 +1,8 @@
 // Linears of few rows on GPUs: output[m, n] = activate(sum_k input[m, k] weight[n, k] + bias[n]) + residual[m, n]; with kGlu glu of
 // weight rows n and up_rows() + n; with kExperts of the weight that row m has (lib/linear_experts.glsl), and kTokens is 1.
 // A subgroup makes kRows neighbouring outputs of kTokens rows. Its lanes load chunks of weights side by side, 16 bytes each, and add
-// their sums up at the end. Where there are few outputs for a large device, kSplit subgroups share them, and meet in shared memory.
+// their sums up at the end. Chunks of many columns are as far apart in the activations, of which each lane would touch lines of its own: with kRowLanes lanes side by side
+// have the same columns of different rows, and activations are as many lines less. Where there are few outputs for a large device, kSplit subgroups share them, and meet in shared memory.
 // f32 accumulation in fixed order. Grid (ceil(N / (kRows kSubgroups / kSplit)), ceil(M / kTokens)).
 // On devices that wait longer for memory than they multiply, a lane asks for kLoads chunks at a time.
 // Who includes this defines add_products, which makes the sums, and constant 6, kInputVec4 (lib/linear_input.glsl), or with RONDO_ROUNDED_INPUT, if the input is in bytes, kRounds:
@@ -26,6 +27,7 @@ layout(constant_id = 11) const uint kNorm = 0u;
 layout(constant_id = 12) const uint kSplit = 1u;
 layout(constant_id = 13) const uint kLoads = 1u;  // chunks of a row that a lane asks for before it multiplies the first
 layout(constant_id = 14) const uint kRotation = 0u;  // RONDO_ROTATION_ of linear.params.h
+layout(constant_id = 15) const uint kRowLanes = 1u;  // lanes side by side that have the same columns of different rows; divides kRows and kLanes
 const uint kSubgroups = kWidth / kLanes;
 
 #ifndef RONDO_ROUNDED_INPUT
@@ -49,24 +51,28 @@ const uint kSubgroups = kWidth / kLanes;
 #define input_place input_at
 #endif
 
-const uint kWeightRows = kRows << kGlu;  // gates first
+const uint kLaneRows = kRows / kRowLanes, kColumnLanes = kLanes / kRowLanes;
+const uint kWeightRows = kLaneRows << kGlu;  // of a lane, gates first
 const uint kSums = kWeightRows * kTokens;
-shared float split_sums[kSubgroups * kSums];
+shared float split_sums[kSubgroups * kSums * kRowLanes];
+
+// This lane's place among those that have columns of the same rows.
+uint column_lane() { return gl_SubgroupInvocationID / kRowLanes; }
 
 // A row of the weight. Where it begins is reckoned before the loop, which compilers don't all see to themselves; where registers are needed for more rows of the input, or for more loads at a time, in it.
 struct FewRow { uint number; WeightRow begin; };
 FewRow few_row(uint number) { return FewRow(number, row_at(number)); }
 WeightRow begin_of(FewRow row) { return kTokens == 1u && kLoads == 1u ? row.begin : row_at(row.number); }
 
-// Chunks of n_rows rows, from the from-th on, that are loaded together: this lane's first, and those kLanes kSplit further on; behind the last comes the last again.
+// Chunks of n_rows rows, from the from-th on, that are loaded together: this lane's first, and those kColumnLanes kSplit further on; behind the last comes the last again.
 #define LOAD_CHUNKS(loaded, from, n_rows, first, n_chunks)                                                                                                \
   Chunk loaded[kLoads * n_rows];                                                                                                                          \
   [[unroll]] for (uint n = 0u; n < kLoads; ++n) {                                                                                                         \
-    [[unroll]] for (uint r = 0u; r < n_rows; ++r) loaded[n * n_rows + r] = load_chunk(begin_of(rows[(from) + r]), n == 0u ? (first) : min((first) + n * kLanes * kSplit, (n_chunks) - 1u)); \
+    [[unroll]] for (uint r = 0u; r < n_rows; ++r) loaded[n * n_rows + r] = load_chunk(begin_of(rows[(from) + r]), n == 0u ? (first) : min((first) + n * kColumnLanes * kSplit, (n_chunks) - 1u)); \
   }
 
-// This lane's share of the sums, of row r of the weight and row t of the input at t kWeightRows + r: of chunks `share` kLanes + lane and
-// every kLanes kSplit-th behind it. All invocations of the workgroup call. rows: of the weight; at: elements where rows of the input
+// This lane's share of the sums, of row r of the weight and row t of the input at t kWeightRows + r: of chunks `share` kColumnLanes + column_lane() and
+// every kColumnLanes kSplit-th behind it. All invocations of the workgroup call. rows: of the weight; at: elements where rows of the input
 // begin, or, if it is in bytes, these rows.
 void add_products(uint share, FewRow rows[kWeightRows], uint at[kTokens], inout float sums[kSums]);
 
@@ -87,7 +93,7 @@ void main() {
   uint at[kTokens];
   FewRow rows[kWeightRows];
   [[unroll]] for (uint t = 0u; t < kTokens; ++t) at[t] = input_place(min(first_token + t, p.rows - 1u));
-  [[unroll]] for (uint r = 0u; r < kWeightRows; ++r) rows[r] = few_row(min(first + r % kRows, p.outputs - 1u) + (r / kRows) * up_rows() + first_weight + p.weight_offset_rows);
+  [[unroll]] for (uint r = 0u; r < kWeightRows; ++r) rows[r] = few_row(min(first + r % kLaneRows * kRowLanes + lane % kRowLanes, p.outputs - 1u) + (r / kLaneRows) * up_rows() + first_weight + p.weight_offset_rows);
   float sums[kSums];
   [[unroll]] for (uint s = 0u; s < kSums; ++s) sums[s] = 0.0;
   uint position = 0u;
@@ -101,9 +107,11 @@ void main() {
   if (kRotates) turn = find_turn(position);
   float own[1u + kGlu];
   [[unroll]] for (uint s = 0u; s < kSums; ++s) {
-    const float sum = subgroupAdd(sums[s]);
     const uint token = s / kWeightRows, r = s % kWeightRows;
-    if (lane == token * kRows + r % kRows) own[r / kRows] = sum;
+    [[unroll]] for (uint m = 0u; m < kRowLanes; ++m) {
+      const float sum = subgroupAdd(lane % kRowLanes == m ? sums[s] : 0.0);
+      if (lane == token * kRows + r % kLaneRows * kRowLanes + m) own[r / kLaneRows] = sum;
+    }
   }
   if (kTakesNorm && kTokens == 1u) add_squares(first_token, 0u, squares);
   if (kTakesNorm && kTokens != 1u) {

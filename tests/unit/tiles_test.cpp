@@ -69,6 +69,28 @@ TEST(SubgroupTileTest, SplitsFewRowsOfALargeDevice) {
   }
 }
 
+/// Chunks of many columns: lanes side by side have the same, as long as there are rows for all.
+TEST(SubgroupTileTest, LanesHaveTheSameColumnsOfDifferentRows) {
+  runtime::DeviceCaps caps;
+  caps.type = runtime::DeviceType::kIntegrated;
+  caps.max_invocations = 1024;
+  caps.min_required_subgroup_size = 64, caps.max_required_subgroup_size = 128;
+  caps.cores = 6;
+  const auto tile = [&](std::uint32_t rows, std::uint32_t outputs, std::uint32_t columns) { return subgroup_tile(caps, Type::kF32, rows, false, outputs, 2048 / columns, columns); };
+  EXPECT_EQ(tile(1, 2048, 32).row_lanes, 4u);
+  EXPECT_EQ(tile(1, 2048, 32).rows, 8u);
+  EXPECT_EQ(tile(1, 2048, 8).row_lanes, 1u);
+  EXPECT_EQ(tile(3, 2048, 32).row_lanes, 1u);
+  EXPECT_EQ(tile(1, 8, 32).row_lanes, 1u);
+  for (const std::uint32_t outputs : {1u, 37u, 113u, 257u, 2048u}) {
+    for (const std::uint32_t rows : {1u, 2u, 3u, 8u}) {
+      const SubgroupTile one = tile(rows, outputs, 32);
+      EXPECT_EQ(one.rows % one.row_lanes, 0u);
+      EXPECT_LE(one.rows * one.tokens, one.lanes) << "each lane stores one sum";
+    }
+  }
+}
+
 TEST(DotTileTest, FitsTheDeviceAndWhatIsRoundedTogether) {
   constexpr std::pair<std::uint32_t, std::uint32_t> kSizes[] = {{8, 8}, {16, 16}, {32, 32}, {64, 64}, {4, 32}, {8, 32}, {32, 64}, {64, 128}, {128, 128}};
   for (const auto& [least, most] : kSizes) {

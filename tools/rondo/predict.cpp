@@ -80,7 +80,7 @@ const SimulatedCount* find_simulated(const Words& words, std::uint32_t lanes) {
 std::optional<double> bytes_of_round(const runtime::Kernel& kernel) {
   constexpr double kVector = 16;
   const std::string_view name = runtime::shader_name(kernel.shader);
-  if (name.starts_with("linear_subgroup") || name.starts_with("linear_halves") || name == "linear_dot") return kVector * (kernel.constants[3] << kernel.constants[5]) * kernel.constants[13];
+  if (name.starts_with("linear_subgroup") || name.starts_with("linear_halves") || name == "linear_dot") return kVector * (kernel.constants[3] / kernel.constants[15] << kernel.constants[5]) * kernel.constants[13];
   if (name.starts_with("attention_subgroup") || name.starts_with("attention_half_subgroup")) return 2 * kVector * kernel.constants[5];
   return std::nullopt;
 }
