@@ -58,10 +58,12 @@ std::uint32_t most_subgroups(const runtime::DeviceCaps& caps, std::uint32_t lane
 
 std::uint32_t possible_lanes(const runtime::DeviceCaps& caps, std::uint32_t lanes) { return std::clamp(lanes, caps.min_required_subgroup_size, caps.max_required_subgroup_size); }
 
+/// Workgroups that fill the device for each so many rows of input.
+std::uint32_t fill_with(const runtime::DeviceCaps& caps, std::uint32_t n_rows, const SubgroupTile& tile) { return workgroups_to_fill(caps) / ceil_div(std::max(n_rows, 1u), tile.tokens); }
+
 /// A device that has too little in flight waits for memory: by `graph --predict` a matrix of 2,048 rows takes 2.5 times as long on an
 /// H200 as its bytes do. So subgroups share rows.
-void fill_device(const runtime::DeviceCaps& caps, const SubgroupClass& one, std::uint32_t n_rows, std::uint32_t n_outputs, std::uint32_t n_chunks, SubgroupTile& tile) {
-  const std::uint32_t fill = workgroups_to_fill(caps) / ceil_div(std::max(n_rows, 1u), tile.tokens);
+void share_rows(const SubgroupClass& one, std::uint32_t fill, std::uint32_t n_outputs, std::uint32_t n_chunks, SubgroupTile& tile) {
   const auto share_while = [&](std::uint32_t below, std::uint32_t least_chunks) {
     while (tile.split * 2 <= tile.subgroups && tile.subgroups % (tile.split * 2) == 0 && tile.split * 2 * (tile.lanes / tile.row_lanes) * least_chunks <= n_chunks && n_outputs / tile.outputs_of_workgroup() < below) tile.split *= 2;
   };
@@ -70,9 +72,8 @@ void fill_device(const runtime::DeviceCaps& caps, const SubgroupClass& one, std:
 }
 
 /// As many rows for each of several lanes, as long as subgroups fill the device that share rows. Of more than 2 rows of input it takes registers that Intel lacks.
-void give_rows_to_lanes(const runtime::DeviceCaps& caps, const SubgroupClass& one, std::uint32_t n_rows, std::uint32_t n_outputs, SubgroupTile& tile) {
-  const std::uint32_t fill = workgroups_to_fill(caps) / ceil_div(std::max(n_rows, 1u), tile.tokens);
-  while (tile.row_lanes < one.row_lanes && 2 * tile.rows * tile.tokens <= tile.lanes && n_outputs / (2 * tile.rows) >= fill) tile.row_lanes *= 2, tile.rows *= 2;
+void give_rows_to_lanes(const SubgroupClass& one, std::uint32_t fill, std::uint32_t n_outputs, SubgroupTile& tile) {
+  while (tile.tokens <= 2 && tile.row_lanes < one.row_lanes && 2 * tile.rows * tile.tokens <= tile.lanes && n_outputs / (2 * tile.rows) >= fill) tile.row_lanes *= 2, tile.rows *= 2;
 }
 
 /// More subgroups of a workgroup, or fewer that share rows, until it makes as many outputs.
@@ -91,8 +92,9 @@ SubgroupTile subgroup_tile(const runtime::DeviceCaps& caps, Type activations, st
   one.set_rows(n_rows, activations == Type::kF16 ? 4 : 8, glu, tile);  // 8 rows in f16 spill on tgl
   const std::uint32_t most = most_subgroups(caps, tile.lanes);
   tile.subgroups = std::min(tile.subgroups, most);
-  if (chunk_columns >= kManyColumns && tile.tokens <= 2) give_rows_to_lanes(caps, one, n_rows, n_outputs, tile);
-  fill_device(caps, one, n_rows, n_outputs, n_chunks, tile);
+  const std::uint32_t fill = fill_with(caps, n_rows, tile);
+  if (chunk_columns >= kManyColumns) give_rows_to_lanes(one, fill, n_outputs, tile);
+  share_rows(one, fill, n_outputs, n_chunks, tile);
   make_outputs(least, most, tile);
   return tile;
 }
@@ -118,7 +120,7 @@ SubgroupTile dot_tile(const runtime::DeviceCaps& caps, std::uint32_t n_rows, boo
   one.set_rows(n_rows, 8, glu, tile);
   const std::uint32_t most = most_subgroups(caps, tile.lanes);
   tile.subgroups = std::min(tile.subgroups, most);
-  fill_device(caps, one, n_rows, n_outputs, n_chunks, tile);
+  share_rows(one, fill_with(caps, n_rows, tile), n_outputs, n_chunks, tile);
   make_outputs(least, most, tile);
   return tile;
 }

@@ -141,7 +141,7 @@ struct RegisterTile {
 /// For heads of values so wide, in caches of q8_0 or others, with relative keys or without.
 RegisterTile attention_register_tile(const runtime::DeviceCaps& caps, std::uint32_t value_width, bool q8_0, bool relative_keys);
 
-/// How attention's "subgroup" kernel shares out rows and keys (shaders/attention_subgroup.comp).
+/// How attention's "subgroup" and "half_subgroup" kernels share out rows and keys (shaders/lib/attention_subgroup.glsl).
 struct AttentionTile {
   std::uint32_t lanes = 0;      ///< of a subgroup; 0: the device has none that can be relied on
   std::uint32_t subgroups = 0;  ///< of a workgroup
@@ -158,7 +158,7 @@ AttentionTile attention_tile(const runtime::DeviceCaps& caps, std::uint32_t n_ro
 /// Shared memory of a workgroup.
 std::uint32_t attention_shared_bytes(const AttentionTile& tile, std::uint32_t value_width);
 
-/// Up to so many queries "subgroup" is chosen rather than tiles.
+/// Up to so many queries they are chosen rather than tiles.
 constexpr std::uint32_t kMostSubgroupQueries = 8;
 
 /// How a workgroup has a row in its registers (shaders/norm_subgroup.comp).

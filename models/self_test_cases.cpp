@@ -33,7 +33,7 @@ constexpr std::int64_t kRows = 40, kInvalidRows = 3;
 constexpr std::int64_t kKeysOfOneRow = 2 * 64 * 16 + 37, kKeysOfFewRows = 600, kKeys = 3 * 64 + 11;
 /// Rows kept of a weight, or of either half where gates come before ups: more than a workgroup of any kernel makes, in whole groups of 32; in front
 /// of them as many as leave an offset.
-constexpr std::int64_t kOutputs = 96, kRowsBefore = 3;
+constexpr std::int64_t kOutputs = 256, kRowsBefore = 3;
 /// Experts kept of those that a weight has rows of.
 constexpr std::int64_t kExperts = 3;
 /// Rows kept of a table that ids choose from.
@@ -588,7 +588,7 @@ class Collector {
     // for a range of cores that holds no power of two. Attention of many rows is split where there are more keys than a case has; that of few rows leaves the same to who joins it then.
     const bool is_attention = node.op == graph::Op::attention;
     for (test.joins_splits = true; is_attention || is_linear(node.op); test.joins_splits = false) {
-      for (test.cores = 1; test.cores <= kMostCores && !missing_.empty(); test.cores += std::max(1u, test.cores / 4)) {
+      for (test.cores = 1; test.cores <= kMostCores && !missing_.empty(); test.cores += std::max(1u, test.cores / 8)) {
         RONDO_TRY(add_lowered(node, cutter, test, wanted, has_input_made).status());
       }
       if (!is_attention || !test.joins_splits) break;

@@ -21,7 +21,7 @@ layout(std430, set = 0, binding = 2) writeonly buffer Scales { float scales[]; }
 shared uint largest_of_row;
 
 void main() {
-  const uint row = gl_WorkGroupID.x, token = row_group(row, p.rows_of_token), self = gl_LocalInvocationID.x;
+  const uint row = gl_WorkGroupID.x, token = token_of_row(row, p.rows_of_token), self = gl_LocalInvocationID.x;
   const uvec3 state = row_state(token, p.rows_per_sequence);
   if (state.z == 0u) return;
   const uint at = p.input_offset + token * p.input_stride + (row - token * p.rows_of_token) * p.row_stride;

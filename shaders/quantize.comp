@@ -24,7 +24,7 @@ vec4 input_quad(uint at) {
 }
 
 void main() {
-  const uint row = gl_WorkGroupID.y, token = row_group(row, p.rows_of_token), place = gl_SubgroupID * gl_SubgroupSize + gl_SubgroupInvocationID, column = (gl_WorkGroupID.x * kWidth + place) * 4u;
+  const uint row = gl_WorkGroupID.y, token = token_of_row(row, p.rows_of_token), place = gl_SubgroupID * gl_SubgroupSize + gl_SubgroupInvocationID, column = (gl_WorkGroupID.x * kWidth + place) * 4u;
   const uvec3 state = row_state(token, p.rows_per_sequence);
   const uint at = p.input_offset + token * p.input_stride + (row - token * p.rows_of_token) * p.row_stride;
   // Rows of the sequence that hold no token are zeros: tiles multiply them, too.

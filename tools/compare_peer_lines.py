@@ -4,10 +4,9 @@
 usage: compare_peer_lines.py SIMULATE FOLDER [CHIP...]
 
 SIMULATE is the command rondo-simulate, FOLDER what fetch_peer_kernels.py left. For each chip, whose device profile has its name, and
-each type of weights: one row of 2048 columns times 8192 x 2048 weights, by the kernels that
-each chooses. Lines of 64 bytes are those
-that lanes which load together touch, of weights, scales and activations, for 1024 weights; a load of `halves` is one of four side by side, which compilers
-make one. Exit status 1 where ours are more.
+each type of weights: one row of 2048 columns times 8192 x 2048 weights, by the kernels that both choose. Lines of 64 bytes are those that
+lanes which load together touch, of weights, scales and activations, for 1024 weights; a load of `halves` is one of four side by side,
+which compilers make one. Exit status 1 where ours are more.
 """
 import json
 import subprocess

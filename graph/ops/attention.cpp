@@ -47,7 +47,7 @@ struct AttentionCall {
   shaders::AttentionParams push;
   std::uint32_t rows = 0;  ///< of a KV head: its queries, for each of its query heads
   std::uint32_t sequences = 0;
-  Activations rounding = Activations::kF32;  ///< of queries, keys, weights and values
+  Activations rounding = Activations::kF32;  ///< of queries, keys, weights and values, as far as kernels round them
   bool rounds = false;  ///< the output is left in bytes as well
 
   std::uint32_t heads() const { return sequences * push.kv_heads; }

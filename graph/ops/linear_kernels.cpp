@@ -30,7 +30,7 @@ struct LinearShape {
   bool turns = false;     ///< outputs, as a rope_kv_write behind it would
 
   std::uint32_t n_chunks() const { return groups * (kGroupElements / columns_of_chunk(weight)); }
-  SubgroupTile tile(const runtime::DeviceCaps& caps) const { return subgroup_tile(caps, activations, experts ? 1 : rows, glu, outputs, n_chunks(), columns_of_chunk(weight), least_outputs()); }
+  SubgroupTile tile(const runtime::DeviceCaps& caps) const { return subgroup_tile(caps, activations, experts ? 1 : rows, glu, outputs, n_chunks(), turns ? 0 : columns_of_chunk(weight), least_outputs()); }  // what turns is two outputs of either half of a head
   SubgroupTile tile_of_dots(const runtime::DeviceCaps& caps) const { return dot_tile(caps, experts ? 1 : rows, glu, least_outputs(), outputs, n_chunks()); }
   /// Of a workgroup of few rows.
   std::uint32_t least_outputs() const { return rounds ? kRoundedTogether : turns ? kTurnedTogether : 0; }

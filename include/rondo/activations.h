@@ -13,7 +13,8 @@ namespace rondo {
 /// With more than 8 rows, of experts with more than two each on average, rather to f16, and with them the weights' values, for matrix units (VK_KHR_cooperative_matrix); weights of all types, and
 /// both factors of matmul. Also where one instruction makes two products of f16
 /// (VK_VALVE_shader_mixed_float_dot_product), and weights' activations are not rounded to bytes. Rows that f16 does not suit are multiplied by a power of two, of weights in f32, bf16 and mxfp4 and of both factors of matmul, too. In attention
-/// queries, keys and values are rounded, and what keys weigh; where f16 does not suit keys or values, nothing is. In operators other than linear, linear_glu,
+/// queries, keys and values are rounded, and what keys weigh; where f16 does not suit keys or values, nothing is. In attention of up to 8 queries over keys in f16, where
+/// the other instruction is there, queries are, each row of a head in units of a power of two. In operators other than linear, linear_glu,
 /// these with experts, patch_embed, matmul and attention, nothing is rounded to f16. Sums are f32. Logits move by less than 2e-3 of their range.
 enum class Activations : std::uint8_t {
   kAuto,  ///< to bytes where the device computes such products fast, and by the compilers' counts they save 15 % of the instructions; to f16 where it has matrix units or the other instruction

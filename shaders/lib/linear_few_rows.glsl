@@ -27,7 +27,7 @@ layout(constant_id = 11) const uint kNorm = 0u;
 layout(constant_id = 12) const uint kSplit = 1u;
 layout(constant_id = 13) const uint kLoads = 1u;  // chunks of a row that a lane asks for before it multiplies the first
 layout(constant_id = 14) const uint kRotation = 0u;  // RONDO_ROTATION_ of linear.params.h
-layout(constant_id = 15) const uint kRowLanes = 1u;  // lanes side by side that have the same columns of different rows; divides kRows and kLanes
+layout(constant_id = 15) const uint kRowLanes = 1u;  // lanes side by side that have the same columns of different rows; divides kRows and kLanes; 1 of inputs in bytes and chunks of 8 columns
 const uint kSubgroups = kWidth / kLanes;
 
 #ifndef RONDO_ROUNDED_INPUT

@@ -19,10 +19,10 @@ uint divided(uint x, uint n) {
   return quotient;
 }
 
-// The same where n is often 1.
-uint row_group(uint row, uint n) {
-  if (n == 1u) return row;
-  return row / n;
+// Of rows of which each token has so many, most often one.
+uint token_of_row(uint row, uint rows_of_token) {
+  if (rows_of_token == 1u) return row;
+  return row / rows_of_token;
 }
 
 // What says whether flattened row `row` of a tensor holds a token of this step: its place in its sequence, and the sequence's count

@@ -18,7 +18,7 @@
 #define RONDO_STATE_MIN_P 25
 #define RONDO_STATE_REPEAT_PENALTY 26
 #define RONDO_STATE_REPEAT_LAST_N 27
-// How many workgroups have come to where the last goes on (attention_subgroup.comp); zeros between dispatches.
+// How many workgroups have come to where the last goes on (lib/attention_subgroup.glsl); zeros between dispatches.
 #define RONDO_STATE_ARRIVED 32
 #define RONDO_STATE_MAX_ARRIVED 32
 #endif

@@ -108,6 +108,7 @@ TEST(InfoTest, SaysWhatRoundsActivations) {
   EXPECT_EQ(halves.at("by_matrix_units"), rounded.at("by_matrix_units"));
   const json pairs = info_json({"--as", "navi21", "--activations", "f16"}).at("plan").at("activations");
   EXPECT_EQ(pairs.at("by_half_dots"), pairs.at("linears_of_most_rows"));
+  EXPECT_GT(pairs.at("attention_by_half_dots"), 0);
   EXPECT_NE(info({"-m", kModel, "--as", "navi21", "--activations", "f16"}).out.find("are multiplied in f16, two products by an instruction (--activations)"), std::string::npos);
   const json exact = info_json({"--as", "h200", "--activations", "f32"}).at("plan").at("activations");
   EXPECT_EQ(exact.at("rounding"), 0);

@@ -262,6 +262,7 @@ TEST(ModulesTest, ARotationBehindALinearIsRightAndFree) {
         ASSERT_TRUE(expected.ok()) << expected.status().message();
         EXPECT_EQ(check::judge(op, *run, *expected, [&](const graph::Storage&) { return check::Tolerance{by_dots ? 20 * graph::kRoundedActivations : 1e-6}; }), "") << lanes << " lanes, " << chain::text_of(sizes, with);
         EXPECT_EQ(found, "") << lanes << " lanes, " << chain::text_of(sizes, with);
+        EXPECT_LE(most_row_lanes(run->program), 1u) << "what turns has few outputs";
         for (const runtime::Dispatch& dispatch : run->program.dispatches) EXPECT_FALSE(dispatch.label.starts_with("rope")) << lanes << " lanes, " << chain::text_of(sizes, with);
       }
     }

@@ -145,6 +145,8 @@ constexpr std::string_view kCases[] = {
     "linear input (2, 1120), weight q8_0 (13, 1120) sliced, bias (13)",
     "linear input (7, 1120), weight q8_0 (13, 1120)",
     "linear input (1, 4160), weight q4_0 (7, 4160)",
+    "linear input (1, 64), weight q4_0 (8448, 64)",
+    "linear input (2, 320), weight q4_0 (267, 320), bias (267)",
     "linear input (3, 64) sliced, weight q8_0 (113, 64), residual (3, 113) sliced",
     "linear input (1, 64), weight q8_0 (41, 64), bias (41), activation {act}, residual (1, 41)",
     "linear input (17, 64), weight q4_0 (41, 64), bias (41), activation gelu, residual (17, 41)",

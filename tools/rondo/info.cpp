@@ -47,7 +47,7 @@ struct PlanReport {
   std::string step;                  ///< with the fewest rows: of how many of its linears round their activations
   std::size_t n_linears = 0, n_rounding = 0;
   std::uint32_t most_rows = 0;       ///< of a step: how many of its linears are for matrix units
-  std::size_t n_linears_of_most = 0, n_rounding_of_most = 0, n_half_dot = 0, n_matrix = 0, n_matrix_attention = 0, n_matrix_others = 0;
+  std::size_t n_linears_of_most = 0, n_rounding_of_most = 0, n_half_dot = 0, n_half_dot_attention = 0, n_half_dot_others = 0, n_matrix = 0, n_matrix_attention = 0, n_matrix_others = 0;
   std::string refusal;  ///< why there is no `memory`
   std::string tuned_on;  ///< the device that `tuned` is of, or ""
   std::map<std::string, std::string, std::less<>> tuned;  ///< choices that rondo tune made: what for, and which kernel
@@ -137,6 +137,7 @@ void count_linears(const models::SessionPlan& whole, PlanReport& plan) {
   for (const runtime::Dispatch& dispatch : program.dispatches) {
     plan.n_linears += is_linear(dispatch);
     plan.n_rounding += graph::by_integer_dots(program.kernels[dispatch.kernel]);
+    plan.n_half_dot_attention += dispatch.label.starts_with("attention") && graph::by_half_dots(program.kernels[dispatch.kernel]);
   }
   const auto most = std::max_element(whole.steps.begin(), whole.steps.end(), [](const models::PlannedStep& a, const models::PlannedStep& b) { return a.kind.rows < b.kind.rows; });
   plan.most_rows = static_cast<std::uint32_t>(most->kind.rows);
@@ -144,19 +145,28 @@ void count_linears(const models::SessionPlan& whole, PlanReport& plan) {
     const runtime::Kernel& kernel = most->lowered.program.kernels[dispatch.kernel];
     plan.n_linears_of_most += is_linear(dispatch);
     plan.n_rounding_of_most += graph::by_integer_dots(kernel);
-    plan.n_half_dot += is_linear(dispatch) && graph::by_half_dots(kernel);
+    if (graph::by_half_dots(kernel) && !dispatch.label.starts_with("attention")) ++(is_linear(dispatch) ? plan.n_half_dot : plan.n_half_dot_others);
     (is_linear(dispatch) ? plan.n_matrix : dispatch.label.starts_with("attention") ? plan.n_matrix_attention : plan.n_matrix_others) += graph::by_matrix_units(kernel);
   }
+}
+
+/// The device that the flags choose.
+struct OpenDevice {
+  Instance instance;
+  Device device;
+};
+Result<OpenDevice> open_chosen(const GlobalFlags& flags) {
+  RONDO_ASSIGN(Instance instance, open_instance(flags));
+  RONDO_ASSIGN(Device device, open_device(flags, instance));
+  return OpenDevice{std::move(instance), std::move(device)};
 }
 
 /// What is chosen by measurements, if the device that the flags choose was tuned. Errors: those of a file that was named.
 Status find_tuned(const GlobalFlags& flags, const models::Checkpoint& checkpoint, PlanReport& plan) {
   if (!TuningFile::is_any_there(flags)) return {};
-  const bool named = !flags.tuning.empty();
-  const Result<Instance> instance = open_instance(flags);
-  if (!instance.ok()) return named ? instance.status() : Status();
-  const Result<Device> device = open_device(flags, *instance);
-  if (!device.ok()) return named ? device.status() : Status();
+  const Result<OpenDevice> chosen = open_chosen(flags);
+  if (!chosen.ok()) return flags.tuning.empty() ? Status() : chosen.status();
+  const Device* const device = &chosen->device;
   RONDO_ASSIGN(const std::string text, TuningFile(*device, flags).load());
   models::PlanOptions options = flags.model_options();
   options.tuned = models::tuned_kernels(device->internal(), text);
@@ -171,24 +181,33 @@ Status find_tuned(const GlobalFlags& flags, const models::Checkpoint& checkpoint
   return {};
 }
 
-/// What a plan is for: a profile, which needs no Vulkan, or the device that --device names.
-Result<std::pair<std::string, runtime::DeviceCaps>> planned_device(const GlobalFlags& flags, bool of_profile) {
+/// What a plan is for: a profile, which needs no Vulkan, or the device that --device names, with what was measured there.
+struct PlannedDevice {
+  std::string name;
+  runtime::DeviceCaps caps;
+  models::TunedKernels tuned = {};
+};
+Result<PlannedDevice> planned_device(const GlobalFlags& flags, bool of_profile) {
   if (!of_profile) {
-    RONDO_ASSIGN(const Instance instance, open_instance(flags));
-    RONDO_ASSIGN(const Device device, open_device(flags, instance));
-    return std::pair(device.info().name, device.internal().caps());
+    RONDO_ASSIGN(const OpenDevice chosen, open_chosen(flags));
+    PlannedDevice device{chosen.device.info().name, chosen.device.internal().caps()};
+    if (!TuningFile::is_any_there(flags)) return device;
+    RONDO_ASSIGN(const std::string text, TuningFile(chosen.device, flags).load());
+    device.tuned = models::tuned_kernels(chosen.device.internal(), text);
+    return device;
   }
   RONDO_ASSIGN(const std::optional<DeviceProfile> profile, find_profile(flags.as.empty() ? "baseline" : flags.as));
-  return std::pair(profile->name(), profile->internal());
+  return PlannedDevice{profile->name(), profile->internal()};
 }
 
 Result<PlanReport> make_plan(const GlobalFlags& flags, const InfoFlags& own, const models::Checkpoint& checkpoint) {
   const bool of_profile = !flags.names_device || !flags.as.empty();
   RONDO_ASSIGN(const auto device, planned_device(flags, of_profile));
   const models::Network& network = checkpoint.network;
-  const ModelOptions options = flags.model_options();
+  models::PlanOptions options = flags.model_options();
+  options.tuned = device.tuned;
   PlanReport plan;
-  plan.device = device.first;
+  plan.device = device.name;
   plan.of_profile = of_profile;
   plan.encodes = !network.find(models::Role::kDecode);
   const std::uint32_t usual = plan.encodes ? (network.facts.context ? models::default_text(network) : network.facts.image_rows) : models::default_context(network);
@@ -206,7 +225,7 @@ Result<PlanReport> make_plan(const GlobalFlags& flags, const InfoFlags& own, con
     for (const std::int64_t width : {spec.key_width, spec.value_width}) plan.source_bytes += graph::cache_layout(plan.kv_type, plan.n_source, width).size_bytes * static_cast<std::uint64_t>(spec.n_heads);
   }
   if (plan.n_source > 0) plan.source_formula = fmt::format("{} = {}", kv_formula(network.caches, true, plan.kv_type, plan.n_source), plan.source_bytes);
-  Result<models::SessionPlan> whole = models::plan_whole(checkpoint, device.second, options, plan.n_ctx);
+  Result<models::SessionPlan> whole = models::plan_whole(checkpoint, device.caps, options, plan.n_ctx);
   if (whole.ok()) {
     count_linears(*whole, plan);
     plan.memory = std::move(whole->memory);
@@ -258,7 +277,7 @@ json plan_json(const PlanReport& plan) {
                 {"n_source", plan.n_source},
                 {"source_bytes", plan.source_bytes},
                 {"source_formula", plan.source_formula},
-                {"activations", {{"linears", plan.n_linears}, {"rounding", plan.n_rounding}, {"most_rows", plan.most_rows}, {"linears_of_most_rows", plan.n_linears_of_most}, {"rounding_of_most_rows", plan.n_rounding_of_most}, {"by_half_dots", plan.n_half_dot}, {"by_matrix_units", plan.n_matrix}, {"attention_by_matrix_units", plan.n_matrix_attention}, {"others_by_matrix_units", plan.n_matrix_others}}},
+                {"activations", {{"linears", plan.n_linears}, {"rounding", plan.n_rounding}, {"most_rows", plan.most_rows}, {"linears_of_most_rows", plan.n_linears_of_most}, {"rounding_of_most_rows", plan.n_rounding_of_most}, {"by_half_dots", plan.n_half_dot}, {"attention_by_half_dots", plan.n_half_dot_attention}, {"others_by_half_dots", plan.n_half_dot_others}, {"by_matrix_units", plan.n_matrix}, {"attention_by_matrix_units", plan.n_matrix_attention}, {"others_by_matrix_units", plan.n_matrix_others}}},
                 {"refusal", plan.memory ? json() : json(plan.refusal)},
                 {"tuned", plan.tuned_on.empty() ? json() : json{{"device", plan.tuned_on}, {"choices", plan.tuned}}}};
   for (const char* key : {"activation_bytes", "unaliased_activation_bytes", "constant_bytes", "staging_bytes", "device_bytes", "host_bytes"}) document[key] = nullptr;
@@ -331,6 +350,8 @@ void print_plan(const PlanReport& plan) {
   if (plan.n_rounding > 0) fmt::print("  {} of the {} linears of {} round their activations to bytes (--activations)\n", plan.n_rounding, plan.n_linears, plan.step);
   if (plan.n_rounding_of_most > 0 && plan.step != fmt::format("{} rows", plan.most_rows)) fmt::print("  {} of the {} linears of {} rows round their activations to bytes (--activations)\n", plan.n_rounding_of_most, plan.n_linears_of_most, plan.most_rows);
   if (plan.n_half_dot > 0) fmt::print("  {} of the {} linears of {} rows are multiplied in f16, two products by an instruction (--activations)\n", plan.n_half_dot, plan.n_linears_of_most, plan.most_rows);
+  if (plan.n_half_dot_others > 0) fmt::print("  other products of {} rows are computed in f16, two by an instruction, in {} {} of a step (--activations)\n", plan.most_rows, plan.n_half_dot_others, plan.n_half_dot_others == 1 ? "place" : "places");
+  if (plan.n_half_dot_attention > 0) fmt::print("  attention of {} multiplies queries in f16, two products by an instruction, in {} {} of a step (--activations)\n", plan.step, plan.n_half_dot_attention, plan.n_half_dot_attention == 1 ? "place" : "places");
   if (plan.n_matrix > 0) fmt::print("  {} of the {} linears of {} rows are multiplied in f16 by matrix units (--activations)\n", plan.n_matrix, plan.n_linears_of_most, plan.most_rows);
   if (plan.n_matrix_attention > 0) fmt::print("  attention of {} rows is computed in f16 by matrix units, in {} {} of a step (--activations)\n", plan.most_rows, plan.n_matrix_attention, plan.n_matrix_attention == 1 ? "place" : "places");
   if (plan.n_matrix_others > 0) fmt::print("  other products of {} rows are computed in f16 by matrix units, in {} {} of a step (--activations)\n", plan.most_rows, plan.n_matrix_others, plan.n_matrix_others == 1 ? "place" : "places");

@@ -106,7 +106,7 @@ void add_device_flags(CLI::App& command, GlobalFlags& flags) {
 void add_global_flags(CLI::App& command, GlobalFlags& flags) {
   add_device_flags(command, flags);
   one_of(command.add_option("--kv-type", flags.kv_type, "type of the KV cache")->group(kGlobal), {"auto", "f32", "f16", "q8_0"});
-  one_of(command.add_option("--activations", flags.activations, "round activations: f16 for matrix units, q8 for integer dot products too; auto where that saves work")->group(kGlobal), {"auto", "f32", "f16", "q8"});
+  one_of(command.add_option("--activations", flags.activations, "round activations: f16 for matrix units and dot products of f16, q8 for integer ones too; auto where that saves work")->group(kGlobal), {"auto", "f32", "f16", "q8"});
   command.add_option("--kernel", flags.kernels, "force a kernel: OP=NAME, may be repeated")
       ->check([](const std::string& text) { return text.find('=') == std::string::npos ? "--kernel takes OP=NAME" : ""; })
       ->type_name("OP=NAME")
