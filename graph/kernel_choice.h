@@ -21,8 +21,7 @@ inline bool by_matrix_units(const runtime::Kernel& kernel) {
 
 /// The kernel multiplies factors in f16 two by an instruction: linear's "half_tiled", attention's "half_subgroup".
 inline bool by_half_dots(const runtime::Kernel& kernel) {
-  const runtime::Shader shader = runtime::f16_variant(kernel.shader);
-  return shader == runtime::Shader::linear_half_tiled_f16 || shader == runtime::Shader::attention_half_subgroup_f16;
+  return runtime::f16_variant(kernel.shader) == runtime::Shader::linear_half_tiled_f16 || kernel.shader == runtime::Shader::attention_half_subgroup;
 }
 
 /// The kernel rounds factors to f16, as far as they are not: those of both kinds; by the name that a table has for it, too.

@@ -1,5 +1,5 @@
 // attention_subgroup.comp with products of queries and keys made in f16, two by an instruction, and sums in f32. A row of queries is scaled by a power of two
-// as f16 holds it best. For keys and values in f16 without relative keys.
+// as f16 holds it best. For queries in f32, and keys and values in f16, without relative keys.
 // Needs: what that needs, shaderFloat16, VK_VALVE_shader_mixed_float_dot_product.
 #version 450
 #extension GL_GOOGLE_include_directive : require
@@ -10,7 +10,6 @@
 #include "attention.params.h"
 #include "lib/attention_features.h"
 #include "lib/step_state.glsl"
-#include "lib/element.glsl"
 #include "lib/half_dot.glsl"
 #include "lib/halves.glsl"
 #define RONDO_HALF_QUERIES

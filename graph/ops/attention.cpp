@@ -117,6 +117,7 @@ std::string half_subgroup_lacks(const runtime::DeviceCaps& caps, const Attention
   if (call.rounding == Activations::kF32) return "activations that may be rounded";
   if (!caps.half_dot) return "dot products of f16 with sums in f32";
   if (call.key.type != Type::kF16) return "keys and values in f16";
+  if (call.query.type != Type::kF32) return "queries in f32";
   if ((call.features.bits & RONDO_ATTENTION_RELATIVE_KEY) != 0) return "scores without relative keys";
   return subgroup_lacks(caps, call);
 }
@@ -296,8 +297,7 @@ Status emit_wide(Lowering& lowering, const AttentionCall& call, const std::strin
   });
 }
 
-template <runtime::Shader kShader>
-Status emit_subgroup(Lowering& lowering, const AttentionCall& call, const std::string& label) {
+Status emit_subgroup(Lowering& lowering, const AttentionCall& call, const std::string& label, runtime::Shader shader) {
   const AttentionTile tile = tile_of(lowering.caps(), call);
   const std::uint32_t n_splits = subgroup_splits(lowering.caps(), call, tile);
   const bool joins = n_splits > 1 && subgroup_joins(lowering, call, tile);
@@ -306,7 +306,7 @@ Status emit_subgroup(Lowering& lowering, const AttentionCall& call, const std::s
   const std::uint32_t eights = ceil_div(call.push.head_dim, 8 * tile.cluster) + ceil_div(call.push.value_dim, 8 * tile.cluster);
   return emit_pieces(lowering, call, n_splits, [&](Arguments arguments, const shaders::AttentionParams& push, runtime::Cost cost) {
     cost.loops[0] = {tile.rows * tile.keys * 8 * eights};
-    lowering.dispatch(label, {lowering.module_for(kShader, call.query.type), tile.lanes},
+    lowering.dispatch(label, {lowering.module_for(shader, call.query.type), tile.lanes},
                       {tile.lanes * tile.subgroups, cache_type_constant(call.key), tile.lanes, tile.cluster, tile.rows, tile.keys, n_splits > 1 ? 1u : 0u, features.bits, features.radii, features.buckets, push.head_dim, push.value_dim, call.rounds && (n_splits == 1 || joins), !tile.shuffles, joins, push.group}, arguments, push,
                       {ceil_div(call.rows, tile.rows), call.sequences * push.kv_heads, n_splits}, cost, runtime::Access::kReadWrite);
   }, joins);
@@ -365,7 +365,7 @@ constexpr AttentionEntry kTable[] = {
      [](Lowering& lowering, const AttentionCall& call, const std::string& label) { return emit_wide(lowering, call, label, fixed_splits(lowering.caps())); }},
     {kKernels[4], subgroup_lacks, subgroup_iterations,
      [](const runtime::DeviceCaps& caps, const AttentionCall& call) { return !is_cpu(caps) && call.push.queries <= kMostSubgroupQueries && tile_of(caps, call).fits ? 4 : 0; },
-     emit_subgroup<runtime::Shader::attention_subgroup>},
+     [](Lowering& lowering, const AttentionCall& call, const std::string& label) { return emit_subgroup(lowering, call, label, runtime::Shader::attention_subgroup); }},
     {kKernels[5], matrix_lacks, matrix_iterations,
      [](const runtime::DeviceCaps& caps, const AttentionCall& call) { return call.push.queries <= kMostSubgroupQueries || (call.rounding == Activations::kAuto && is_cpu(caps)) ? -1 : parts_lack_splits(caps, call) ? 2 : 5; },
      emit_matrix},
@@ -374,7 +374,7 @@ constexpr AttentionEntry kTable[] = {
      emit_registers},
     {kKernels[7], half_subgroup_lacks, subgroup_iterations,
      [](const runtime::DeviceCaps& caps, const AttentionCall& call) { return !is_cpu(caps) && call.push.queries <= kMostSubgroupQueries && tile_of(caps, call).fits ? 5 : 0; },
-     emit_subgroup<runtime::Shader::attention_half_subgroup>},
+     [](Lowering& lowering, const AttentionCall& call, const std::string& label) { return emit_subgroup(lowering, call, label, runtime::Shader::attention_half_subgroup); }},
 };
 
 AttentionCall call_of(const Node& node, const Lowering& lowering) {

@@ -1,4 +1,6 @@
 // attention_subgroup.comp and attention_half_subgroup.comp, which defines RONDO_HALF_QUERIES.
+#include "lib/element.glsl"
+
 layout(local_size_x_id = 0) in;
 layout(constant_id = 0) const uint kWidth = 64u;
 layout(constant_id = 1) const uint kCacheType = 1u;
