@@ -187,6 +187,16 @@ TEST(MatrixKernelsTest, AreRightAndWithoutFindings) {
   }
 }
 
+/// Of chunks of many columns; a device of one core is filled by few rows.
+TEST(FewRowsTest, LanesMayHaveTheSameColumns) {
+  simulator::ModuleCache modules(simulator::Loops::kKept);
+  const auto row_lanes_of = [](const runtime::Kernel& kernel) { return kernel.shader == runtime::Shader::linear_subgroup ? kernel.constants[15] : 0; };
+  for (const std::uint32_t lanes : {8u, 16u, 32u, 128u}) {
+    SCOPED_TRACE(lanes);
+    EXPECT_EQ(check_all(modules, caps_of(lanes), lanes, "subgroup", {"linear", "linear_glu", "expert_linear"}, true, 100, row_lanes_of), 4u);
+  }
+}
+
 TEST(MaskedAttentionTest, LoadsNoKeysThatAllRowsAreHiddenFrom) {
   constexpr std::uint32_t kLanes = 32;
   simulator::ModuleCache modules(simulator::Loops::kKept);
