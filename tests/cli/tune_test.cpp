@@ -67,6 +67,10 @@ TEST(TuneTest, WhatItKeepsIsUsed) {
   expect_done(info);
   EXPECT_NE(graph.out.find("linear_glu " + other), std::string::npos) << graph.out;
   EXPECT_NE(info.out.find("linear_glu q4_0 f32 1 x 256 x 256: linear_glu " + other + " q4_0"), std::string::npos) << info.out;
+  const json noted = testing::parse_output(run({"info", "-m", model(), "--tuning", file, "--json"})).at("plan").at("tuned");
+  const json plan = testing::parse_output(run({"info", "-m", model(), "--tuning", file, "--device", noted.at("device").get<std::string>(), "--json"})).at("plan");
+  EXPECT_EQ(plan.at("device"), noted.at("device"));
+  EXPECT_EQ(plan.at("tuned"), noted) << "planned for the device that it was measured on";
   expect_done(run({"generate", "-m", model(), "-p", "x", "-n", "2", "--tuning", file}));
 }
 

@@ -150,59 +150,62 @@ void count_linears(const models::SessionPlan& whole, PlanReport& plan) {
   }
 }
 
-/// The device that the flags choose.
-struct OpenDevice {
-  Instance instance;
-  Device device;
-};
-Result<OpenDevice> open_chosen(const GlobalFlags& flags) {
-  RONDO_ASSIGN(Instance instance, open_instance(flags));
-  RONDO_ASSIGN(Device device, open_device(flags, instance));
-  return OpenDevice{std::move(instance), std::move(device)};
+Result<Device> open_chosen(const GlobalFlags& flags) {
+  RONDO_ASSIGN(const Instance instance, open_instance(flags));
+  return open_device(flags, instance);
 }
 
-/// What is chosen by measurements, if the device that the flags choose was tuned. Errors: those of a file that was named.
-Status find_tuned(const GlobalFlags& flags, const models::Checkpoint& checkpoint, PlanReport& plan) {
-  if (!TuningFile::is_any_there(flags)) return {};
-  const Result<OpenDevice> chosen = open_chosen(flags);
-  if (!chosen.ok()) return flags.tuning.empty() ? Status() : chosen.status();
-  const Device* const device = &chosen->device;
-  RONDO_ASSIGN(const std::string text, TuningFile(*device, flags).load());
-  models::PlanOptions options = flags.model_options();
-  options.tuned = models::tuned_kernels(device->internal(), text);
-  const Result<models::SessionPlan> whole = models::plan_whole(checkpoint, device->internal().caps(), options, plan.n_ctx);
-  if (!whole.ok() || options.tuned.empty()) return {};
-  plan.tuned_on = device->info().name;
-  for (const models::PlannedStep& step : whole->steps) {
-    for (const runtime::Dispatch& dispatch : step.lowered.program.dispatches) {
-      if (options.tuned.contains(dispatch.choice)) plan.tuned[dispatch.choice] = dispatch.label;
-    }
-  }
-  return {};
-}
-
-/// What a plan is for: a profile, which needs no Vulkan, or the device that --device names, with what was measured there.
+/// What decides a plan besides the model and its options.
 struct PlannedDevice {
   std::string name;
   runtime::DeviceCaps caps;
-  models::TunedKernels tuned = {};
+  models::TunedKernels tuned;
 };
+Result<PlannedDevice> with_tuned(const GlobalFlags& flags, const Device& device) {
+  PlannedDevice planned{device.info().name, device.internal().caps(), {}};
+  if (!TuningFile::is_any_there(flags)) return planned;
+  RONDO_ASSIGN(const std::string text, TuningFile(device, flags).load());
+  planned.tuned = models::tuned_kernels(device.internal(), text);
+  return planned;
+}
+
+/// Which of a plan's choices are by measurements.
+void note_tuned(const PlannedDevice& device, const models::SessionPlan& whole, PlanReport& plan) {
+  if (device.tuned.empty()) return;
+  plan.tuned_on = device.name;
+  for (const models::PlannedStep& step : whole.steps) {
+    for (const runtime::Dispatch& dispatch : step.lowered.program.dispatches) {
+      if (device.tuned.contains(dispatch.choice)) plan.tuned[dispatch.choice] = dispatch.label;
+    }
+  }
+}
+
+/// The same beside the plan of a profile, if the device that the flags choose was tuned. Errors: those of a file that was named.
+Status find_tuned(const GlobalFlags& flags, const models::Checkpoint& checkpoint, PlanReport& plan) {
+  if (!TuningFile::is_any_there(flags)) return {};
+  const Result<Device> chosen = open_chosen(flags);
+  if (!chosen.ok()) return flags.tuning.empty() ? Status() : chosen.status();
+  RONDO_ASSIGN(const PlannedDevice device, with_tuned(flags, *chosen));
+  models::PlanOptions options = flags.model_options();
+  options.tuned = device.tuned;
+  const Result<models::SessionPlan> whole = models::plan_whole(checkpoint, device.caps, options, plan.n_ctx);
+  if (whole.ok()) note_tuned(device, *whole, plan);
+  return {};
+}
+
+/// What a plan is for: a profile, which needs no Vulkan, or the device that --device names.
 Result<PlannedDevice> planned_device(const GlobalFlags& flags, bool of_profile) {
   if (!of_profile) {
-    RONDO_ASSIGN(const OpenDevice chosen, open_chosen(flags));
-    PlannedDevice device{chosen.device.info().name, chosen.device.internal().caps()};
-    if (!TuningFile::is_any_there(flags)) return device;
-    RONDO_ASSIGN(const std::string text, TuningFile(chosen.device, flags).load());
-    device.tuned = models::tuned_kernels(chosen.device.internal(), text);
-    return device;
+    RONDO_ASSIGN(const Device device, open_chosen(flags));
+    return with_tuned(flags, device);
   }
   RONDO_ASSIGN(const std::optional<DeviceProfile> profile, find_profile(flags.as.empty() ? "baseline" : flags.as));
-  return PlannedDevice{profile->name(), profile->internal()};
+  return PlannedDevice{profile->name(), profile->internal(), {}};
 }
 
 Result<PlanReport> make_plan(const GlobalFlags& flags, const InfoFlags& own, const models::Checkpoint& checkpoint) {
   const bool of_profile = !flags.names_device || !flags.as.empty();
-  RONDO_ASSIGN(const auto device, planned_device(flags, of_profile));
+  RONDO_ASSIGN(const PlannedDevice device, planned_device(flags, of_profile));
   const models::Network& network = checkpoint.network;
   models::PlanOptions options = flags.model_options();
   options.tuned = device.tuned;
@@ -228,13 +231,14 @@ Result<PlanReport> make_plan(const GlobalFlags& flags, const InfoFlags& own, con
   Result<models::SessionPlan> whole = models::plan_whole(checkpoint, device.caps, options, plan.n_ctx);
   if (whole.ok()) {
     count_linears(*whole, plan);
+    note_tuned(device, *whole, plan);
     plan.memory = std::move(whole->memory);
   } else if (whole.status().code() == StatusCode::kUnsupported || whole.status().code() == StatusCode::kOutOfMemory) {
     plan.refusal = whole.status().message();
   } else {
     return whole.status();
   }
-  RONDO_TRY(find_tuned(flags, checkpoint, plan));
+  if (of_profile) RONDO_TRY(find_tuned(flags, checkpoint, plan));
   return plan;
 }
 
