@@ -296,7 +296,7 @@ namespace {
 /// Most rows of the first factor in a tile, by what invocations have in registers meanwhile.
 struct MatrixRows {
   std::uint32_t of_blocks = 0, of_f16 = 0, of_wide = 0, of_f32 = 0;  ///< weights of blocks, but for MXFP4; of wide: of bf16 and MXFP4, which reach beyond f16
-  std::uint32_t of_vectors = 0, of_elements = 0;                     ///< matmul's factors, by how they are loaded; 0: no such tiles
+  std::uint32_t of_factors = 0;                                      ///< of matmul; 0: no such tiles
 
   /// Which of them is of weights of this type.
   static std::uint32_t MatrixRows::*of_weight(Type type) {
@@ -322,11 +322,11 @@ struct MatrixClass {
 constexpr MatrixClass kMatrixClasses[] = {
     // NVIDIA: 232 to 255 registers, so that a core of an H200 has two; 16 matrices of a subgroup with weights in f32 spill 31. There linear_glu of 512 rows
     // of 8B F16 takes 640 us, with 256 threads 738.
-    {32, 32, {128, 128, 2, {128, 128, 128}}, {256, 128, 2, {0, 0, 0, 128, 128, 128}}, {128, 64, 2, {128, 128, 128, 128, 128, 128}}},
-    {16, 32, {256, 128, 1, {128, 128, 128, 128}}, {256, 128, 1, {0, 0, 0, 0, 32, 32}}, {128, 64, 1, {64, 64, 64, 64, 32, 16}}},       // Intel's Xe2: 245 registers; 64 rows of F16 take a fifth less instructions, and more of shared memory
-    {8, 32, {256, 128, 1, {128, 128, 128, 128}}, {256, 128, 1, {0, 0, 0, 0, 32, 0}}, {128, 64, 1, {64, 64, 64, 64, 16, 16}}},          // Intel's others: 128
-    {32, 64, {256, 128, 1, {128, 128, 128, 128}}, {256, 128, 1, {0, 0, 0, 0, 128, 128}}, {128, 64, 1, {64, 64, 64, 64, 64, 64}}},    // AMD: 192 registers; 128 rows of the small one spilled on navi31 when the input was f32
-    {4, 128, {128, 64, 3, {64, 64, 64}}, {128, 64, 2, {0, 0, 0, 64, 64, 64}}, {128, 64, 2, {64, 64, 64, 64, 64, 64}}},               // what is not known
+    {32, 32, {128, 128, 2, {128, 128, 128}}, {256, 128, 2, {0, 0, 0, 128, 128}}, {128, 64, 2, {128, 128, 128, 128, 128}}},
+    {16, 32, {256, 128, 1, {128, 128, 128, 128}}, {256, 128, 1, {0, 0, 0, 0, 128}}, {128, 64, 1, {64, 64, 64, 64, 64}}},    // Intel's Xe2: 245 registers; 64 rows of F16 take a fifth less instructions, and more of shared memory
+    {8, 32, {256, 128, 1, {128, 128, 128, 128}}, {256, 128, 1, {0, 0, 0, 0, 128}}, {128, 64, 1, {64, 64, 64, 64, 64}}},     // Intel's others: 128
+    {32, 64, {256, 128, 1, {128, 128, 128, 128}}, {256, 128, 1, {0, 0, 0, 0, 128}}, {128, 64, 1, {64, 64, 64, 64, 64}}},    // AMD: 192 registers; 128 rows of the small one spilled on navi31 when the input was f32
+    {4, 128, {128, 64, 3, {64, 64, 64}}, {128, 64, 2, {0, 0, 0, 64, 64}}, {128, 64, 2, {64, 64, 64, 64, 64}}},             // what is not known
 };
 
 bool is_of(std::uint32_t size, std::uint32_t least, std::uint32_t most) { return std::has_single_bit(size) && size >= least && size <= most; }
@@ -371,7 +371,7 @@ MatrixTile largest_matrices(const runtime::DeviceCaps& caps, std::uint32_t threa
 
 /// Of all tiles that fit, the one of which the core that gets most has least to do, where columns may be split. A tile's work is its products, and what
 /// each of its rows and outputs takes, as so many products: 64 x 64 outputs cost 1.3 times as much for a product as 128 x 128, about as counted.
-MatrixTile matrix_tile_of(const runtime::DeviceCaps& caps, std::uint32_t MatrixRows::*most_rows, std::uint32_t n_rows, std::uint32_t n_groups, std::uint32_t n_outputs, bool glu, std::uint32_t n_batches, Rather rather) {
+MatrixTile matrix_tile_of(const runtime::DeviceCaps& caps, std::uint32_t MatrixRows::*most_rows, std::uint32_t n_rows, std::uint32_t n_groups, std::uint32_t n_outputs, bool glu, std::uint32_t n_batches) {
   constexpr std::uint32_t kProductsOfARow = 32;
   const MatrixClass* one = class_of(std::span<const MatrixClass>(kMatrixClasses), caps);
   if (!one) return {};
@@ -383,7 +383,7 @@ MatrixTile matrix_tile_of(const runtime::DeviceCaps& caps, std::uint32_t MatrixR
     if (lanes == 0 || most == 0) continue;
     const std::uint32_t all_rows = std::clamp(std::bit_ceil(n_rows), 16u, most);
     for (std::uint32_t rows = all_rows; rows >= (is_large ? most / 2 : std::min(all_rows, 32u)); rows /= 2) {
-      const MatrixTile tile = largest_matrices(caps, workgroup->threads, workgroup->outputs, lanes, rows, glu, rather);
+      const MatrixTile tile = largest_matrices(caps, workgroup->threads, workgroup->outputs, lanes, rows, glu, Rather::kOutputs);
       if (tile.lanes == 0 || matrix_shared_bytes(tile.rows(), tile.outputs) > caps.max_shared_bytes) continue;
       const std::uint64_t n_tiles = std::uint64_t{n_batches} * ceil_div(n_rows, tile.rows()) * ceil_div(n_outputs, tile.outputs >> (glu ? 1 : 0));
       const double work = least_work(caps, n_tiles, n_groups).groups * (tile.rows() * tile.outputs + kProductsOfARow * (tile.rows() + tile.outputs));
@@ -406,13 +406,13 @@ bool makes_pairs(const runtime::DeviceCaps& caps, Type weight) {
 }  // namespace
 
 MatrixTile matrix_tile(const runtime::DeviceCaps& caps, Type weight, std::uint32_t n_rows, std::uint32_t n_groups, std::uint32_t n_outputs, bool glu, std::uint32_t n_experts) {
-  MatrixTile tile = matrix_tile_of(caps, MatrixRows::of_weight(weight), n_rows, n_experts == 0 ? n_groups : 1, n_outputs, glu, std::max(n_experts, 1u), Rather::kOutputs);
+  MatrixTile tile = matrix_tile_of(caps, MatrixRows::of_weight(weight), n_rows, n_experts == 0 ? n_groups : 1, n_outputs, glu, std::max(n_experts, 1u));
   tile.pairs = makes_pairs(caps, weight);
   return tile;
 }
 
-MatrixTile matmul_matrix_tile(const runtime::DeviceCaps& caps, std::uint32_t n_rows, std::uint32_t n_outputs, std::uint32_t n_batches, bool by_vectors) {
-  MatrixTile tile = matrix_tile_of(caps, by_vectors ? &MatrixRows::of_vectors : &MatrixRows::of_elements, n_rows, 1, n_outputs, false, n_batches, Rather::kRows);
+MatrixTile matmul_matrix_tile(const runtime::DeviceCaps& caps, std::uint32_t n_rows, std::uint32_t n_outputs, std::uint32_t n_batches) {
+  MatrixTile tile = matrix_tile_of(caps, &MatrixRows::of_factors, n_rows, 1, n_outputs, false, n_batches);
   tile.ahead = 1;  // its factors take more registers
   return tile;
 }

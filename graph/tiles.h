@@ -115,8 +115,8 @@ struct MatrixTile {
 /// For the same as float_tile, and a weight of this type.
 MatrixTile matrix_tile(const runtime::DeviceCaps& caps, Type weight, std::uint32_t n_rows, std::uint32_t n_groups, std::uint32_t n_outputs, bool glu, std::uint32_t n_experts = 0);
 
-/// The same for matmul (shaders/matmul_matrix.comp), in each of so many batches; its factors are loaded by vectors or else by elements.
-MatrixTile matmul_matrix_tile(const runtime::DeviceCaps& caps, std::uint32_t n_rows, std::uint32_t n_outputs, std::uint32_t n_batches, bool by_vectors);
+/// The same for matmul (shaders/matmul_matrix.comp), in each of so many batches.
+MatrixTile matmul_matrix_tile(const runtime::DeviceCaps& caps, std::uint32_t n_rows, std::uint32_t n_outputs, std::uint32_t n_batches);
 
 /// Keys that attention's "matrix" and "registers" multiply rows with at a time.
 constexpr std::uint32_t kBlockKeys = 64;

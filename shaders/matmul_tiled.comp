@@ -21,6 +21,8 @@ const uint kM = kWidth / kColumns * kTileRows, kN = kColumns * kTileOutputs, kRo
 #include "lib/float_tile.glsl"
 #include "lib/matmul_factors.glsl"
 
+uint own_number() { return gl_LocalInvocationID.x; }
+
 void store_tile() {
   [[unroll]] for (uint i = 0u; i < kAs; ++i) {
     const uvec2 place = place_of_a(i);

@@ -70,7 +70,7 @@ struct MatmulCall {
   Activations rounding = Activations::kF32;
 
   std::uint32_t is_whole() const { return push.depth % 32 == 0; }
-  MatrixTile matrices(const runtime::DeviceCaps& caps) const { return matmul_matrix_tile(caps, push.rows, push.columns, batches, a_lies == 0 && b_lies == 0); }
+  MatrixTile matrices(const runtime::DeviceCaps& caps) const { return matmul_matrix_tile(caps, push.rows, push.columns, batches); }
   FloatTile tile(const runtime::DeviceCaps& caps) const { return matmul_float_tile(caps, push.rows, push.columns, batches); }
 };
 
@@ -113,10 +113,9 @@ std::string matrix_lacks(const runtime::DeviceCaps& caps, const MatmulCall& call
   return call.matrices(caps).lanes == 0 ? "cooperative matrices and subgroups of sizes that fit" : "";
 }
 
-/// A tile of 16 rows loads the other factor as often as float tiles do, or more.
 int matrix_rank(const runtime::DeviceCaps& caps, const MatmulCall& call) {
   if (call.push.rows <= kMostSubgroupRows || (call.rounding == Activations::kAuto && is_cpu(caps))) return -1;
-  return call.push.rows > 16 && call.matrices(caps).rows() <= 16 ? 1 : 3;
+  return 3;
 }
 
 /// Unless activations are to be rounded CPU drivers keep sums that lose nothing, which GPUs would pay 15 times over (docs/decisions/023-matmul-in-tiles.md).

@@ -13,14 +13,23 @@ const uint kAItems = kM * kRowQuads, kBItems = kN * kRowQuads;
 const uint kAs = (kAItems + kWidth - 1u) / kWidth, kBs = (kBItems + kWidth - 1u) / kWidth;
 vec4 a_items[kAs], b_items[kBs];
 
-// The row of a tile of n, and the vector in it, of item i of this invocation. Those beyond the last are the last: they are loaded, not stored.
+uint own_number();  // of this invocation, each below kWidth once: the order in which rows along the depth are stored. The includer defines it
+uint unknown_zero = 0u;  // a zero that compilers don't know: places made with it are reckoned anew for each part of the depth, not kept in registers
+// The row of a tile of n, and the vector in it, of item i of this invocation. Those beyond the last are the last: they are loaded, not stored. From item to item it grows by a constant where
+// it can: compilers keep little more than where the first is.
 uvec2 place_of(uint i, uint lies, uint n) {
-  uint item = i * kWidth + gl_LocalInvocationID.x;
-  if (n * kRowQuads % kWidth != 0u) item = min(item, n * kRowQuads - 1u);
+  const uint own = (lies == 2u ? gl_LocalInvocationID.x : own_number()) + unknown_zero;
+  if (n * kRowQuads % kWidth == 0u) {
+    if (lies != 2u) return uvec2(i * (kWidth / kRowQuads) + own / kRowQuads, own % kRowQuads);
+    if (kWidth % n == 0u) return uvec2(own % n, i * (kWidth / n) + own / n);
+  }
+  const uint item = min(i * kWidth + own, n * kRowQuads - 1u);
   return lies == 2u ? uvec2(item % n, item / n) : uvec2(item / kRowQuads, item % kRowQuads);
 }
 uvec2 place_of_a(uint i) { return place_of(i, kALies, kM); }
 uvec2 place_of_b(uint i) { return place_of(i, kBLies, kN); }
+// Rows of which an invocation brings something: one, where it has the same of all vectors across the depth.
+const uint kRowsOfA = kALies == 2u ? (kWidth % kM == 0u ? 1u : kAs) : kAs, kRowsOfB = kBLies == 2u ? (kWidth % kN == 0u ? 1u : kBs) : kBs;
 // Where the items are no multiple of kWidth.
 bool is_item(uint i, uint n_items) { return n_items % kWidth == 0u || i * kWidth + gl_LocalInvocationID.x < n_items; }
 
@@ -53,17 +62,18 @@ vec4 b_vector(uint at, uint step) {
   return vec4(b_element(at, step), b_element(at, step + 1u), b_element(at, step + 2u), b_element(at, step + 3u));
 }
 
-// Part `part` of the depth. Rows beyond the last are the last.
+// Item i of part `part` of the depth. Rows beyond the last are the last.
+void load_a(uint part, uint i) {
+  const uvec2 place = place_of_a(i);
+  const uint at = p.a_offset + gl_WorkGroupID.z / p.batch1 * p.a_batch0 + gl_WorkGroupID.z % p.batch1 * p.a_batch1 + min(first_row() + place.x, p.rows - 1u) * p.a_row;
+  a_items[i] = a_vector(at, (part * kRowQuads + place.y) * 4u);
+}
+void load_b(uint part, uint i) {
+  const uvec2 place = place_of_b(i);
+  const uint at = p.b_offset + gl_WorkGroupID.z / p.batch1 * p.b_batch0 + gl_WorkGroupID.z % p.batch1 * p.b_batch1 + min(first_column() + place.x, p.columns - 1u) * p.b_column;
+  b_items[i] = b_vector(at, (part * kRowQuads + place.y) * 4u);
+}
 void load_factors(uint part) {
-  const uint batch0 = gl_WorkGroupID.z / p.batch1, batch1 = gl_WorkGroupID.z % p.batch1;
-  [[unroll]] for (uint i = 0u; i < kAs; ++i) {
-    const uvec2 place = place_of_a(i);
-    const uint at = p.a_offset + batch0 * p.a_batch0 + batch1 * p.a_batch1 + min(first_row() + place.x, p.rows - 1u) * p.a_row, step = (part * kRowQuads + place.y) * 4u;
-    a_items[i] = a_vector(at, step);
-  }
-  [[unroll]] for (uint i = 0u; i < kBs; ++i) {
-    const uvec2 place = place_of_b(i);
-    const uint at = p.b_offset + batch0 * p.b_batch0 + batch1 * p.b_batch1 + min(first_column() + place.x, p.columns - 1u) * p.b_column, step = (part * kRowQuads + place.y) * 4u;
-    b_items[i] = b_vector(at, step);
-  }
+  [[unroll]] for (uint i = 0u; i < kAs; ++i) load_a(part, i);
+  [[unroll]] for (uint i = 0u; i < kBs; ++i) load_b(part, i);
 }

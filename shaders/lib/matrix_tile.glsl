@@ -8,7 +8,11 @@ const uint kN = kOutputSubgroups * kOutputMatrices * kMatrixColumns;
 const uint kOutputs = kN >> kGlu;
 const uint kMatrices = kRowMatrices * kOutputMatrices;
 // Intel's registers hold 8 matrices of sums and those that are multiplied, or what is loaded meanwhile. Where they hold both no longer, other workgroups of a core multiply while one loads.
-const bool kLoadsLate = kFewLanes && kMatrices == 8u;
+// Of two factors that are rounded here there is more to hold: what is loaded with 4 matrices, and with 8 not even places, which are reckoned anew from a zero that compilers don't know.
+const uint kFewestLate = kScalesFirst ? 4u : 8u;
+const bool kLoadsLate = kFewLanes && kMatrices >= kFewestLate;
+const bool kIsFull = kLoadsLate && kMatrices == 8u;
+const bool kReckonsAnew = kScalesFirst && kIsFull;
 
 // The first row of the second factor of a subgroup's matrix j.
 uint first_of_matrix(uint output_subgroup, uint j) {
@@ -25,7 +29,7 @@ uint first_of_matrix(uint output_subgroup, uint j) {
       else a[i] = load_left(tiles[tile + (row_subgroup * kRowMatrices + i) * kMatrixRows * kStride + (k)], MATRIX_BY_ROW, kStride, MATRIX_VISIBLE);            \
     }                                                                                                                                                          \
     [[unroll]] for (uint j = 0u; j < kOutputMatrices; ++j) {                                                                                                   \
-      LOAD_RIGHT(b, tile + (kM + first_of_matrix(output_subgroup, j)) * kStride + (k), kStride)                                                                \
+      LOAD_RIGHT(b, tile + (kM + first_of_matrix(output_subgroup + (kReckonsAnew ? (k) >> 30 : 0u), j)) * kStride + (k), kStride)                               \
       [[unroll]] for (uint i = 0u; i < kRowMatrices; ++i) sums[i * kOutputMatrices + j] = multiply_add(a[i], b, sums[i * kOutputMatrices + j]);                \
     }                                                                                                                                                          \
   }
@@ -66,3 +70,11 @@ uint first_of_matrix(uint output_subgroup, uint j) {
   }
 
 #include "lib/f16_tile.glsl"
+
+// store_quad() of the first factor where it lies turned over.
+void store_turned_quad(uint tile, uint row, uint quad, vec4 x) {
+  const uint place = place_in_pair(row % 8u), at = tile + (row / 8u * (4u * kFourPairs) + (quad >> 1) * kFourPairs + (quad & 1u) * 4u + place / 4u);
+  const uvec2 halves = to_halves(x);
+  tiles[at][place % 4u] = halves.x;
+  tiles[at + 2u][place % 4u] = halves.y;
+}

@@ -199,7 +199,7 @@ TEST(ColumnSplitsTest, OfMatrices) {
   EXPECT_EQ(large.ahead, 2u);
   EXPECT_EQ(matrix_tile(caps, Type::kQ4_K, 128, 128, 16 * 128, false).threads, 128u);
   EXPECT_EQ(matrix_tile(caps, Type::kF32, 128, 128, 16 * 128, false).threads, 256u) << "more registers than there are";
-  EXPECT_EQ(matmul_matrix_tile(caps, 128, 16 * 128, 1, true).ahead, 1u);
+  EXPECT_EQ(matmul_matrix_tile(caps, 128, 16 * 128, 1).ahead, 1u);
   for (const std::uint32_t rows : {16u, 64u, 128u, 512u}) {
     for (const std::uint32_t outputs : {64u, 2048u, 4096u, 16384u}) {
       const MatrixTile xe2 = tile_of(16, {8, 16, 16}, rows, outputs);
@@ -209,7 +209,7 @@ TEST(ColumnSplitsTest, OfMatrices) {
     }
   }
   EXPECT_EQ(tile_of(16, {8, 16, 16}, 128, 2048).splits, 4u) << "32 tiles, of 64 x 128";
-  EXPECT_EQ(matmul_matrix_tile(caps, 128, 2048, 1, true).splits, 1u);
+  EXPECT_EQ(matmul_matrix_tile(caps, 128, 2048, 1).splits, 1u);
 }
 
 /// Experts' rows fill tiles of their own, so that a device is filled by all of them together; sums are finished at once.
