@@ -1,5 +1,5 @@
 // First half of sampling: logits after the repetition penalty, as unsigned keys in the order of the values (0: padding and
-// NaN), and the largest key of each chunk of 256. The penalty (Keskar et al. 2019) acts once on each id among the last N
+// NaN), the largest key of each chunk of 256, and where they are used the chunks' masses. The penalty (Keskar et al. 2019) acts once on each id among the last N
 // tokens: it is computed from the untouched logit, so equal ids write equal values.
 // One workgroup per 8 chunks; grid (ceil(chunks / 8), B). Exact but for the division.
 #version 450
@@ -21,6 +21,8 @@ const uint kElements = kChunk * RONDO_SAMPLE_CHUNKS_PER_GROUP;
 const uint kAtOnce = 8u;  // loads of an invocation before it looks at the first
 shared uint group_keys[kElements];
 shared uint highest[RONDO_SAMPLE_CHUNKS_PER_GROUP * kWidth];
+shared uint largest[RONDO_SAMPLE_CHUNKS_PER_GROUP];
+shared vec2 masses[RONDO_SAMPLE_CHUNKS_PER_GROUP * kWidth];
 
 void main() {
   const uint sequence = gl_WorkGroupID.y;
@@ -39,6 +41,8 @@ void main() {
   barrier();
 
   const uint state = sequence * RONDO_STATE_WORDS;
+  const float temperature = uintBitsToFloat(step_state[state + RONDO_STATE_TEMPERATURE]);
+  const uint top_k = step_state[state + RONDO_STATE_TOP_K];
   const float penalty = uintBitsToFloat(step_state[state + RONDO_STATE_REPEAT_PENALTY]);
   const uint end = min(step_state[state + RONDO_STATE_POSITION] + step_state[state + RONDO_STATE_COUNT], p.context);
   const uint last_n = penalty == 1.0 ? 0u : min(step_state[state + RONDO_STATE_REPEAT_LAST_N], end);
@@ -63,12 +67,29 @@ void main() {
   barrier();
   const uint maxima = sequence * p.sequence_keys + p.chunks * kChunk;
   const uint first_chunk = gl_WorkGroupID.x * RONDO_SAMPLE_CHUNKS_PER_GROUP;
-  if (self < RONDO_SAMPLE_CHUNKS_PER_GROUP && first_chunk + self < p.chunks) {
+  if (self < RONDO_SAMPLE_CHUNKS_PER_GROUP) {
     uint best = 0u;
     for (uint i = 0u; i < kWidth; ++i) best = max(best, highest[self * kWidth + i]);
-    keys[maxima + first_chunk + self] = best;
+    if (first_chunk + self < p.chunks) keys[maxima + first_chunk + self] = best;
+    largest[self] = best;
   }
-  if (gl_WorkGroupID.x + 1u == gl_NumWorkGroups.x) {
-    for (uint i = p.chunks + self; i < p.sequence_keys - p.chunks * kChunk; i += kWidth) keys[maxima + i] = 0u;
+  if (!sample_uses_masses(temperature, top_k, p.vocabulary)) return;
+  barrier();
+  for (uint chunk = 0u; chunk < RONDO_SAMPLE_CHUNKS_PER_GROUP; ++chunk) {
+    vec2 mass = vec2(0.0);
+    for (uint i = self; i < kChunk; i += kWidth) {
+      const uint key = group_keys[chunk * kChunk + i];
+      const float below = sample_value(key) - sample_value(largest[chunk]);
+      if (key != 0u) mass += key == largest[chunk] ? vec2(1.0) : vec2(exp(below), exp(below / temperature));
+    }
+    masses[chunk * kWidth + self] = mass;
+  }
+  barrier();
+  if (self < RONDO_SAMPLE_CHUNKS_PER_GROUP && first_chunk + self < p.chunks) {
+    vec2 mass = vec2(0.0);
+    for (uint i = 0u; i < kWidth; ++i) mass += masses[self * kWidth + i];
+    const uint padded = (p.chunks + 3u) & ~3u;
+    keys[maxima + padded + first_chunk + self] = floatBitsToUint(mass.x);
+    keys[maxima + 2u * padded + first_chunk + self] = floatBitsToUint(mass.y);
   }
 }

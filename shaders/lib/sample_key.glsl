@@ -7,3 +7,6 @@ uint sample_key(float value) {
 }
 
 float sample_value(uint key) { return uintBitsToFloat((key & 0x80000000u) != 0u ? key & 0x7fffffffu : ~key); }
+
+// Whether chunks' masses decide what is drawn, or kept by top-p: without top-k.
+bool sample_uses_masses(float temperature, uint top_k, uint vocabulary) { return temperature != 0.0 ? top_k == 0u || top_k >= vocabulary : false; }

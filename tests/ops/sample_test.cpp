@@ -154,6 +154,21 @@ TEST(SampleTest, TiesAtAThresholdAreAllKept) {
   for (std::size_t i = 1; i <= 5; ++i) EXPECT_GT(counts[i], 40);
 }
 
+/// As those of language models: of 50,257 tokens a few hundred are likely, and these fit into shared memory, where what is kept is decided; or more than fit are alike.
+TEST(SampleTest, FewLikelyTokensAreDecidedAmongThemselves) {
+  constexpr std::size_t kVocabulary = 50257;
+  std::vector<Draw> draws;
+  std::uint64_t seed = 5;
+  for (const SamplingParameters& parameters : {SamplingParameters{1, 0, 0.5f}, {1, 0, 0.9f}, {0.7f, 0, 0.95f, 0.01f}, {1, 0, 1, 0.05f}, {1.3f, 100}, {1, 512, 0.99f}, {1, 513, 0.99f}, {0.8f, 40, 0.95f, 0.05f}, {0}}) {
+    for (int i = 0; i < 8; ++i) draws.push_back({parameters, 0, seed++ * 0x9E3779B97F4A7C15u});
+  }
+  std::vector<float> logits = random_values(kVocabulary, 31, 2);
+  for (std::size_t i = 0; i < 300; ++i) logits[i * 167 % kVocabulary] += 12 - 0.03f * static_cast<float>(i);
+  expect_reference_tokens(SampleCase(draws, kVocabulary, logits));
+  for (std::size_t i = 0; i < kVocabulary; i += 60) logits[i] = 14;  // 838, all among the kept
+  expect_reference_tokens(SampleCase(draws, kVocabulary, logits));
+}
+
 TEST(SampleTest, WhatIsNotANumberIsNeverDrawn) {
   constexpr std::size_t kVocabulary = 700;
   std::vector<float> rows = random_values(4 * kVocabulary, 9, 2);
@@ -162,9 +177,10 @@ TEST(SampleTest, WhatIsNotANumberIsNeverDrawn) {
   for (std::size_t i = 2 * kVocabulary; i < 3 * kVocabulary; ++i) rows[i] = -kInfinity;  // all: any
   rows[3 * kVocabulary + 333] = kInfinity;
   rows[3 * kVocabulary + 666] = kInfinity;
-  for (const float temperature : {0.0f, 1.0f}) {
+  for (std::size_t i = 0; i < 256; ++i) rows[i] = kNan;  // a chunk of them
+  for (const SamplingParameters& parameters : {SamplingParameters{0, 40, 0.9f, 0.1f}, {1, 40, 0.9f, 0.1f}, {1, 0, 0.9f}, {1}}) {
     std::vector<Draw> draws(4);
-    for (std::size_t i = 0; i < 4; ++i) draws[i] = {{temperature, 40, 0.9f, 0.1f}, 0, 77 + i};
+    for (std::size_t i = 0; i < 4; ++i) draws[i] = {parameters, 0, 77 + i};
     expect_reference_tokens(SampleCase(draws, kVocabulary, rows));
   }
 }
