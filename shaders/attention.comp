@@ -24,6 +24,7 @@ layout(constant_id = 3) const uint kSplit = 0u;
 layout(constant_id = 4) const uint kFeatures = 0u;
 layout(constant_id = 5) const uint kRadii = 0u;    // R of the relative keys, and of the values in the upper half
 layout(constant_id = 6) const uint kBuckets = 0u;  // of T5's bias, and from which distance on the last one is used in the upper half
+layout(constant_id = 7) const uint kGroup = 4u;    // H / G
 layout(std430, set = 0, binding = 1) readonly buffer Query { ELEMENT query[]; };
 layout(std430, set = 0, binding = 2) readonly buffer Key { uint key[]; };
 layout(std430, set = 0, binding = 3) readonly buffer Value { uint value[]; };
@@ -56,13 +57,13 @@ struct Rows {
   uint start, reach;  // keys that any row may see
 };
 
-int position_of(Rows rows, uint r) { return rows.position0 + int((rows.first + r) / p.group); }
-uint head_of(Rows rows, uint r) { return p.first_head + rows.kv_head * p.group + (rows.first + r) % p.group; }
+int position_of(Rows rows, uint r) { return rows.position0 + int((rows.first + r) / kGroup); }
+uint head_of(Rows rows, uint r) { return p.first_head + rows.kv_head * kGroup + (rows.first + r) % kGroup; }
 
 // The score of key j for row r, from the product of both; rows beyond the last compute what nobody reads.
 float row_score(float product, Rows rows, uint r, int j) {
   const uint row = min(r, rows.count - 1u);
-  return finished_score(product, rows.sequence, head_of(rows, row), (rows.first + row) / p.group, position_of(rows, row), j);
+  return finished_score(product, rows.sequence, head_of(rows, row), (rows.first + row) / kGroup, position_of(rows, row), j);
 }
 
 // Whether a mask lets some row see this invocation's keys of a block.
@@ -70,7 +71,7 @@ bool mask_shows(Rows rows, uint first_key, uint n_keys) {
   bool shows = false;
   for (uint j = gl_LocalInvocationID.x; j < n_keys; j += kWidth) {
     [[unroll]] for (uint r = 0u; r < kTile; ++r) {
-      const uint row = min(r, rows.count - 1u), at = mask_row_at(rows.sequence, head_of(rows, row), (rows.first + row) / p.group);
+      const uint row = min(r, rows.count - 1u), at = mask_row_at(rows.sequence, head_of(rows, row), (rows.first + row) / kGroup);
       shows = mask[at + (has(RONDO_ATTENTION_MASK_KEYS) ? first_key + j : 0u)] != kMaskForbids || shows;
     }
   }
@@ -84,8 +85,8 @@ void load_queries(Rows rows) {
   for (uint i = gl_LocalInvocationID.x; i < kTile * rows.query_width; i += kWidth) {
     const uint d = i % rows.query_width;
     const uint row = rows.first + min(i / rows.query_width, rows.count - 1u);
-    const uint head = rows.kv_head * p.group + row % p.group;
-    const uint at = p.query_offset + rows.sequence * p.query_sequence + head * p.query_head + (row / p.group) * p.query_row;
+    const uint head = rows.kv_head * kGroup + row % kGroup;
+    const uint at = p.query_offset + rows.sequence * p.query_sequence + head * p.query_head + (row / kGroup) * p.query_row;
     const float q = from_element(query[at + min(d, p.head_dim - 1u)]);
     queries_tile[i] = mix(0.0, q * p.scale, d < p.head_dim);
   }
@@ -185,7 +186,7 @@ void write_rows(Rows rows) {
     const uint r = i / p.value_dim;
     const uint e = i % p.value_dim;
     const uint row = rows.first + r;
-    const uint out_row = (rows.sequence * p.queries + row / p.group) * p.heads + p.first_head + rows.kv_head * p.group + row % p.group;
+    const uint out_row = (rows.sequence * p.queries + row / kGroup) * p.heads + p.first_head + rows.kv_head * kGroup + row % kGroup;
     const float sum = sums[r * rows.value_width + e];
     if (kSplit == 0u) {
       // Zeros where no key is allowed; 0 / 0 where all scores are minus infinity.
@@ -208,12 +209,12 @@ void main() {
   rows.kv_head = gl_WorkGroupID.y % p.kv_heads;
   if (!sequence_active(rows.sequence)) return;
   rows.first = gl_WorkGroupID.x * kTile;
-  const uint end = min(rows.first + kTile, min(p.queries, sequence_count(rows.sequence)) * p.group);
+  const uint end = min(rows.first + kTile, min(p.queries, sequence_count(rows.sequence)) * kGroup);
   if (rows.first >= end) return;
   rows.count = end - rows.first;
   rows.query_width = (p.head_dim + 7u) & ~7u;
   rows.value_width = (p.value_dim + 1u) & ~1u;
-  const Span span = span_of(rows.sequence, rows.first / p.group, (end - 1u) / p.group);
+  const Span span = span_of(rows.sequence, rows.first / kGroup, (end - 1u) / kGroup);
   rows.position0 = span.position0;
   rows.start = span.start;
   rows.reach = span.reach;

@@ -21,6 +21,7 @@ layout(constant_id = 3) const uint kSplit = 0u;
 layout(constant_id = 4) const uint kPieces = 4u;  // of 8 columns, scored in one pass: min(4, D / 8)
 layout(constant_id = 5) const uint kUnits = 1u;   // ceil(E / (8 kWidth))
 layout(constant_id = 6) const uint kFeatures = 0u;  // ranges, of which windows back alone, soft caps, rings
+layout(constant_id = 7) const uint kGroup = 4u;   // H / G
 const uint kRadii = 0u, kBuckets = 0u;
 layout(std430, set = 0, binding = 1) readonly buffer Query { vec4 query4[]; };
 layout(std430, set = 0, binding = 2) readonly buffer Key { uvec4 key4[]; };
@@ -90,16 +91,16 @@ bool find_rows() {
   kv_head = gl_WorkGroupID.y % p.kv_heads;
   if (!sequence_active(sequence)) return false;
   first_row = gl_WorkGroupID.x * kTile;
-  end_row = min(first_row + kTile, min(p.queries, sequence_count(sequence)) * p.group);
+  end_row = min(first_row + kTile, min(p.queries, sequence_count(sequence)) * kGroup);
   if (first_row >= end_row) return false;
-  const Span span = span_of(sequence, first_row / p.group, (end_row - 1u) / p.group);
+  const Span span = span_of(sequence, first_row / kGroup, (end_row - 1u) / kGroup);
   const int position0 = span.position0;
   reach = span.reach;
   [[unroll]] for (uint r = 0u; r < kTile; ++r) {
     const uint row = min(first_row + r, end_row - 1u);
-    query_at[r] = p.query_offset + sequence * p.query_sequence + (kv_head * p.group + row % p.group) * p.query_head + (row / p.group) * p.query_row;
-    row_reach[r] = p.causal != 0u ? min(uint(max(position0 + int(row / p.group) + 1, 0)), reach) : reach;
-    row_first[r] = has(RONDO_ATTENTION_RANGES) ? uint(max(position0 + int(row / p.group) - p.window_back, 0)) : 0u;
+    query_at[r] = p.query_offset + sequence * p.query_sequence + (kv_head * kGroup + row % kGroup) * p.query_head + (row / kGroup) * p.query_row;
+    row_reach[r] = p.causal != 0u ? min(uint(max(position0 + int(row / kGroup) + 1, 0)), reach) : reach;
+    row_first[r] = has(RONDO_ATTENTION_RANGES) ? uint(max(position0 + int(row / kGroup) - p.window_back, 0)) : 0u;
     if (has(RONDO_ATTENTION_RING)) row_first[r] = max(row_first[r], uint(max(first_stored, 0)));
     row_max[r] = kLowest;
     row_sum[r] = 0.0;
@@ -196,7 +197,7 @@ void write_rows() {
     const uint row = first_row + r;
     const float total = subgroup_sum(row_sum[r]);
     if (row >= end_row) continue;
-    const uint out_row = (sequence * p.queries + row / p.group) * p.heads + p.first_head + kv_head * p.group + row % p.group;
+    const uint out_row = (sequence * p.queries + row / kGroup) * p.heads + p.first_head + kv_head * kGroup + row % kGroup;
     [[unroll]] for (uint unit = 0u; unit < kUnits; ++unit) {
       const uint e = (unit * kWidth + lane) * 8u;
       if (e >= p.value_dim) continue;

@@ -284,7 +284,7 @@ Status emit_tiled(Lowering& lowering, const AttentionCall& call, const std::stri
   const AttentionFeatures& features = call.features;
   return emit_pieces(lowering, call, n_splits, [&](Arguments arguments, const shaders::AttentionParams& push, runtime::Cost cost) {
     cost.loops = {{{8 * tile}, {8}}};  // scores, values
-    lowering.dispatch(label, lowering.module_for(runtime::Shader::attention, call.query.type), {threads, cache_type_constant(call.key), tile, n_splits > 1 ? 1u : 0u, features.bits, features.radii, features.buckets}, arguments, push,
+    lowering.dispatch(label, lowering.module_for(runtime::Shader::attention, call.query.type), {threads, cache_type_constant(call.key), tile, n_splits > 1 ? 1u : 0u, features.bits, features.radii, features.buckets, push.group}, arguments, push,
                       {ceil_div(call.rows, tile), call.sequences * push.kv_heads, n_splits}, cost);
   });
 }
@@ -292,7 +292,7 @@ Status emit_tiled(Lowering& lowering, const AttentionCall& call, const std::stri
 Status emit_wide(Lowering& lowering, const AttentionCall& call, const std::string& label, std::uint32_t n_splits) {
   const std::uint32_t units = wide_units(lowering.caps(), call), tile = std::min(call.rows, std::clamp(16 / units, 1u, 8u));
   return emit_pieces(lowering, call, n_splits, [&](Arguments arguments, const shaders::AttentionParams& push, runtime::Cost cost) {
-    lowering.dispatch(label, runtime::Shader::attention_wide, {lowering.caps().min_subgroup_size, cache_type_constant(call.key), tile, n_splits > 1 ? 1u : 0u, wide_parts(call), units, call.features.bits}, arguments, push,
+    lowering.dispatch(label, runtime::Shader::attention_wide, {lowering.caps().min_subgroup_size, cache_type_constant(call.key), tile, n_splits > 1 ? 1u : 0u, wide_parts(call), units, call.features.bits, push.group}, arguments, push,
                       {ceil_div(call.rows, tile), call.sequences * push.kv_heads, n_splits}, cost);
   });
 }
