@@ -86,13 +86,16 @@ Bytes pack(const Words& words, const Words& base) {
   using namespace rondo::runtime;
   std::vector<std::uint64_t> numbers;
   std::vector<std::uint32_t> contexts;
-  for (const Words* part : {&base, &words}) {
-    SpirvCoder coder;
-    for (const std::uint32_t word : *part) {
+  SpirvCoder base_coder;
+  const auto add = [&](SpirvCoder& coder, const Words& part) {
+    for (const std::uint32_t word : part) {
       contexts.push_back(coder.context());
       numbers.push_back(coder.encode(word));
     }
-  }
+  };
+  add(base_coder, base);
+  SpirvCoder coder(&base_coder);
+  add(coder, words);
   History history(numbers);
   for (std::size_t i = 0; i < base.size(); ++i) history.add(i);
   BitWriter bits;

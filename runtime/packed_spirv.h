@@ -1,8 +1,9 @@
 // How SPIR-V lies in the library: what the build writes (cmake/pack_spirv.cpp) and what reads it. An eighth of its size is left.
 //
 // A SpirvCoder turns each word of a module into a number that is small, and the same where code says the same again: an id that
-// a function gave out shortly before is how far back it was, one from before all functions stays what it is. Runs of numbers
-// that were there before, in this module or in the one that it is a variant of, are left out (LZ77). What remains is coded by bits
+// a function gave out shortly before is how far back it was, one from before all functions, of a type or a constant, which of these it is: of those that the module's base
+// defines alike, the same as there. Runs of numbers
+// that were there before, in this module or in its base, the one that it is a variant of, are left out (LZ77). What remains is coded by bits
 // with adaptive probabilities (arithmetic coding: Witten, Neal, Cleary, "Arithmetic Coding for Data Compression", 1987).
 //
 // A stream is tokens, until there are as many numbers as the module has words: a bit; if it is clear a number; if it is set a bit that
@@ -13,6 +14,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <unordered_map>
 #include <vector>
 
 namespace rondo::runtime {
@@ -20,12 +22,15 @@ namespace rondo::runtime {
 /// Goes through a module's words in order. Both directions of the same word must see the same words before it.
 class SpirvCoder {
  public:
+  /// `base` has gone through all of its module.
+  explicit SpirvCoder(const SpirvCoder* base = nullptr) : base_(base), next_place_(base ? base->next_place_ : 0) {}
+
   std::uint64_t encode(std::uint32_t word) {
     std::uint64_t number = word;
     switch (kind()) {
       case Kind::head: number = (word >> 22) << 22 | (word & 0xffffu) << 6 | (word >> 16 & 63u); break;
       case Kind::result: number = fold(word - latest_ - 1); break;
-      case Kind::id: number = is_global(word) ? std::uint64_t{word} << 1 | 1 : std::uint64_t{fold(latest_ - word)} << 1; break;
+      case Kind::id: number = is_global(word) ? std::uint64_t{globals_[word].place} << 1 | 1 : std::uint64_t{fold(latest_ - word)} << 1; break;
       case Kind::literal: break;
     }
     step(word);
@@ -37,7 +42,7 @@ class SpirvCoder {
     switch (kind()) {
       case Kind::head: word = (word >> 22) << 22 | (word & 63u) << 16 | (word >> 6 & 0xffffu); break;
       case Kind::result: word = latest_ + 1 + unfold(word); break;
-      case Kind::id: word = (number & 1) != 0 ? static_cast<std::uint32_t>(number >> 1) : latest_ - unfold(static_cast<std::uint32_t>(number >> 1)); break;
+      case Kind::id: word = (number & 1) != 0 ? id_at(number >> 1) : latest_ - unfold(static_cast<std::uint32_t>(number >> 1)); break;
       case Kind::literal: break;
     }
     step(word);
@@ -51,6 +56,7 @@ class SpirvCoder {
   static constexpr std::uint32_t kHeaderWords = 5, kMostGlobals = 1u << 16;
   enum Op : std::uint32_t {
     kExtInst = 12, kTypeVoid = 19, kTypeForwardPointer = 39, kConstant = 43, kSpecConstant = 50, kSpecConstantOp = 52, kFunction = 54, kVariable = 59,
+    kTypeInt = 21, kTypeFloat = 22, kTypeVector = 23, kTypeMatrix = 24, kTypePointer = 32, kTypeCooperativeMatrix = 4456,
     kLoad = 61, kStore = 62, kDecorate = 71, kMemberDecorate = 72, kVectorShuffle = 79, kCompositeExtract = 81, kCompositeInsert = 82,
     kControlBarrier = 224, kMemoryBarrier = 225, kAtomicStore = 228, kLoopMerge = 246, kSelectionMerge = 247, kLabel = 248, kBranch = 249,
     kBranchConditional = 250, kSwitch = 251, kReturnValue = 254,
@@ -61,22 +67,31 @@ class SpirvCoder {
   static std::uint32_t fold(std::uint32_t difference) { return difference << 1 ^ (0u - (difference >> 31)); }
   static std::uint32_t unfold(std::uint32_t number) { return number >> 1 ^ (0u - (number & 1u)); }
 
-  bool is_global(std::uint32_t id) const { return id < globals_.size() && globals_[id]; }
+  /// A result from before all functions: its number, and what says how it was defined.
+  struct Global {
+    std::uint32_t place = 0;
+    std::uint64_t meaning = 0;  ///< 0: there is none of this id
+  };
+  bool is_global(std::uint32_t id) const { return id < globals_.size() && globals_[id].meaning != 0; }
+  std::uint32_t id_at(std::uint64_t place) const { return place < ids_.size() ? ids_[static_cast<std::size_t>(place)] : 0; }
+  static std::uint64_t mix(std::uint64_t meaning, std::uint64_t with) { return ((meaning ^ with) * 0x9E3779B97F4A7C15u) ^ ((meaning ^ with) >> 29); }
   bool is_head() const { return n_before_ >= kHeaderWords && left_ == 0; }
 
   /// Of the next word. Where this errs the module is still packed, only less.
   Kind kind() const {
     if (is_head()) return Kind::head;
     if (n_before_ < kHeaderWords) return Kind::literal;
-    if (op_ >= kTypeVoid && op_ <= kTypeForwardPointer) return place_ == 1 ? Kind::result : Kind::id;
+    if ((op_ >= kTypeVoid && op_ <= kTypeForwardPointer) || op_ == kTypeCooperativeMatrix) {
+      if (place_ == 1) return Kind::result;
+      return op_ == kTypeInt || op_ == kTypeFloat || ((op_ == kTypeVector || op_ == kTypeMatrix) && place_ == 3) || (op_ == kTypePointer && place_ == 2) ? Kind::literal : Kind::id;
+    }
     std::uint32_t first_literal = ~0u;
     switch (op_) {
       case kLabel: return Kind::result;
       case kStore: case kControlBarrier: case kMemoryBarrier: case kAtomicStore: case kLoopMerge: case kSelectionMerge: case kBranch:
       case kBranchConditional: case kReturnValue: return Kind::id;
       case kSwitch: return place_ == 1 || place_ % 2 == 0 ? Kind::id : Kind::literal;
-      case kDecorate: return place_ == 1 ? Kind::id : Kind::literal;
-      case kMemberDecorate: return Kind::literal;
+      case kDecorate: case kMemberDecorate: return place_ == 1 ? Kind::id : Kind::literal;
       case kExtInst: if (place_ == 4) return Kind::literal; break;
       case kSpecConstantOp: if (place_ == 3) return Kind::literal; break;
       case kConstant: case kSpecConstant: case kFunction: case kVariable: first_literal = 3; break;
@@ -84,7 +99,7 @@ class SpirvCoder {
       case kVectorShuffle: case kCompositeInsert: first_literal = 5; break;
       default: if (op_ < kTypeVoid) return Kind::literal;
     }
-    return place_ == 1 || place_ >= first_literal ? Kind::literal : place_ == 2 ? Kind::result : Kind::id;  // the first is a type
+    return place_ >= first_literal ? Kind::literal : place_ == 2 ? Kind::result : Kind::id;  // the first is a type
   }
 
   void step(std::uint32_t word) {
@@ -94,21 +109,44 @@ class SpirvCoder {
       left_ = word >> 16;
       place_ = 0;
       in_functions_ |= op_ == kFunction;
+      meaning_ = op_ + 1;
+      defines_ = false;
     } else if (kind_of_word == Kind::result) {
       latest_ = word;
-      if (!in_functions_ && word < kMostGlobals) {
-        if (word >= globals_.size()) globals_.resize(word + 1);
-        globals_[word] = true;
-      }
+      defines_ = !in_functions_ && word < kMostGlobals;
+    } else {
+      meaning_ = mix(meaning_, kind_of_word == Kind::id && is_global(word) ? globals_[word].meaning : word);
+      if (op_ == kDecorate || op_ == kMemberDecorate) latest_ = place_ == 1 ? word : latest_;  // the next is often of the same
     }
     if (n_before_ >= kHeaderWords && left_ > 0) --left_, ++place_;
     ++n_before_;
+    if (defines_ && left_ == 0) define(latest_);
   }
 
+  /// Of several that are defined alike the first is the base's first, and so on.
+  void define(std::uint32_t id) {
+    defines_ = false;
+    std::uint64_t meaning = meaning_;
+    while (places_.contains(meaning)) meaning = mix(meaning, 1);
+    const auto in_base = base_ ? base_->places_.find(meaning) : places_.end();
+    const std::uint32_t place = base_ && in_base != base_->places_.end() ? in_base->second : next_place_++;
+    places_[meaning] = place;
+    if (id >= globals_.size()) globals_.resize(id + 1);
+    globals_[id] = {place, meaning | 1};
+    if (place >= ids_.size()) ids_.resize(place + 1);
+    ids_[place] = id;
+  }
+
+  const SpirvCoder* base_;
+  std::uint32_t next_place_;
   std::uint32_t n_before_ = 0, latest_ = 0;
   std::uint32_t op_ = 0, left_ = 0, place_ = 0;  ///< of the instruction: what it is, words that are still to come, and the next one's place
   bool in_functions_ = false;
-  std::vector<bool> globals_;  ///< by id: a result from before all functions
+  bool defines_ = false;       ///< the instruction has a result from before all functions
+  std::uint64_t meaning_ = 0;  ///< of the instruction so far
+  std::vector<Global> globals_;     ///< by id
+  std::vector<std::uint32_t> ids_;  ///< by place
+  std::unordered_map<std::uint64_t, std::uint32_t> places_;  ///< by meaning
 };
 
 /// What is left of all streams after the bits so far: each narrows it, one of them by as much as it was probable. The bytes that its ends
@@ -216,10 +254,11 @@ class BitReader {
 inline std::vector<std::uint32_t> unpack_words(std::span<const std::uint8_t> packed, std::size_t n_words, std::span<const std::uint32_t> base) {
   std::vector<std::uint64_t> numbers;
   numbers.reserve(base.size() + n_words);
-  SpirvCoder base_coder, coder;
+  SpirvCoder base_coder;
   for (const std::uint32_t word : base) numbers.push_back(base_coder.encode(word));
   std::vector<std::uint32_t> words;
   words.reserve(n_words);
+  SpirvCoder coder(&base_coder);
   BitReader bits(packed);
   NumberCoder in(bits);
   std::size_t distance = base.empty() ? 1 : base.size();
