@@ -19,9 +19,10 @@ inline bool by_matrix_units(const runtime::Kernel& kernel) {
   return shader == runtime::Shader::linear_matrix_f16 || shader == runtime::Shader::matmul_matrix_f16 || shader == runtime::Shader::attention_matrix_f16;
 }
 
-/// The kernel multiplies factors in f16 two by an instruction: linear's "half_tiled", attention's "half_subgroup".
+/// The kernel multiplies factors in f16 two by an instruction: linear's and matmul's "half_tiled", attention's "half_subgroup".
 inline bool by_half_dots(const runtime::Kernel& kernel) {
-  return runtime::f16_variant(kernel.shader) == runtime::Shader::linear_half_tiled_f16 || kernel.shader == runtime::Shader::attention_half_subgroup;
+  const runtime::Shader shader = runtime::f16_variant(kernel.shader);
+  return shader == runtime::Shader::linear_half_tiled_f16 || shader == runtime::Shader::matmul_half_tiled_f16 || kernel.shader == runtime::Shader::attention_half_subgroup;
 }
 
 /// The kernel rounds factors to f16, as far as they are not: those of both kinds; by the name that a table has for it, too.

@@ -291,6 +291,10 @@ DotTile half_tile(const runtime::DeviceCaps& caps, std::uint32_t n_rows, std::ui
   return dot_tile_of(caps, tile, 2, n_rows, n_groups, n_outputs, glu, n_experts, f16_shared_bytes);
 }
 
+DotTile matmul_half_tile(const runtime::DeviceCaps& caps, std::uint32_t n_rows, std::uint32_t n_outputs, std::uint32_t n_batches) {
+  return half_tile(caps, n_rows, 1, n_outputs, false, n_batches);
+}
+
 namespace {
 
 /// Most rows of the first factor in a tile, by what invocations have in registers meanwhile.

@@ -77,6 +77,9 @@ DotTile many_dots_tile(const runtime::DeviceCaps& caps, std::uint32_t n_rows, st
 /// device can't.
 DotTile half_tile(const runtime::DeviceCaps& caps, std::uint32_t n_rows, std::uint32_t n_groups, std::uint32_t n_outputs, bool glu, std::uint32_t n_experts = 0);
 
+/// The same for matmul (shaders/matmul_half_tiled.comp), in each of so many batches.
+DotTile matmul_half_tile(const runtime::DeviceCaps& caps, std::uint32_t n_rows, std::uint32_t n_outputs, std::uint32_t n_batches);
+
 /// Up to so many rows of input "subgroup" or "dot" is chosen rather than tiles, with experts up to so many of each.
 constexpr std::uint32_t kMostSubgroupRows = 8, kMostRowsOfExpert = 2;
 

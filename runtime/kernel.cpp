@@ -21,7 +21,7 @@ std::vector<std::uint32_t> shader_code(Shader shader) { return unpack_module(kPa
 namespace {
 
 /// Kernels that load a tile while they multiply another.
-constexpr Shader kLoadAhead[] = {Shader::linear_tiled, Shader::linear_dot_tiled, Shader::linear_matrix, Shader::linear_half_tiled, Shader::matmul_tiled, Shader::matmul_matrix, Shader::attention_registers, Shader::attention_matrix};
+constexpr Shader kLoadAhead[] = {Shader::linear_tiled, Shader::linear_dot_tiled, Shader::linear_matrix, Shader::linear_half_tiled, Shader::matmul_tiled, Shader::matmul_matrix, Shader::matmul_half_tiled, Shader::attention_registers, Shader::attention_matrix};
 
 /// Goes through a module's instructions: `keep` may change one's words, and says how many of them stay.
 template <typename Keep>

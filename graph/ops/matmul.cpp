@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "graph/attribute_reader.h"
+#include "graph/block_format.h"
 #include "graph/kernel_choice.h"
 #include "graph/operator.h"
 #include "graph/ops/walk.h"
@@ -71,6 +72,7 @@ struct MatmulCall {
 
   std::uint32_t is_whole() const { return push.depth % 32 == 0; }
   MatrixTile matrices(const runtime::DeviceCaps& caps) const { return matmul_matrix_tile(caps, push.rows, push.columns, batches); }
+  DotTile halves(const runtime::DeviceCaps& caps) const { return matmul_half_tile(caps, push.rows, push.columns, batches); }
   FloatTile tile(const runtime::DeviceCaps& caps) const { return matmul_float_tile(caps, push.rows, push.columns, batches); }
 };
 
@@ -103,9 +105,17 @@ void emit_matrix(Lowering& lowering, const MatmulCall& call, const std::string& 
                     {ceil_div(call.push.columns, tile.outputs), ceil_div(call.push.rows, tile.rows()), call.batches}, cost);
 }
 
+void emit_half_tiled(Lowering& lowering, const MatmulCall& call, const std::string& label, const MatmulArguments& arguments) {
+  const DotTile tile = call.halves(lowering.caps());
+  runtime::Cost cost = call.cost;
+  cost.loops[0] = {tile.rows() * DotTile::kOutputs * kGroupElements / DotTile::kThreads};
+  lowering.dispatch(label, {lowering.module_for(runtime::Shader::matmul_half_tiled, call.type), tile.lanes}, {DotTile::kThreads, call.a_lies, tile.rows_of_invocation, call.b_lies, call.is_whole()}, arguments, call.push,
+                    {ceil_div(call.push.columns, DotTile::kOutputs), ceil_div(call.push.rows, tile.rows()), call.batches}, cost);
+}
+
 using MatmulEntry = KernelEntry<MatmulCall, void (*)(Lowering&, const MatmulCall&, const std::string&, const MatmulArguments&)>;
 
-constexpr const char* kKernels[] = {"baseline", "tiled", "matrix"};
+constexpr const char* kKernels[] = {"baseline", "tiled", "matrix", "half_tiled"};
 std::string lacks_nothing(const runtime::DeviceCaps&, const MatmulCall&) { return ""; }
 std::string matrix_lacks(const runtime::DeviceCaps& caps, const MatmulCall& call) {
   if (call.rounding == Activations::kF32) return "activations that may be rounded";
@@ -114,8 +124,13 @@ std::string matrix_lacks(const runtime::DeviceCaps& caps, const MatmulCall& call
 }
 
 int matrix_rank(const runtime::DeviceCaps& caps, const MatmulCall& call) {
-  if (call.push.rows <= kMostSubgroupRows || (call.rounding == Activations::kAuto && is_cpu(caps))) return -1;
-  return 3;
+  return call.push.rows <= kMostSubgroupRows || (call.rounding == Activations::kAuto && is_cpu(caps)) ? -1 : 4;
+}
+
+std::string half_tiled_lacks(const runtime::DeviceCaps& caps, const MatmulCall& call) {
+  if (call.rounding == Activations::kF32) return "activations that may be rounded";
+  if (!caps.half_dot) return "dot products of f16 with sums in f32";
+  return call.halves(caps).rows_of_invocation == 0 ? "workgroups of 256, and 26 KB of shared memory" : "";
 }
 
 /// Unless activations are to be rounded CPU drivers keep sums that lose nothing, which GPUs would pay 15 times over (docs/decisions/023-matmul-in-tiles.md).
@@ -126,6 +141,8 @@ constexpr MatmulEntry kTable[] = {
      [](const runtime::DeviceCaps& caps, const MatmulCall&) { return is_cpu(caps) ? 1 : 2; }, emit_tiled},
     {kKernels[2], matrix_lacks, [](const runtime::DeviceCaps&, const MatmulCall& call) { return std::uint64_t{call.push.depth} / 16 + 1000; },  // twice where rows must be scaled; and what stores the sums
      matrix_rank, emit_matrix},
+    {kKernels[3], half_tiled_lacks, [](const runtime::DeviceCaps&, const MatmulCall& call) { return std::uint64_t{call.push.depth} / 16 + 1000; },  // as matrix
+     [](const runtime::DeviceCaps& caps, const MatmulCall& call) { return call.push.rows <= kMostSubgroupRows || is_cpu(caps) ? -1 : 3; }, emit_half_tiled},
 };
 
 Status lower(const Node& node, Lowering& lowering) {
@@ -150,7 +167,7 @@ Status lower(const Node& node, Lowering& lowering) {
   call.a_lies = layout_of({push.a_row, push.a_depth, push.depth, push.a_offset | push.a_batch0 | push.a_batch1});
   call.b_lies = layout_of({push.b_column, push.b_depth, push.depth, push.b_offset | push.b_batch0 | push.b_batch1});
   const std::string_view forced = lowering.forced_kernel("matmul");
-  call.rounding = forced == kKernels[2] ? Activations::kF16 : lowering.activations();
+  call.rounding = forced == kKernels[2] || forced == kKernels[3] ? Activations::kF16 : lowering.activations();
   const auto label_of = [](std::string_view kernel) { return fmt::format("matmul {}", kernel); };
   const KernelChoice choice{"matmul", fmt::format("matmul {} {} x {} x {} x {}, factors {} and {}", type_name(call.type), call.batches, push.rows, push.columns, push.depth, call.a_lies, call.b_lies), forced};
   RONDO_ASSIGN(const MatmulEntry* kernel, choose_kernel(lowering, std::span<const MatmulEntry>(kTable), call, choice, label_of));

@@ -233,6 +233,7 @@ TEST(HalfTilesTest, AreRightAndWithoutFindings) {
     EXPECT_EQ(check_all(modules, caps, lanes, "half_tiled", {"linear", "linear_glu"}, lanes != 32, lanes != 32 ? 100 : 200, rows_of), 64u);
     check_experts(modules, caps, lanes, "half_tiled");
     check_all(modules, caps, lanes, "half_tiled", {"patch_embed"}, true, 5, rows_of);
+    check_all(modules, caps, lanes, "half_tiled", {"matmul"}, true, 50, rows_of);
     check_all(modules, caps, lanes, "half_subgroup", {"attention"}, lanes != 32, 30, rows_of);
     check_masked_blocks(modules, caps, lanes, "half_subgroup", 1);
     caps.cores = caps_of_many_cores(lanes).cores;

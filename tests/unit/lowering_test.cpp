@@ -304,6 +304,7 @@ TEST(LoweringTest, MatmulIsMadeInTilesOnGpus) {
     const runtime::Dispatch& dispatch = lowered->program.dispatches.at(0);
     const auto& constants = lowered->program.kernels.at(dispatch.kernel).constants;
     if (dispatch.label == "matmul tiled") return {dispatch.label, constants[5], constants[6], constants[7]};
+    if (dispatch.label == "matmul half_tiled") return {dispatch.label, constants[1], constants[3], constants[4]};
     if (dispatch.label == "matmul matrix") return {dispatch.label, constants[1], constants[6], constants[7]};
     return {dispatch.label};
   };
@@ -313,6 +314,10 @@ TEST(LoweringTest, MatmulIsMadeInTilesOnGpus) {
   EXPECT_EQ(made(caps, 512), (Made{"matmul tiled", 0, 2, 1}));
   EXPECT_EQ(made(caps, 512, Activations::kAuto, 64, {.transpose_a = true, .transpose_b = true}), (Made{"matmul tiled", 2, 0, 1}));
   EXPECT_EQ(made(caps, 512, Activations::kAuto, 68, {.transpose_b = true}), (Made{"matmul tiled", 1, 1, 0}));
+  caps.half_dot = true;
+  EXPECT_EQ(made(caps, 512), (Made{"matmul half_tiled", 0, 2, 1}));
+  EXPECT_EQ(made(caps, 512, Activations::kF32).label, "matmul tiled");
+  EXPECT_EQ(made(caps, 8).label, "matmul tiled");
   caps.matrices = {{16, 16, 16}};
   EXPECT_EQ(made(caps, 512), (Made{"matmul matrix", 0, 2, 1}));
   EXPECT_EQ(made(caps, 512, Activations::kF32).label, "matmul tiled");

@@ -90,7 +90,7 @@ std::optional<double> bytes_of_round(const runtime::Kernel& kernel) {
 double waits_of_tiles(const runtime::Dispatch& dispatch, const runtime::Kernel& kernel, const CompiledCount* count, double workgroups, const runtime::DeviceCaps& caps) {
   const std::string_view name = runtime::shader_name(kernel.shader);
   const bool by_dots = name == "linear_dot_tiled";
-  if (!by_dots && !name.starts_with("linear_matrix") && !name.starts_with("linear_half_tiled") && !name.starts_with("linear_tiled") && !name.starts_with("matmul_matrix") && !name.starts_with("matmul_tiled")) return 0;
+  if (!by_dots && !name.starts_with("linear_matrix") && !name.starts_with("linear_half_tiled") && !name.starts_with("linear_tiled") && !name.starts_with("matmul_matrix") && !name.starts_with("matmul_half_tiled") && !name.starts_with("matmul_tiled")) return 0;
   const runtime::InnerLoop& loop = dispatch.cost.loops[0];
   const double threads = by_dots ? graph::DotTile::kThreads : kernel.constants[0], of_round = loop.unrolled > 0 ? loop.unrolled : loop.multiply_adds;
   const double rounds = std::ceil(dispatch.cost.flops / 2 / (of_round * threads * workgroups));
