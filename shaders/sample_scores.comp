@@ -22,7 +22,7 @@ const uint kAtOnce = 8u;  // loads of an invocation before it looks at the first
 shared uint group_keys[kElements];
 shared uint highest[RONDO_SAMPLE_CHUNKS_PER_GROUP * kWidth];
 shared uint largest[RONDO_SAMPLE_CHUNKS_PER_GROUP];
-shared vec2 masses[RONDO_SAMPLE_CHUNKS_PER_GROUP * kWidth];
+shared vec2 masses[kWidth];
 
 void main() {
   const uint sequence = gl_WorkGroupID.y;
@@ -75,19 +75,19 @@ void main() {
   }
   if (!sample_uses_masses(temperature, top_k, p.vocabulary)) return;
   barrier();
-  for (uint chunk = 0u; chunk < RONDO_SAMPLE_CHUNKS_PER_GROUP; ++chunk) {
-    vec2 mass = vec2(0.0);
-    for (uint i = self; i < kChunk; i += kWidth) {
-      const uint key = group_keys[chunk * kChunk + i];
-      const float below = sample_value(key) - sample_value(largest[chunk]);
-      if (key != 0u) mass += key == largest[chunk] ? vec2(1.0) : vec2(exp(below), exp(below / temperature));
-    }
-    masses[chunk * kWidth + self] = mass;
+  // Invocations share a chunk; those of others begin elsewhere in theirs, at other banks.
+  const uint share = kWidth / RONDO_SAMPLE_CHUNKS_PER_GROUP, chunk_of_own = self / share;
+  vec2 own_mass = vec2(0.0);
+  for (uint i = 0u; i < kChunk / share; ++i) {
+    const uint key = group_keys[chunk_of_own * kChunk + (i + chunk_of_own) % (kChunk / share) * share + self % share];
+    const float below = sample_value(key) - sample_value(largest[chunk_of_own]);
+    if (key != 0u) own_mass += key == largest[chunk_of_own] ? vec2(1.0) : vec2(exp(below), exp(below / temperature));
   }
+  masses[self] = own_mass;
   barrier();
   if (self < RONDO_SAMPLE_CHUNKS_PER_GROUP && first_chunk + self < p.chunks) {
     vec2 mass = vec2(0.0);
-    for (uint i = 0u; i < kWidth; ++i) mass += masses[self * kWidth + i];
+    for (uint i = 0u; i < share; ++i) mass += masses[self * share + i];
     const uint padded = (p.chunks + 3u) & ~3u;
     keys[maxima + padded + first_chunk + self] = floatBitsToUint(mass.x);
     keys[maxima + 2u * padded + first_chunk + self] = floatBitsToUint(mass.y);
