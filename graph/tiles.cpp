@@ -180,6 +180,7 @@ Work least_work(const runtime::DeviceCaps& caps, std::uint64_t n_tiles, std::uin
 struct FloatTileClass {
   std::uint32_t min_size, max_size, lanes;
   FloatTile large;  ///< where its tiles leave no core idle; elsewhere kSmallTile
+  std::uint32_t least_threads = large.threads;  ///< of fewer rows: half as many threads, as long as there are so many, before half as many rows of each
 };
 
 constexpr FloatTile kSmallTile = {0, 128, 16, 4, 4, 8};
@@ -190,7 +191,7 @@ constexpr FloatTileClass kFloatTileClasses[] = {
     {32, 32, 0, {0, 128, 16, 8, 8, 8}},   // NVIDIA: 160 registers, 12 warps
     {16, 32, 16, {0, 256, 16, 4, 8, 4}},  // Intel's Xe2
     {8, 32, 8, {0, 256, 16, 4, 8, 4}},    // Intel's others: 115 to 124 registers; 32 columns at a time spill
-    {32, 64, 32, {0, 128, 8, 8, 16, 4}},  // AMD: 240 registers, 4 waves on navi21; 0.19 words of shared memory
+    {32, 64, 32, {0, 128, 8, 8, 16, 4}, 64},  // AMD: 240 registers, 4 waves on navi21; 0.19 words of shared memory
     {64, 128, 0, kSmallTile},             // Adreno: 4 waves
     {4, 128, 0, kSmallTile},              // CPUs, and what is not known
 };
@@ -206,6 +207,7 @@ FloatTile float_tile_of(const runtime::DeviceCaps& caps, std::uint32_t n_rows, s
   const auto n_tiles = [&](const FloatTile& tile) { return std::uint64_t{n_batches} * ceil_div(n_rows, tile.rows()) * ceil_div(n_outputs, tile.outputs() >> (glu ? 1 : 0)); };
   const auto fills = [&](const FloatTile& tile) { return n_tiles(tile) >= workgroups_to_fill(caps) / 2; };
   FloatTile tile = one.large;
+  while (tile.threads > one.least_threads && n_rows <= tile.rows() / 2) tile.threads /= 2;
   while (tile.rows_of_invocation > 1 && n_rows <= tile.rows() / 2) tile.rows_of_invocation /= 2;
   if (!fits(tile) || !fills(tile)) {
     tile = kSmallTile;

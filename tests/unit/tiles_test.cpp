@@ -305,6 +305,9 @@ TEST(FloatTileTest, FitsTheDevice) {
     EXPECT_EQ(tile.outputs(), one.outputs);
     EXPECT_LE(float_tile(caps_of(one.least, one.most, 4000), 512, 1, 4096, false).rows(), 32u) << "few tiles for many cores";
     EXPECT_EQ(float_tile(caps_of(one.least, one.most, 4000), 512, 1, 4096, false).outputs(), 64u);
+    const FloatTile half_as_many = float_tile(caps_of(one.least, one.most, 40), tile.rows() / 2, 1, 40 * tile.outputs(), false);
+    EXPECT_EQ(half_as_many.rows(), tile.rows() / 2);
+    EXPECT_EQ(half_as_many.threads, one.rows == 128 ? 64u : tile.threads) << "of 8 x 16 products an invocation reads less than of 4 x 16";
     for (const std::uint32_t invocations : {32u, 64u, 128u, 256u}) {
       for (const std::uint32_t shared : {16384u, 49152u}) {
         for (const bool glu : {false, true}) {
