@@ -1,5 +1,6 @@
 // Whole models on the device against references in double precision, with every way to submit the same steps.
 #include <algorithm>
+#include <cmath>
 #include <cstdlib>
 #include <cstring>
 #include <initializer_list>
@@ -163,6 +164,52 @@ TEST(RoundedActivationsTest, CostWhatIsSaid) {
     }
   }
   RecordProperty("most", std::to_string(most));
+}
+
+/// What the bundled model loses of a text, in nats a token: each line feed and word foretold by what is before it in its window of the context.
+double loss_of(const Model& model, std::string_view text) {
+  const Tokens tokens = model.tokenizer().encode(text);
+  const std::size_t window = model.info().context;
+  double loss = 0;
+  std::size_t n = 0;
+  for (std::size_t first = 0; first + 2 <= tokens.size(); first += window) {
+    const Tokens part(tokens.begin() + static_cast<std::ptrdiff_t>(first), tokens.begin() + static_cast<std::ptrdiff_t>(std::min(first + window, tokens.size())));
+    Session session = make_session(model);
+    const Result<std::vector<float>> logits = session.wait_logits(part);
+    EXPECT_TRUE(logits.ok()) << logits.status().message();
+    if (!logits.ok()) return 0;
+    const std::size_t vocabulary = logits->size() / part.size();
+    for (std::size_t i = 0; i + 1 < part.size(); ++i, ++n) {
+      const float* row = logits->data() + i * vocabulary;
+      const double largest = static_cast<double>(*std::max_element(row, row + vocabulary));
+      double mass = 0;
+      for (std::size_t id = 0; id < vocabulary; ++id) mass += std::exp(static_cast<double>(row[id]) - largest);
+      loss += largest + std::log(mass) - static_cast<double>(row[part[i + 1]]);
+    }
+  }
+  return loss / static_cast<double>(n);
+}
+
+/// Of two chapters that the bundled model was not trained on.
+TEST(RoundedActivationsTest, HeldOutLossStaysWithinHalfAPercent) {
+  if (!has_integer_dots(test_runtime_device().caps())) GTEST_SKIP() << "this device has no integer dot products, or subgroups that are too small";
+  const std::string text = testing::read_whole_file(testing::tests_data_path("held_out.txt"));
+  ModelOptions options;
+  options.kv_type = KvType::kF32;
+  options.activations = Activations::kF32;
+  const double exact = loss_of(load_model(RONDO_DEMO_MODEL, options), text);
+  EXPECT_NEAR(exact, 2.7, 0.3);
+  options.activations = Activations::kQ8;  // by tiles
+  const double by_tiles = loss_of(load_model(RONDO_DEMO_MODEL, options), text);
+  options.kernels["linear"] = "dot";  // of any number of rows
+  const double by_rows = loss_of(load_model(RONDO_DEMO_MODEL, options), text);
+  for (const double rounded : {by_tiles, by_rows}) {
+    EXPECT_NEAR(rounded, exact, 0.005 * exact);
+    EXPECT_NE(rounded, exact) << "nothing was rounded";
+  }
+  RecordProperty("exact", std::to_string(exact));
+  RecordProperty("by_tiles", std::to_string(by_tiles));
+  RecordProperty("by_rows", std::to_string(by_rows));
 }
 
 /// Matrix units cost accuracy, and no more than is said; every run gives the same bits.
