@@ -22,7 +22,7 @@ namespace rondo::runtime {
 /// Goes through a module's words in order. Both directions of the same word must see the same words before it.
 class SpirvCoder {
  public:
-  /// `base` has gone through all of its module.
+  /// `base` has gone through all of its module, and outlives this.
   explicit SpirvCoder(const SpirvCoder* base = nullptr) : base_(base), next_place_(base ? base->next_place_ : 0) {}
 
   std::uint64_t encode(std::uint32_t word) {
@@ -127,7 +127,7 @@ class SpirvCoder {
   void define(std::uint32_t id) {
     defines_ = false;
     std::uint64_t meaning = meaning_;
-    while (places_.contains(meaning)) meaning = mix(meaning, 1);
+    while (places_.contains(meaning)) ++meaning;
     const auto in_base = base_ ? base_->places_.find(meaning) : places_.end();
     const std::uint32_t place = base_ && in_base != base_->places_.end() ? in_base->second : next_place_++;
     places_[meaning] = place;
@@ -250,7 +250,7 @@ class BitReader {
   std::uint32_t window_ = 0;  ///< of the stream, as many bytes as the interval's ends
 };
 
-/// `n_words` words of a stream. `base`: the module whose variant they are, or none.
+/// `n_words` words of a stream; of bytes that are none other words, or fewer. `base`: the module whose variant they are, or none.
 inline std::vector<std::uint32_t> unpack_words(std::span<const std::uint8_t> packed, std::size_t n_words, std::span<const std::uint32_t> base) {
   std::vector<std::uint64_t> numbers;
   numbers.reserve(base.size() + n_words);
@@ -268,9 +268,10 @@ inline std::vector<std::uint32_t> unpack_words(std::span<const std::uint8_t> pac
     if (is_run) {
       const bool is_latest = in.code_bit(kIsLatestDistance, static_cast<std::uint32_t>(token));
       if (!is_latest) distance = in.code(kDistance);
+      if (distance == 0 || distance > numbers.size()) return words;
       length += in.code(is_latest ? kLengthAtLatestDistance : kLength);
     }
-    for (std::size_t i = 0; i < length; ++i) {
+    for (std::size_t i = 0; i < length && words.size() < n_words; ++i) {
       numbers.push_back(is_run ? numbers[numbers.size() - distance] : in.code(kFirstWord + coder.context()));
       words.push_back(coder.decode(numbers.back()));
     }

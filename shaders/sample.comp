@@ -20,7 +20,7 @@ layout(std430, set = 0, binding = 2) writeonly buffer Output { int token[]; };
 
 const uint kChunk = RONDO_SAMPLE_CHUNK;
 const uint kMost = kWidth == 8u ? 8u : 1024u / kWidth;  // chunks of an invocation
-const uint kCandidates = 512u;                          // keys that are put in order
+const uint kCandidates = kWidth == 8u ? 256u : 512u;    // keys that are put in order: of 8 invocations few enough for a CPU driver's bound on loops
 const uint kGuess = 64u;  // candidates of top-p without top-k
 const uint kBoundDigits = 5u;
 const uint kAtOnce = 4u;  // loads of an invocation before it looks at the first
@@ -34,11 +34,11 @@ shared uint chunk_list[1024];  // chunks still of interest, ascending
 // sequence's; and from kInOrder on keys, then ids, in descending order, of equal ones in that of ids.
 shared uint words[kWords];
 shared float parts[16u * kAdders];
-shared float candidates[16];
+shared float totals[16];
 shared float shares[kWidth + 16u];
 shared float in_chunk[kChunk];
 shared uint counts[kWidth];
-shared uint n_found, chosen, last_weighing;
+shared uint n_found, drawn_id, last_weighing_id;
 
 uint sequence_at;  // first key of the sequence
 uint first_chunk;  // of this invocation
@@ -59,7 +59,7 @@ float weight_of(uint key, float temperature) { return key >= max_key ? 1.0 : exp
 void load_maxima() {
   const uint self = gl_LocalInvocationID.x, each = (p.chunks + kWidth - 1u) / kWidth;
   first_chunk = self * each;
-  [[unroll]] for (uint i = 0u; i < kMost; ++i) maxima[i] = keys[sequence_at + p.chunks * kChunk + min(first_chunk + i, p.chunks - 1u)];
+  [[unroll]] for (uint i = 0u; i < kMost; ++i) maxima[i] = keys[sequence_at + RONDO_SAMPLE_LARGEST_AT(p.chunks) + min(first_chunk + i, p.chunks - 1u)];
   uint best = 0u;
   [[unroll]] for (uint i = 0u; i < kMost; ++i) {
     if (i >= each || first_chunk + i >= p.chunks) maxima[i] = 0u;
@@ -72,18 +72,18 @@ void load_maxima() {
   max_value = sample_value(max_key);
 }
 
-// One of a chunk's two masses, relative to the largest key of all. Where there are masses.
-float mass_of(uint chunk, uint which, float temperature) {
-  const uint at = sequence_at + p.chunks * kChunk + chunk, padded = (p.chunks + 3u) & ~3u;
-  if (keys[at] == 0u) return 0.0;
-  return uintBitsToFloat(keys[at + (1u + which) * padded]) * weight_of(keys[at], temperature);
+// A chunk's mass, relative to the largest key of all, with the divisor that masses have.
+float mass_of(uint chunk, float divisor) {
+  const uint largest = keys[sequence_at + RONDO_SAMPLE_LARGEST_AT(p.chunks) + chunk];
+  if (largest == 0u) return 0.0;
+  return uintBitsToFloat(keys[sequence_at + RONDO_SAMPLE_MASSES_AT(p.chunks) + chunk]) * weight_of(largest, divisor);
 }
 
-// The mass of all keys, of temperature 1.
+// The mass of all keys, with a divisor of 1.
 float mass_of_all() {
   const uint self = gl_LocalInvocationID.x;
   float mass = 0.0;
-  for (uint c = self; c < p.chunks; c += kWidth) mass += mass_of(c, 0u, 1.0);
+  for (uint c = self; c < p.chunks; c += kWidth) mass += mass_of(c, 1.0);
   shares[self] = mass;
   barrier();
   mass = 0.0;
@@ -111,7 +111,7 @@ void list_chunks(uint threshold) {
   barrier();
 }
 
-// All invocations' sums, into candidates.
+// All invocations' sums, into totals.
 void add_up() {
   const uint self = gl_LocalInvocationID.x;
   [[unroll]] for (uint j = 0u; j < 16u; ++j) words[j * kStride + self] = floatBitsToUint(sums[j]);
@@ -125,19 +125,19 @@ void add_up() {
   for (uint j = self; j < 16u; j += kWidth) {
     float sum = 0.0;
     for (uint k = 0u; k < kAdders; ++k) sum += parts[j * kAdders + k];
-    candidates[j] = sum;
+    totals[j] = sum;
   }
   barrier();
 }
 
-// How many of 15 candidates, the sums of which descend, reach the target.
+// How many of 15 totals, which descend, reach the target.
 uint digit_of(float target) {
   uint digit = 0u;
-  for (uint j = 1u; j < 16u; ++j) digit += candidates[j] >= target ? 1u : 0u;
+  for (uint j = 1u; j < 16u; ++j) digit += totals[j] >= target ? 1u : 0u;
   return digit;
 }
 
-// A key that at least `target` chunks reach, nearly the largest such, and at least 1.
+// A key that at least `target` chunks reach, nearly the largest such; or 1 where not so many have a number.
 uint bound_of(float target) {
   uint prefix = 0u;
   for (uint pass = 0u; pass < kBoundDigits; ++pass) {
@@ -218,7 +218,7 @@ uint select_threshold(float target, uint floor_key, bool by_mass) {
       }
     }
     add_up();
-    if (by_mass && pass == 0u) target *= candidates[0];
+    if (by_mass && pass == 0u) target *= totals[0];
     prefix += digit_of(target) << shift;
   }
   return max(prefix, floor_key);
@@ -250,7 +250,7 @@ void weigh_chunks(uint threshold, float temperature) {
 uint draw(float u, uint threshold, float temperature, bool of_all) {
   const uint self = gl_LocalInvocationID.x;
   if (of_all) {
-    for (uint c = self; c < n_listed; c += kWidth) words[c] = floatBitsToUint(mass_of(chunk_list[c], 1u, temperature));
+    for (uint c = self; c < n_listed; c += kWidth) words[c] = floatBitsToUint(mass_of(chunk_list[c], temperature));
     barrier();
   } else {
     weigh_chunks(threshold, temperature);
@@ -321,8 +321,8 @@ uint draw_candidate(float u, uint n) {
   float total = 0.0;
   for (uint i = 0u; i < n; ++i) total += word(kCandidates + i);
   if (self == 0u) {
-    chosen = ~0u;
-    last_weighing = 0u;
+    drawn_id = ~0u;
+    last_weighing_id = 0u;
   }
   barrier();
   for (uint i = self; i < n; i += kWidth) {
@@ -330,11 +330,39 @@ uint draw_candidate(float u, uint n) {
     const uint id = id_in_order(i);
     float cumulative = 0.0;
     for (uint j = 0u; j < n; ++j) cumulative += id_in_order(j) <= id ? word(kCandidates + j) : 0.0;
-    if (cumulative > u * total) atomicMin(chosen, id);
-    atomicMax(last_weighing, id);
+    if (cumulative > u * total) atomicMin(drawn_id, id);
+    atomicMax(last_weighing_id, id);
   }
   barrier();
-  return chosen != ~0u ? chosen : last_weighing;  // where rounding leaves the end uncovered
+  return drawn_id != ~0u ? drawn_id : last_weighing_id;  // where rounding leaves the end uncovered
+}
+
+// How many of the candidates in order are kept, or kTooFew where others would be as well. top_k 0 and top_p 1 keep all, as does a `lowest` of 1. is_all: no key that top-k leaves is missing.
+// What the kept ones weigh, divided by `divisor`, lies in words behind what they weigh undivided.
+const uint kTooFew = ~0u;
+uint keep_candidates(uint top_k, float top_p, uint lowest, bool is_all, float divisor) {
+  uint n = n_found;
+  if (top_k > 0u && top_k < n) n = with_ties(top_k);
+  for (uint i = gl_LocalInvocationID.x; i < n; i += kWidth) {
+    words[i] = floatBitsToUint(weight_of(key_in_order(i), 1.0));
+    words[kCandidates + i] = floatBitsToUint(weight_of(key_in_order(i), divisor));
+  }
+  barrier();
+  if (top_p < 1.0 && n > 0u) {
+    float total = 0.0;
+    if (is_all) {
+      for (uint i = 0u; i < n; ++i) total += word(i);
+    } else {
+      total = mass_of_all();
+    }
+    float mass = 0.0;
+    uint nucleus = 0u;
+    while (nucleus < n && mass < top_p * total) mass += word(nucleus++);
+    if (!is_all && mass < top_p * total) return kTooFew;
+    n = with_ties(max(nucleus, 1u));
+  }
+  while (n > 0u && key_in_order(n - 1u) < lowest) --n;
+  return n;
 }
 
 void main() {
@@ -343,71 +371,48 @@ void main() {
   const uint self = gl_LocalInvocationID.x;
   const uint state = sequence * RONDO_STATE_WORDS;
   const float temperature = uintBitsToFloat(step_state[state + RONDO_STATE_TEMPERATURE]);
-  const uint top_k = step_state[state + RONDO_STATE_TOP_K];
-  const float top_p = uintBitsToFloat(step_state[state + RONDO_STATE_TOP_P]);
-  const float min_p = uintBitsToFloat(step_state[state + RONDO_STATE_MIN_P]);
+  uint top_k = step_state[state + RONDO_STATE_TOP_K];
+  float top_p = uintBitsToFloat(step_state[state + RONDO_STATE_TOP_P]), min_p = uintBitsToFloat(step_state[state + RONDO_STATE_MIN_P]);
   const uint token_position = step_state[state + RONDO_STATE_POSITION] + step_state[state + RONDO_STATE_COUNT];
   const uvec4 random = philox4x32_10(uvec4(token_position, 0u, 0u, 0u), uvec2(step_state[state + RONDO_STATE_SEED_LOW], step_state[state + RONDO_STATE_SEED_HIGH]));
   sequence_at = sequence * p.sequence_keys;
   load_maxima();
-
   const bool greedy = temperature == 0.0;
-  const bool use_top_k = !greedy && top_k > 0u && top_k < p.vocabulary, use_top_p = !greedy && top_p < 1.0, use_min_p = !greedy && min_p > 0.0;
+  if (greedy) top_p = 1.0, min_p = 0.0;
+  if (greedy || top_k >= p.vocabulary) top_k = 0u;
   const float u = greedy ? 0.0 : float(random.x >> 8) * (1.0 / 16777216.0), divisor = greedy ? 1.0 : temperature;
-  const uint lowest = use_min_p ? max(min(sample_key(max_value + log(min_p)), max_key), 1u) : 1u;
+  const uint lowest = min_p > 0.0 ? max(min(sample_key(max_value + log(min_p)), max_key), 1u) : 1u;
 
   // What is kept is among the keys from here on: all of it with neither top-k nor top-p, and where as many chunks reach it as top-k wants; else most likely.
-  const uint fewest = min(use_top_k ? top_k : use_top_p ? kGuess : 0u, p.chunks);
+  const uint fewest = min(top_k > 0u ? top_k : top_p < 1.0 ? kGuess : 0u, p.chunks);
   uint threshold = greedy ? max(max_key, 1u) : lowest;
   if (fewest > 0u) threshold = bound_of(float(fewest));
-  list_chunks(threshold);
-  uint n = 0u;
-  bool found = false;
-  if (threshold > 1u || p.vocabulary <= kCandidates) {
+  uint n = kTooFew;
+  if ((threshold > 1u || p.vocabulary <= kCandidates) && top_k <= kCandidates) {
+    list_chunks(threshold);
     find_candidates(threshold);
-    found = n_found <= kCandidates && (!use_top_k || threshold == 1u || n_found >= top_k);
-  }
-  const bool is_all = use_top_k || threshold == 1u;
-  if (found) {
-    put_in_order();
-    n = n_found;
-    if (use_top_k && top_k < n) n = with_ties(top_k);
-    for (uint i = self; i < n; i += kWidth) {
-      words[i] = floatBitsToUint(weight_of(key_in_order(i), 1.0));
-      words[kCandidates + i] = floatBitsToUint(weight_of(key_in_order(i), divisor));
+    const bool is_enough = top_k == 0u || threshold == 1u || n_found >= top_k;
+    if (n_found <= kCandidates && is_enough) {
+      put_in_order();
+      n = keep_candidates(top_k, top_p, lowest, top_k > 0u || threshold == 1u, divisor);
     }
-    barrier();
-    if (use_top_p && n > 0u) {
-      float total = 0.0;
-      if (is_all) {
-        for (uint i = 0u; i < n; ++i) total += word(i);
-      } else {
-        total = mass_of_all();
-      }
-      float mass = 0.0;
-      uint nucleus = 0u;
-      while (nucleus < n && mass < top_p * total) mass += word(nucleus++);
-      found = is_all || mass >= top_p * total;
-      n = with_ties(max(nucleus, 1u));
-    }
-    for (uint kept = n; kept > 0u && key_in_order(kept - 1u) < lowest;) n = --kept;
   }
   uint id;
-  if (found) {
+  if (n != kTooFew) {
     id = draw_candidate(u, n);
   } else {
-    if (use_top_k ? top_k > p.chunks : !greedy) threshold = 1u;
-    if (use_top_k) {
+    if (top_k > 0u ? top_k > p.chunks : !greedy) threshold = 1u;
+    if (top_k > 0u) {
       list_chunks(threshold);
       threshold = select_threshold(float(top_k), threshold, false);
     }
-    if (use_top_p) {
+    if (top_p < 1.0) {
       list_chunks(threshold);
       threshold = select_threshold(top_p, threshold, true);
     }
     threshold = max(threshold, lowest);
     list_chunks(threshold);
-    id = draw(u, threshold, divisor, !(greedy || use_top_k || use_top_p || use_min_p));
+    id = draw(u, threshold, divisor, !greedy && top_k == 0u && top_p == 1.0 && min_p == 0.0);
   }
   if (self == 0u) token[sequence] = int(id);
 }

@@ -22,7 +22,7 @@ const uint kAtOnce = 8u;  // loads of an invocation before it looks at the first
 shared uint group_keys[kElements];
 shared uint highest[RONDO_SAMPLE_CHUNKS_PER_GROUP * kWidth];
 shared uint largest[RONDO_SAMPLE_CHUNKS_PER_GROUP];
-shared vec2 masses[kWidth];
+shared float masses[kWidth];
 
 void main() {
   const uint sequence = gl_WorkGroupID.y;
@@ -41,7 +41,7 @@ void main() {
   barrier();
 
   const uint state = sequence * RONDO_STATE_WORDS;
-  const float temperature = uintBitsToFloat(step_state[state + RONDO_STATE_TEMPERATURE]);
+  const float temperature = uintBitsToFloat(step_state[state + RONDO_STATE_TEMPERATURE]), top_p = uintBitsToFloat(step_state[state + RONDO_STATE_TOP_P]), min_p = uintBitsToFloat(step_state[state + RONDO_STATE_MIN_P]);
   const uint top_k = step_state[state + RONDO_STATE_TOP_K];
   const float penalty = uintBitsToFloat(step_state[state + RONDO_STATE_REPEAT_PENALTY]);
   const uint end = min(step_state[state + RONDO_STATE_POSITION] + step_state[state + RONDO_STATE_COUNT], p.context);
@@ -65,31 +65,30 @@ void main() {
     highest[chunk * kWidth + self] = best;
   }
   barrier();
-  const uint maxima = sequence * p.sequence_keys + p.chunks * kChunk;
+  const uint sequence_at = sequence * p.sequence_keys;
   const uint first_chunk = gl_WorkGroupID.x * RONDO_SAMPLE_CHUNKS_PER_GROUP;
   if (self < RONDO_SAMPLE_CHUNKS_PER_GROUP) {
     uint best = 0u;
     for (uint i = 0u; i < kWidth; ++i) best = max(best, highest[self * kWidth + i]);
-    if (first_chunk + self < p.chunks) keys[maxima + first_chunk + self] = best;
+    if (first_chunk + self < p.chunks) keys[sequence_at + RONDO_SAMPLE_LARGEST_AT(p.chunks) + first_chunk + self] = best;
     largest[self] = best;
   }
-  if (!sample_uses_masses(temperature, top_k, p.vocabulary)) return;
+  const float divisor = sample_mass_divisor(temperature, top_k, top_p, min_p, p.vocabulary);
+  if (divisor == 0.0) return;
   barrier();
   // Invocations share a chunk; those of others begin elsewhere in theirs, at other banks.
   const uint share = kWidth / RONDO_SAMPLE_CHUNKS_PER_GROUP, chunk_of_own = self / share;
-  vec2 own_mass = vec2(0.0);
+  float own_mass = 0.0;
   for (uint i = 0u; i < kChunk / share; ++i) {
     const uint key = group_keys[chunk_of_own * kChunk + (i + chunk_of_own) % (kChunk / share) * share + self % share];
     const float below = sample_value(key) - sample_value(largest[chunk_of_own]);
-    if (key != 0u) own_mass += key == largest[chunk_of_own] ? vec2(1.0) : vec2(exp(below), exp(below / temperature));
+    if (key != 0u) own_mass += key == largest[chunk_of_own] ? 1.0 : exp(below / divisor);
   }
   masses[self] = own_mass;
   barrier();
   if (self < RONDO_SAMPLE_CHUNKS_PER_GROUP && first_chunk + self < p.chunks) {
-    vec2 mass = vec2(0.0);
+    float mass = 0.0;
     for (uint i = 0u; i < share; ++i) mass += masses[self * share + i];
-    const uint padded = (p.chunks + 3u) & ~3u;
-    keys[maxima + padded + first_chunk + self] = floatBitsToUint(mass.x);
-    keys[maxima + 2u * padded + first_chunk + self] = floatBitsToUint(mass.y);
+    keys[sequence_at + RONDO_SAMPLE_MASSES_AT(p.chunks) + first_chunk + self] = floatBitsToUint(mass);
   }
 }

@@ -41,7 +41,7 @@ Status lower(const Node& node, Lowering& lowering) {
   shaders::SampleParams push{};
   push.vocabulary = u32(logits.shape[1]);
   push.chunks = ceil_div(push.vocabulary, RONDO_SAMPLE_CHUNK);
-  push.sequence_keys = RONDO_SAMPLE_CHUNK * push.chunks + 12 * ceil_div(push.chunks, 4);
+  push.sequence_keys = RONDO_SAMPLE_WORDS(push.chunks);
   push.context = u32(lowering.tensor(node.inputs[kTokens]).shape[1]);
   push.input_offset = u32(logits.offset_elements);
   push.input_stride = u32(row_stride(logits));

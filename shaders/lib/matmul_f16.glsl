@@ -61,7 +61,7 @@ void store_group(uint tile, uint set, bool scaled) {
     else store_a(tile, place_of_a(i), a_items[i]);
   }
   [[unroll]] for (uint i = 0u; i < kBs; ++i) {
-    if (kReckonsAnew && i % kAtATime == 0u) unknown_zero = under_way >> 31;
+    if (kReckonsAnew && i % kAtATime == 0u) unknown_zero = under_way >> 31;  // another, or places of the first factor were kept for these
     if (kLoadsLate && i % kAtATime == 0u) {
       [[unroll]] for (uint j = i; j < min(i + kAtATime, kBs); ++j) load_b(under_way, j);
     }

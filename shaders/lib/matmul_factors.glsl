@@ -15,7 +15,7 @@ vec4 a_items[kAs], b_items[kBs];
 
 uint own_number();  // of this invocation, each below kWidth once: the order in which rows along the depth are stored. The includer defines it
 uint unknown_zero = 0u;  // a zero that compilers don't know: places made with it are reckoned anew for each part of the depth, not kept in registers
-// The row of a tile of n, and the vector in it, of item i of this invocation. Those beyond the last are the last: they are loaded, not stored. From item to item it grows by a constant where
+// The row of a tile of n, and the vector in it, of item i of this invocation. Those beyond the last are the last. From item to item it grows by a constant where
 // it can: compilers keep little more than where the first is.
 uvec2 place_of(uint i, uint lies, uint n) {
   const uint own = (lies == 2u ? gl_LocalInvocationID.x : own_number()) + unknown_zero;
@@ -31,7 +31,7 @@ uvec2 place_of_b(uint i) { return place_of(i, kBLies, kN); }
 // Rows of which an invocation brings something: one, where it has the same of all vectors across the depth.
 const uint kRowsOfA = kALies == 2u ? (kWidth % kM == 0u ? 1u : kAs) : kAs, kRowsOfB = kBLies == 2u ? (kWidth % kN == 0u ? 1u : kBs) : kBs;
 // Where the items are no multiple of kWidth.
-bool is_item(uint i, uint n_items) { return n_items % kWidth == 0u || i * kWidth + gl_LocalInvocationID.x < n_items; }
+bool is_item(uint i, uint n_items) { return n_items % kWidth == 0u || i * kWidth + own_number() < n_items; }
 
 uint first_row() { return gl_WorkGroupID.y * kM; }
 uint first_column() { return gl_WorkGroupID.x * kN; }

@@ -207,6 +207,7 @@ TEST(RoundedActivationsTest, HeldOutLossStaysWithinHalfAPercent) {
     EXPECT_NEAR(rounded, exact, 0.005 * exact);
     EXPECT_NE(rounded, exact) << "nothing was rounded";
   }
+  EXPECT_NE(by_tiles, by_rows) << "of one kernel";
   RecordProperty("exact", std::to_string(exact));
   RecordProperty("by_tiles", std::to_string(by_tiles));
   RecordProperty("by_rows", std::to_string(by_rows));

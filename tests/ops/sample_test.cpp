@@ -137,7 +137,7 @@ TEST_P(SampleTest, DrawsWhatTheReferenceDraws) {
   expect_reference_tokens(SampleCase(draws, GetParam(), integer_values(n, 4, 3)));  // ties at every threshold
 }
 
-INSTANTIATE_TEST_SUITE_P(Vocabularies, SampleTest, ::testing::Values(1, 2, 37, 255, 256, 257, 2048, 2049, 16640, 50257, 262144));
+INSTANTIATE_TEST_SUITE_P(Vocabularies, SampleTest, ::testing::Values(1, 2, 37, 255, 256, 257, 512, 2048, 2049, 16384, 16640, 50257, 262144));
 
 TEST(SampleTest, TiesAtAThresholdAreAllKept) {
   // Ids 10, 20, ..., 50 share the largest logit: top-k 2 and a tiny top-p keep all five, the others are never drawn.
@@ -167,6 +167,15 @@ TEST(SampleTest, FewLikelyTokensAreDecidedAmongThemselves) {
   expect_reference_tokens(SampleCase(draws, kVocabulary, logits));
   for (std::size_t i = 0; i < kVocabulary; i += 60) logits[i] = 14;  // 838, all among the kept
   expect_reference_tokens(SampleCase(draws, kVocabulary, logits));
+}
+
+/// The last of as many alike as fit into shared memory, and as don't, is drawn as well: no driver ends a loop before.
+TEST(SampleTest, AllOfManyAlikeAreDrawn) {
+  for (const std::int64_t vocabulary : {256, 512}) {
+    std::vector<Draw> draws;
+    for (std::uint64_t seed = 0; seed < 400; ++seed) draws.push_back({{1}, 0, seed * 0x9E3779B97F4A7C15u});
+    expect_reference_tokens(SampleCase(draws, vocabulary, std::vector<float>(static_cast<std::size_t>(vocabulary), 1.0f)));
+  }
 }
 
 TEST(SampleTest, WhatIsNotANumberIsNeverDrawn) {
