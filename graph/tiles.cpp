@@ -320,6 +320,7 @@ struct MatrixWorkgroup {
 
 struct MatrixClass {
   std::uint32_t min_size, max_size;
+  std::uint32_t least_rows_of_blocks, least_rows_of_floats;  ///< of one weight, from which on these take less time than kernels of few rows, though a tile has 16
   MatrixWorkgroup large_of_weights, large, small;  ///< `large` for what has no rows in the first; large ones with the most rows, or with half as many
 };
 
@@ -328,11 +329,11 @@ struct MatrixClass {
 constexpr MatrixClass kMatrixClasses[] = {
     // NVIDIA: 232 to 255 registers, so that a core of an H200 has two; 16 matrices of a subgroup with weights in f32 spill 31. There linear_glu of 512 rows
     // of 8B F16 takes 640 us, with 256 threads 738.
-    {32, 32, {128, 128, 2, {128, 128, 128}}, {256, 128, 2, {0, 0, 0, 128, 128}}, {128, 64, 2, {128, 128, 128, 128, 128}}},
-    {16, 32, {256, 128, 1, {128, 128, 128, 128}}, {256, 128, 1, {0, 0, 0, 0, 128}}, {128, 64, 1, {64, 64, 64, 64, 64}}},    // Intel's Xe2: 245 registers; 64 rows of F16 take a fifth less instructions, and more of shared memory
-    {8, 32, {256, 128, 1, {128, 128, 128, 128}}, {256, 128, 1, {0, 0, 0, 0, 128}}, {128, 64, 1, {64, 64, 64, 64, 64}}},     // Intel's others: 128
-    {32, 64, {256, 128, 1, {128, 128, 128, 128}}, {256, 128, 1, {0, 0, 0, 0, 128}}, {128, 64, 1, {64, 64, 64, 64, 64}}},    // AMD: 192 registers; 128 rows of the small one spilled on navi31 when the input was f32
-    {4, 128, {128, 64, 3, {64, 64, 64}}, {128, 64, 2, {0, 0, 0, 64, 64}}, {128, 64, 2, {64, 64, 64, 64, 64}}},             // what is not known
+    {32, 32, 9, 9, {128, 128, 2, {128, 128, 128}}, {256, 128, 2, {0, 0, 0, 128, 128}}, {128, 64, 2, {128, 128, 128, 128, 128}}},
+    {16, 32, 3, 5, {256, 128, 1, {128, 128, 128, 128}}, {256, 128, 1, {0, 0, 0, 0, 128}}, {128, 64, 1, {64, 64, 64, 64, 64}}},    // Intel's Xe2: 245 registers; by `graph --predict` 4 rows of 8B Q4_K_M take 0.8 times as long as by dots of few rows, whose registers hold 2, and 8 rows 0.4 times; 64 rows of F16 take a fifth less instructions, and more of shared memory
+    {8, 32, 3, 5, {256, 128, 1, {128, 128, 128, 128}}, {256, 128, 1, {0, 0, 0, 0, 128}}, {128, 64, 1, {64, 64, 64, 64, 64}}},     // Intel's others: 128
+    {32, 64, 9, 9, {256, 128, 1, {128, 128, 128, 128}}, {256, 128, 1, {0, 0, 0, 0, 128}}, {128, 64, 1, {64, 64, 64, 64, 64}}},    // AMD: 192 registers; 128 rows of the small one spilled on navi31 when the input was f32
+    {4, 128, 9, 9, {128, 64, 3, {64, 64, 64}}, {128, 64, 2, {0, 0, 0, 64, 64}}, {128, 64, 2, {64, 64, 64, 64, 64}}},             // what is not known
 };
 
 bool is_of(std::uint32_t size, std::uint32_t least, std::uint32_t most) { return std::has_single_bit(size) && size >= least && size <= most; }
@@ -415,6 +416,12 @@ MatrixTile matrix_tile(const runtime::DeviceCaps& caps, Type weight, std::uint32
   MatrixTile tile = matrix_tile_of(caps, MatrixRows::of_weight(weight), n_rows, n_experts == 0 ? n_groups : 1, n_outputs, glu, std::max(n_experts, 1u));
   tile.pairs = makes_pairs(caps, weight);
   return tile;
+}
+
+std::uint32_t least_matrix_rows(const runtime::DeviceCaps& caps, Type weight) {
+  const MatrixClass* one = class_of(std::span<const MatrixClass>(kMatrixClasses), caps);
+  if (!one) return kMostSubgroupRows + 1;
+  return find_block_format(weight)->block_elements > 1 ? one->least_rows_of_blocks : one->least_rows_of_floats;
 }
 
 MatrixTile matmul_matrix_tile(const runtime::DeviceCaps& caps, std::uint32_t n_rows, std::uint32_t n_outputs, std::uint32_t n_batches) {

@@ -118,6 +118,9 @@ struct MatrixTile {
 /// For the same as float_tile, and a weight of this type.
 MatrixTile matrix_tile(const runtime::DeviceCaps& caps, Type weight, std::uint32_t n_rows, std::uint32_t n_groups, std::uint32_t n_outputs, bool glu, std::uint32_t n_experts = 0);
 
+/// Rows of input from which on a linear of one weight of this type takes less time so than by kernels of few rows.
+std::uint32_t least_matrix_rows(const runtime::DeviceCaps& caps, Type weight);
+
 /// The same for matmul (shaders/matmul_matrix.comp), in each of so many batches.
 MatrixTile matmul_matrix_tile(const runtime::DeviceCaps& caps, std::uint32_t n_rows, std::uint32_t n_outputs, std::uint32_t n_batches);
 

@@ -110,7 +110,12 @@ std::string matrix_lacks(const runtime::DeviceCaps& caps, const LinearShape& sha
   return shape.tile_of_matrices(caps).lanes == 0 ? "cooperative matrices and subgroups of sizes that fit" : "";
 }
 
-int matrix_rank(const runtime::DeviceCaps& caps, const LinearShape& shape) { return shape.few_rows() || (shape.rounding == Activations::kAuto && is_cpu(caps)) ? -1 : 6; }
+/// Above integer dot products of few rows where these take longer, unless activations are to be rounded to bytes.
+int matrix_rank(const runtime::DeviceCaps& caps, const LinearShape& shape) {
+  if (shape.rounding == Activations::kAuto && is_cpu(caps)) return -1;
+  if (!shape.few_rows()) return 6;
+  return shape.experts == 0 && shape.rows >= least_matrix_rows(caps, shape.weight) && shape.rounding != Activations::kQ8 ? 7 : -1;
+}
 
 std::string half_tiled_lacks(const runtime::DeviceCaps& caps, const LinearShape& shape) {
   if (shape.rounding == Activations::kF32) return "activations that may be rounded";

@@ -256,6 +256,14 @@ TEST(LoweringTest, ManyRowsGoToMatrixUnits) {
   EXPECT_EQ(made(intel, 512, Type::kQ6_K).grid, (std::array<std::uint32_t, 3>{4, 64, 1}));
   EXPECT_EQ(made(intel, 512, Type::kF32).grid, (std::array<std::uint32_t, 3>{4, 64, 1}));
   EXPECT_EQ(made(intel, 20, Type::kQ6_K).grid, (std::array<std::uint32_t, 3>{1, 128, 1}));
+  EXPECT_EQ(made(intel, 3).label, "linear matrix q4_0") << "kernels of few rows would read the weight twice";
+  EXPECT_EQ(made(intel, 3, Type::kF16).label, "linear subgroup f16");
+  EXPECT_EQ(made(intel, 5, Type::kF16).label, "linear matrix f16");
+  DeviceCaps with_dots = intel;
+  with_dots.fast_integer_dot = with_dots.integer_dot = with_dots.subgroup_shuffle = true;
+  EXPECT_EQ(made(with_dots, 2).label, "quantize") << "for dots";
+  EXPECT_EQ(made(with_dots, 3).label, "linear matrix q4_0");
+  EXPECT_EQ(made(with_dots, 3, Type::kQ4_0, Activations::kQ8).label, "quantize");
   DeviceCaps xe2 = intel;
   xe2.min_required_subgroup_size = 16;
   xe2.matrices = {{8, 16, 16}};
