@@ -249,17 +249,15 @@ void weigh_chunks(uint threshold, float temperature) {
 // The kept id at which the cumulative weight passes u of the total; ids in ascending order. All invocations find the same.
 uint draw(float u, uint threshold, float temperature, bool of_all) {
   const uint self = gl_LocalInvocationID.x;
-  if (of_all) {
-    for (uint c = self; c < n_listed; c += kWidth) words[c] = floatBitsToUint(mass_of(chunk_list[c], temperature));
-    barrier();
-  } else {
-    weigh_chunks(threshold, temperature);
-  }
+  if (!of_all) weigh_chunks(threshold, temperature);
   if (n_listed == 0u) return 0u;
   // By runs of chunks, by chunks of a run, by groups of a chunk's keys, by keys of a group.
   const uint run = (n_listed + kWidth - 1u) / kWidth, n_runs = (n_listed + run - 1u) / run;
   float sum = 0.0;
-  for (uint c = self * run; c < min((self + 1u) * run, n_listed); ++c) sum += word(c);
+  for (uint c = self * run; c < min((self + 1u) * run, n_listed); ++c) {
+    if (of_all) words[c] = floatBitsToUint(mass_of(chunk_list[c], temperature));
+    sum += word(c);
+  }
   shares[self] = sum;
   barrier();
   float total = 0.0;

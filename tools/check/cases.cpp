@@ -370,6 +370,7 @@ constexpr std::string_view kCases[] = {
     "sample logits (2, {size}), tokens (2, 41), state.position 5, valid [1, 1]",
     "sample logits (2, 50257), tokens (2, 41), state.position 5, valid [1, 1], state.temperature 0.8, state.top_k 40, state.top_p 0.95, state.min_p 0.05, state.seed 7",
     "sample logits (1, 2049) * 8, tokens (1, 41), state.position 30, valid [1], state.temperature 1.5, state.repeat_penalty 1.3, state.repeat_last_n 20, state.seed 11",
+    "sample logits (1, 700), tokens (1, 41), state.position 5, valid [1], state.temperature 1, state.top_p 0.5, state.seed 3",
 };
 
 /// Rather the product of what there is than new ideas.
