@@ -55,11 +55,11 @@ class SpirvCoder {
  private:
   static constexpr std::uint32_t kHeaderWords = 5, kMostGlobals = 1u << 16;
   enum Op : std::uint32_t {
-    kExtInst = 12, kTypeVoid = 19, kTypeForwardPointer = 39, kConstant = 43, kSpecConstant = 50, kSpecConstantOp = 52, kFunction = 54, kVariable = 59,
-    kTypeInt = 21, kTypeFloat = 22, kTypeVector = 23, kTypeMatrix = 24, kTypePointer = 32, kTypeCooperativeMatrix = 4456,
-    kLoad = 61, kStore = 62, kDecorate = 71, kMemberDecorate = 72, kVectorShuffle = 79, kCompositeExtract = 81, kCompositeInsert = 82,
-    kControlBarrier = 224, kMemoryBarrier = 225, kAtomicStore = 228, kLoopMerge = 246, kSelectionMerge = 247, kLabel = 248, kBranch = 249,
-    kBranchConditional = 250, kSwitch = 251, kReturnValue = 254,
+    kExtInst = 12, kTypeVoid = 19, kTypeInt = 21, kTypeFloat = 22, kTypeVector = 23, kTypeMatrix = 24, kTypePointer = 32, kTypeForwardPointer = 39,
+    kConstant = 43, kSpecConstant = 50, kSpecConstantOp = 52, kFunction = 54, kVariable = 59, kLoad = 61, kStore = 62, kDecorate = 71,
+    kMemberDecorate = 72, kVectorShuffle = 79, kCompositeExtract = 81, kCompositeInsert = 82, kControlBarrier = 224, kMemoryBarrier = 225,
+    kAtomicStore = 228, kLoopMerge = 246, kSelectionMerge = 247, kLabel = 248, kBranch = 249, kBranchConditional = 250, kSwitch = 251,
+    kReturnValue = 254, kTypeCooperativeMatrix = 4456,
   };
   enum class Kind : std::uint8_t { literal, head, result, id };
 

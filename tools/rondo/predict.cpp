@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <iterator>
 #include <optional>
 #include <set>
 #include <string_view>
@@ -90,7 +91,8 @@ std::optional<double> bytes_of_round(const runtime::Kernel& kernel) {
 double waits_of_tiles(const runtime::Dispatch& dispatch, const runtime::Kernel& kernel, const CompiledCount* count, double workgroups, const runtime::DeviceCaps& caps) {
   const std::string_view name = runtime::shader_name(kernel.shader);
   const bool by_dots = name == "linear_dot_tiled";
-  if (!by_dots && !name.starts_with("linear_matrix") && !name.starts_with("linear_half_tiled") && !name.starts_with("linear_tiled") && !name.starts_with("matmul_matrix") && !name.starts_with("matmul_half_tiled") && !name.starts_with("matmul_tiled")) return 0;
+  constexpr std::string_view kOfTiles[] = {"linear_dot_tiled", "linear_half_tiled", "linear_matrix", "linear_tiled", "matmul_half_tiled", "matmul_matrix", "matmul_tiled"};
+  if (std::none_of(std::begin(kOfTiles), std::end(kOfTiles), [&](std::string_view of_tiles) { return name.starts_with(of_tiles); })) return 0;
   const runtime::InnerLoop& loop = dispatch.cost.loops[0];
   const double threads = by_dots ? graph::DotTile::kThreads : kernel.constants[0], of_round = loop.unrolled > 0 ? loop.unrolled : loop.multiply_adds;
   const double rounds = std::ceil(dispatch.cost.flops / 2 / (of_round * threads * workgroups));
